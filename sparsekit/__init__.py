@@ -1,0 +1,34 @@
+"""sparsekit: sparse models with certified solutions, in scikit-learn's API.
+
+The public names live in the submodules listed in ``_EXPORTS`` and are imported on first
+use, so that ``import sparsekit`` costs next to nothing.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0.dev0"
+
+_EXPORTS = {
+    "L1LogisticOBA": "_logistic",
+    "L1LogisticOBACV": "_logistic_cv",
+    "LassoOBA": "_lasso",
+    "l1_logistic_path": "_path",
+    "minimize_oba": "optimize",
+}
+_SUBMODULES = ("datasets", "inspection", "metrics", "optimize")
+
+__all__ = [*_EXPORTS, "__version__"]
+
+
+def __getattr__(name):
+    if name in _EXPORTS:
+        value = getattr(import_module(f".{_EXPORTS[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'sparsekit' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_EXPORTS, *_SUBMODULES])

@@ -1,0 +1,3 @@
+"""Placeholder."""
+def ok():
+    return 1

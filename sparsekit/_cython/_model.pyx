@@ -1,3 +1,480 @@
-"""Placeholder."""
-def ok():
-    return 1
+"""The piecewise quadratic model q of OBA (eq. 2.2) and its minimisation on a face.
+
+An operator holds H on the m working variables: as a Gram matrix, as rows of X with a
+diagonal, or as a Python callable. ``solve_model`` runs lines 10-24 of Algorithm 1 on it, by
+default several times: the model costs no pass over the data, so its active set is settled
+here before the data is touched again.
+"""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport fabs, sqrt
+from libc.string cimport memset
+from scipy.linalg.cython_lapack cimport dposv
+from scipy.linalg.cython_blas cimport ddot
+
+
+cdef extern from "kernels.h" nogil:
+    double sk_dot(const double* a, const double* b, Py_ssize_t n)
+    double sk_dot_mixed(const float* a, const double* b, Py_ssize_t n)
+    void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
+    void sk_axpy_mixed(double c, const float* a, double* out, Py_ssize_t n)
+
+
+cdef class QuadOperator:
+    """H restricted to m variables, plus ``ridge`` times its diagonal."""
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        pass
+
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
+        # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix
+        return False
+
+    def matvec(self, v):
+        """H v, (m,), with the ridge."""
+        cdef double[::1] vv = np.ascontiguousarray(v, dtype=np.float64)
+        cdef double[::1] out = np.empty(self.size)
+        if self.size:
+            with nogil:
+                self.product(&vv[0], &out[0])
+        return np.asarray(out)
+
+    @property
+    def diag(self):
+        return np.asarray(self.diagonal)
+
+
+cdef class GramOperator(QuadOperator):
+    """H as a dense symmetric (m, m) matrix."""
+    cdef double[:, ::1] G
+
+    def __init__(self, double[:, ::1] G, double ridge):
+        cdef Py_ssize_t i
+        self.G = G
+        self.size = <int>G.shape[0]
+        self.ridge = ridge
+        self.diagonal = np.empty(self.size)
+        for i in range(self.size):
+            self.diagonal[i] = G[i, i]
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        # rows with v = 0 are skipped: most of a face's complement is zero
+        cdef int m = self.size, i
+        cdef const double* row
+        self.n_products += 1
+        for i in range(m):
+            out[i] = self.ridge * self.diagonal[i] * v[i]
+        for i in range(m):
+            if v[i] != 0.0:
+                sk_axpy(v[i], &self.G[i, 0], out, m)
+
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
+        cdef int i, j, info = 0, one = 1, nf = n_free
+        cdef char uplo = b'U'
+        cdef const double* row
+        for i in range(nf):
+            row = &self.G[free[i], 0]
+            # dposv reads the upper triangle in Fortran order: row j of column i, j <= i
+            for j in range(i + 1):
+                work[<Py_ssize_t>i * nf + j] = row[free[j]]
+            work[<Py_ssize_t>i * nf + i] = row[free[i]] * (1.0 + self.ridge)
+        dposv(&uplo, &nf, &one, work, &nf, rhs, &nf, &info)
+        return info == 0
+
+
+cdef class CallbackOperator(QuadOperator):
+    """H as a Python callable v -> H v, for a user's loss and for L-BFGS."""
+    cdef object func
+    cdef public object error
+
+    def __init__(self, func, diagonal, double ridge):
+        self.func = func
+        self.diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.error = None
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int i
+        self.n_products += 1
+        with gil:
+            self._call(v, out)
+        for i in range(self.size):
+            out[i] += self.ridge * self.diagonal[i] * v[i]
+
+    cdef void _call(self, const double* v, double* out) noexcept:
+        # an exception cannot cross the nogil loop: it is kept and raised by the caller
+        cdef double[::1] res
+        cdef int i
+        try:
+            if self.error is not None:
+                raise self.error
+            vec = np.empty(self.size)
+            for i in range(self.size):
+                vec[i] = v[i]
+            res = np.ascontiguousarray(self.func(vec), dtype=np.float64)
+            if res.shape[0] != self.size:
+                raise ValueError(f"Hessian-vector product has length {res.shape[0]}, expected {self.size}")
+            for i in range(self.size):
+                out[i] = res[i]
+        except BaseException as exc:
+            self.error = exc
+            for i in range(self.size):
+                out[i] = 0.0
+
+
+cdef class RowOperator(QuadOperator):
+    """H = A^T diag(d) A with A = X or [X, 1] in CSR: one fused pass over the rows a product."""
+    cdef const int[::1] indptr32
+    cdef const long long[::1] indptr64
+    cdef const int[::1] indices
+    cdef const float[::1] data32
+    cdef const double[::1] data64
+    cdef const double[::1] d
+    cdef double[:, ::1] work
+    cdef Py_ssize_t[::1] cuts
+    cdef bint wide, single, intercept
+    cdef int n_threads
+
+    def __init__(self, indptr, indices, data, const double[::1] d, diagonal, bint intercept,
+                 double ridge, int n_threads):
+        self.wide = indptr.dtype.itemsize == 8
+        self.single = data.dtype.itemsize == 4
+        if self.wide:
+            self.indptr64 = indptr
+        else:
+            self.indptr32 = indptr
+        if self.single:
+            self.data32 = data
+        else:
+            self.data64 = data
+        self.indices = indices
+        self.d = d
+        self.intercept = intercept
+        self.diagonal = diagonal
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.n_threads = n_threads
+        nnz = int(indptr[-1])
+        # the number of blocks depends on the data alone, so that the sum does not depend on
+        # the number of threads; a block must be worth the clearing of its own result vector
+        blocks = min(max(nnz // (8 * max(self.size, 1)), 1), 8) if nnz > 20000 else 1
+        self.cuts = np.searchsorted(indptr, np.linspace(0, nnz, blocks + 1)).astype(np.intp)
+        self.cuts[0] = 0
+        self.cuts[blocks] = len(indptr) - 1
+        self.work = np.empty((blocks, self.size))
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int m = self.size, i
+        cdef Py_ssize_t b, blocks = self.work.shape[0]
+        cdef double acc
+        self.n_products += 1
+        if blocks == 1:
+            self._block(0, v)
+        else:
+            for b in prange(blocks, num_threads=self.n_threads, schedule='static'):
+                self._block(b, v)
+        for i in range(m):
+            acc = self.ridge * self.diagonal[i] * v[i]
+            for b in range(blocks):
+                acc += self.work[b, i]
+            out[i] = acc
+
+    cdef void _block(self, Py_ssize_t b, const double* v) noexcept nogil:
+        cdef double* out = &self.work[b, 0]
+        memset(out, 0, self.size * sizeof(double))
+        if self.wide:
+            if self.single:
+                _fused_rows(self.indptr64, self.indices, self.data32, self.d, self.cuts[b],
+                            self.cuts[b + 1], v, out, self.size, self.intercept)
+            else:
+                _fused_rows(self.indptr64, self.indices, self.data64, self.d, self.cuts[b],
+                            self.cuts[b + 1], v, out, self.size, self.intercept)
+        elif self.single:
+            _fused_rows(self.indptr32, self.indices, self.data32, self.d, self.cuts[b],
+                        self.cuts[b + 1], v, out, self.size, self.intercept)
+        else:
+            _fused_rows(self.indptr32, self.indices, self.data64, self.d, self.cuts[b],
+                        self.cuts[b + 1], v, out, self.size, self.intercept)
+
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int
+    long long
+
+
+cdef void _fused_rows(const index[::1] indptr, const int[::1] indices, const real[::1] data,
+                      const double[::1] d, Py_ssize_t lo, Py_ssize_t hi, const double* v,
+                      double* out, int m, bint intercept) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef double acc, last = 0.0, v0 = v[m - 1] if intercept else 0.0
+    for i in range(lo, hi):
+        acc = v0
+        for k in range(indptr[i], indptr[i + 1]):
+            acc += data[k] * v[indices[k]]
+        acc *= d[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += data[k] * acc
+        last += acc
+    if intercept:
+        out[m - 1] += last
+
+
+cdef inline double _median(double a, double b, double c) noexcept nogil:
+    if a > b:
+        a, b = b, a
+    if b > c:
+        b = c if c > a else a
+    return b
+
+
+def identify(const double[::1] x, const double[::1] g, const double[::1] l1, signed char[::1] kind,
+             double[::1] size):
+    """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
+
+    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
+    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
+    Returns (measure, |F|, |U|).
+    """
+    cdef Py_ssize_t n = x.shape[0], j, n_free = 0, n_unsure = 0
+    cdef double worst = 0.0, r
+    with nogil:
+        for j in range(n):
+            size[j] = 0.0
+            if x[j] != 0.0:
+                kind[j] = 1
+                n_free += 1
+                r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
+            else:
+                r = fabs(g[j]) - l1[j]
+                if r > 0.0:
+                    kind[j] = 2
+                    size[j] = r
+                    n_unsure += 1
+                else:
+                    kind[j] = 0
+                    r = 0.0
+            if not (r <= worst):  # also true for NaN, which must not pass for optimal
+                worst = r
+    return worst, n_free, n_unsure
+
+
+def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
+    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
+    cdef Py_ssize_t n = x.shape[0], j
+    cdef double worst = 0.0, r
+    with nogil:
+        for j in range(n):
+            r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
+            if not (r <= worst):
+                worst = r
+    return worst
+
+
+def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
+                const double[::1] l1, double[::1] x, double[:, ::1] work, double[::1] matrix,
+                int[::1] free, signed char[::1] kind, int max_cycles, double forcing, double cg_tol,
+                int direct_size, long[::1] counts):
+    """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
+
+    Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the
+    corrective cycle with Cholesky (up to ``direct_size`` free variables, where ``matrix`` has
+    room for their square) or preconditioned CG to relative residual ``cg_tol``, and the
+    projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
+    residual has fallen by the factor ``forcing``.
+
+    Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
+    corrections of the first cycle, CG steps, direct solves. Returns the decrease of q.
+    """
+    cdef int m = op.size, j, cycle, nf, n_bad, cg_used, corrections, trials, room
+    cdef double* grad = &work[0, 0]
+    cdef double* d = &work[1, 0]
+    cdef double* r = &work[2, 0]
+    cdef double* p = &work[3, 0]
+    cdef double* hp = &work[4, 0]
+    cdef double* pg = &work[5, 0]
+    cdef double* trial = &work[6, 0]
+    cdef double* step = &work[7, 0]
+    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha, target, s, gj
+    cdef double best_res
+    cdef bint direct, stalled = False
+    counts[0] = counts[1] = counts[2] = counts[3] = 0
+    room = <int>sqrt(<double>matrix.shape[0])
+    with nogil:
+        for j in range(m):
+            x[j] = x0[j]
+            grad[j] = g0[j]
+            q += l1[j] * fabs(x[j])
+        target = q
+        for cycle in range(max_cycles):
+            # identification on the model (eqs. 2.4-2.7); zeta is sgn(x) or sgn(-pg)
+            res = 0.0
+            nf = 0
+            for j in range(m):
+                gj = grad[j]
+                if x[j] > 0.0:
+                    pg[j] = gj + l1[j]
+                    kind[j] = 1
+                    s = fabs(_median(gj - l1[j], x[j], gj + l1[j]))
+                elif x[j] < 0.0:
+                    pg[j] = gj - l1[j]
+                    kind[j] = 1
+                    s = fabs(_median(gj - l1[j], x[j], gj + l1[j]))
+                elif gj + l1[j] < 0.0:
+                    pg[j] = gj + l1[j]
+                    kind[j] = 2
+                    s = -pg[j]
+                elif gj - l1[j] > 0.0:
+                    pg[j] = gj - l1[j]
+                    kind[j] = 2
+                    s = pg[j]
+                else:
+                    pg[j] = 0.0
+                    kind[j] = 0
+                    s = 0.0
+                if kind[j]:
+                    nf += 1
+                if s > res:
+                    res = s
+            if res0 < 0.0:
+                res0 = res
+            if nf == 0 or (cycle > 0 and res <= forcing * res0):
+                break
+            counts[0] += 1
+            # corrective cycle: solve on the face, drop what did not move as predicted
+            for j in range(m):
+                d[j] = 0.0
+            corrections = 0
+            while True:
+                nf = 0
+                for j in range(m):
+                    if kind[j]:
+                        free[nf] = j
+                        nf += 1
+                if nf == 0:
+                    break
+                direct = False
+                if nf <= direct_size and nf <= room:
+                    for j in range(nf):
+                        r[j] = -pg[free[j]]
+                    direct = op.factor(&free[0], nf, r, &matrix[0])
+                    if direct:
+                        counts[3] += 1
+                        for j in range(m):
+                            d[j] = 0.0
+                        for j in range(nf):
+                            d[free[j]] = r[j]
+                if not direct:
+                    counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol, 10 + 2 * nf)
+                n_bad = 0
+                for j in range(m):
+                    # eq. (2.11): a variable of U must move to the side its subgradient says
+                    if kind[j] == 2 and not (d[j] * pg[j] < 0.0):
+                        kind[j] = 0
+                        d[j] = 0.0
+                        n_bad += 1
+                if n_bad == 0:
+                    break
+                corrections += 1
+            if cycle == 0:
+                counts[1] = corrections
+            # projected backtracking on the piecewise quadratic model
+            alpha = 1.0
+            trials = 0
+            while True:
+                for j in range(m):
+                    s = x[j] + alpha * d[j]
+                    # the orthant of eqs. (2.12)-(2.13); only members of F can leave it
+                    if kind[j] == 1 and s * x[j] < 0.0:
+                        s = 0.0
+                    trial[j] = s
+                    step[j] = s - x0[j]
+                op.product(step, hp)
+                q_trial = 0.0
+                for j in range(m):
+                    q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * fabs(trial[j])
+                if q_trial <= q:
+                    break
+                alpha *= 0.5
+                trials += 1
+                if trials > 40:
+                    break
+            if trials > 40:
+                break
+            stalled = q - q_trial <= 1e-15 * fabs(q)
+            q = q_trial
+            for j in range(m):
+                x[j] = trial[j]
+                grad[j] = g0[j] + hp[j]
+            if stalled:
+                break
+    return target - q
+
+
+cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double* d, double* r, double* p,
+              double* hp, int m, double tol, int max_steps) noexcept nogil:
+    # preconditioned CG on the face kind != 0 for H d = -pg, from the d that is there (zero, or
+    # the last solve of the corrective cycle); stops at ||Hd + pg||_inf <= tol ||pg||_inf
+    cdef int j, steps
+    cdef double rz = 0.0, rz_new, php, alpha, beta, worst, bound = 0.0
+    cdef bint warm = False
+    for j in range(m):
+        if kind[j]:
+            if fabs(pg[j]) > bound:
+                bound = fabs(pg[j])
+            if d[j] != 0.0:
+                warm = True
+    bound *= tol
+    if warm:
+        op.product(d, hp)
+    worst = 0.0
+    for j in range(m):
+        if kind[j]:
+            r[j] = -pg[j] - (hp[j] if warm else 0.0)
+            p[j] = r[j] / _positive(op.diagonal[j])
+            rz += r[j] * p[j]
+            if fabs(r[j]) > worst:
+                worst = fabs(r[j])
+        else:
+            r[j] = 0.0
+            p[j] = 0.0
+    if worst <= bound:
+        return 0
+    for steps in range(1, max_steps + 1):
+        op.product(p, hp)
+        php = 0.0
+        for j in range(m):
+            php += p[j] * hp[j]
+        if not (php > 0.0):
+            # singular or spoilt by rounding; keep what is there, or one scaled gradient step
+            if steps == 1 and not warm:
+                for j in range(m):
+                    d[j] = p[j]
+            return steps
+        alpha = rz / php
+        rz_new = 0.0
+        worst = 0.0
+        for j in range(m):
+            if kind[j]:
+                d[j] += alpha * p[j]
+                r[j] -= alpha * hp[j]
+                if fabs(r[j]) > worst:
+                    worst = fabs(r[j])
+                rz_new += r[j] * r[j] / _positive(op.diagonal[j])
+        if worst <= bound:
+            return steps
+        beta = rz_new / rz
+        rz = rz_new
+        for j in range(m):
+            if kind[j]:
+                p[j] = r[j] / _positive(op.diagonal[j]) + beta * p[j]
+    return max_steps
+
+
+cdef inline double _positive(double h) noexcept nogil:
+    return h if h > 0.0 else 1.0

@@ -1,3 +1,276 @@
-"""Placeholder."""
-def ok():
-    return 1
+"""Loops over CSR and CSC buffers: products, column selection, Gram matrices.
+
+Every function writes into arrays that the caller owns. Sums over rows that feed one output
+are cut into blocks that depend on the data alone and added in a fixed order, so the result
+is the same for any number of threads.
+"""
+from cython.parallel cimport prange
+from libc.math cimport fabs
+from libc.string cimport memset
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int
+    long long
+
+
+cdef inline Py_ssize_t _block_start(const index[::1] indptr, Py_ssize_t n, Py_ssize_t block,
+                                    Py_ssize_t n_blocks) noexcept nogil:
+    # first row of a block: blocks hold about equal numbers of non-zeros
+    cdef long long target
+    cdef Py_ssize_t lo = 0, hi = n, mid
+    if block <= 0:
+        return 0
+    if block >= n_blocks:
+        return n
+    target = (<long long>indptr[n] * block) // n_blocks
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if indptr[mid] < target:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+def csr_matvec(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+               const double[::1] w, double[::1] out, int n_threads):
+    """out[i] = sum_j X[i, j] w[j]; ``out`` (n,) is overwritten."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        out[i] = _row_dot(indptr[i], indptr[i + 1], indices, data, w)
+
+
+cdef inline double _row_dot(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
+                            const real[::1] data, const double[::1] w) noexcept nogil:
+    cdef double acc = 0.0
+    cdef Py_ssize_t k
+    for k in range(start, stop):
+        acc += data[k] * w[indices[k]]
+    return acc
+
+
+cdef inline void _scatter_rows(Py_ssize_t lo, Py_ssize_t hi, const index[::1] indptr,
+                               const index[::1] indices, const real[::1] data,
+                               const double[::1] u, double* out) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef double ui
+    for i in range(lo, hi):
+        ui = u[i]
+        if ui != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += data[k] * ui
+
+
+def csr_rmatvec(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                const double[::1] u, double[::1] out, double[:, ::1] work, int n_threads):
+    """out[j] = sum_i X[i, j] u[i]; ``out`` (p,) and ``work`` (blocks, p) are overwritten."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, p = out.shape[0], b, j
+    cdef Py_ssize_t n_blocks = work.shape[0]
+    cdef double acc
+    if n_blocks == 0:
+        with nogil:
+            if p:
+                memset(&out[0], 0, p * sizeof(double))
+                _scatter_rows(0, n, indptr, indices, data, u, &out[0])
+        return
+    if p == 0:
+        return
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule='static'):
+        memset(&work[b, 0], 0, p * sizeof(double))
+        _scatter_rows(_block_start(indptr, n, b, n_blocks), _block_start(indptr, n, b + 1, n_blocks),
+                      indptr, indices, data, u, &work[b, 0])
+    for j in prange(p, nogil=True, num_threads=n_threads, schedule='static'):
+        acc = 0.0
+        for b in range(n_blocks):
+            acc = acc + work[b, j]
+        out[j] = acc
+
+
+def csr_select_count(const index[::1] indptr, const index[::1] indices, const int[::1] position,
+                     index[::1] out_indptr, int n_threads):
+    """Row pointers of X[:, cols], where position[j] is column j's new place or -1."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i
+    cdef index total = 0
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        out_indptr[i + 1] = _count_row(indptr[i], indptr[i + 1], indices, position)
+    out_indptr[0] = 0
+    with nogil:
+        for i in range(n):
+            total = total + out_indptr[i + 1]
+            out_indptr[i + 1] = total
+
+
+cdef inline index _count_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
+                             const int[::1] position) noexcept nogil:
+    cdef index count = 0
+    cdef Py_ssize_t k
+    for k in range(start, stop):
+        count += position[indices[k]] >= 0
+    return count
+
+
+ctypedef fused out_index:
+    int
+    long long
+
+
+def csr_select_fill(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                    const int[::1] position, const index[::1] out_indptr,
+                    int[::1] out_indices, real[::1] out_data, int n_threads):
+    """Fill ``out_indices`` and ``out_data`` with X[:, cols] (see csr_select_count)."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i
+    if out_indices.shape[0] == 0:
+        return
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        _fill_row(indptr[i], indptr[i + 1], indices, data, position, out_indptr[i],
+                  out_indices, out_data)
+
+
+cdef inline void _fill_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
+                           const real[::1] data, const int[::1] position, Py_ssize_t at,
+                           int[::1] out_indices, real[::1] out_data) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef int new
+    for k in range(start, stop):
+        new = position[indices[k]]
+        if new >= 0:
+            out_indices[at] = new
+            out_data[at] = data[k]
+            at = at + 1
+
+
+def csc_matvec(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+               const double[::1] w, double[::1] out):
+    """out[i] = sum_j X[i, j] w[j] by columns, zeros of w skipped; ``out`` (n,) is overwritten."""
+    cdef Py_ssize_t p = indptr.shape[0] - 1, j, k
+    cdef double wj
+    out[:] = 0.0
+    with nogil:
+        for j in range(p):
+            wj = w[j]
+            if wj != 0.0:
+                for k in range(indptr[j], indptr[j + 1]):
+                    out[indices[k]] += data[k] * wj
+
+
+def csc_select_count(const index[::1] indptr, const index[::1] indices, const int[::1] cols,
+                     long long[::1] out_indptr):
+    """Row pointers of the CSR form of X[:, cols]; ``out_indptr`` (n + 1,) must be zero."""
+    cdef Py_ssize_t n = out_indptr.shape[0] - 1, m = cols.shape[0], i, j, k
+    with nogil:
+        for j in range(m):
+            for k in range(indptr[cols[j]], indptr[cols[j] + 1]):
+                out_indptr[indices[k] + 1] += 1
+        for i in range(n):
+            out_indptr[i + 1] += out_indptr[i]
+
+
+def csc_select_fill(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                    const int[::1] cols, long long[::1] cursor, int[::1] out_indices,
+                    real[::1] out_data):
+    """Fill the CSR form of X[:, cols]; ``cursor`` (a copy of the row pointers) is consumed."""
+    cdef Py_ssize_t m = cols.shape[0], j, k, at
+    with nogil:
+        for j in range(m):
+            for k in range(indptr[cols[j]], indptr[cols[j] + 1]):
+                at = cursor[indices[k]]
+                out_indices[at] = <int>j
+                out_data[at] = data[k]
+                cursor[indices[k]] = at + 1
+
+
+def row_square_work(const index[::1] indptr):
+    """sum_i r_i (r_i + 1) / 2 for row lengths r_i: the multiply-adds of one Gram matrix."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i
+    cdef double acc = 0.0, r
+    with nogil:
+        for i in range(n):
+            r = <double>(indptr[i + 1] - indptr[i])
+            acc += r * (r + 1.0) * 0.5
+    return acc
+
+
+cdef inline void _gram_rows(Py_ssize_t lo, Py_ssize_t hi, const index[::1] indptr,
+                            const int[::1] indices, const real[::1] data, const double[::1] d,
+                            double* G, Py_ssize_t m, bint intercept) noexcept nogil:
+    cdef Py_ssize_t i, a, b, start, stop
+    cdef double di, va
+    cdef double* row
+    cdef double* last = G + (m - 1) * m
+    for i in range(lo, hi):
+        di = d[i]
+        if di == 0.0:
+            continue
+        start = indptr[i]
+        stop = indptr[i + 1]
+        for a in range(start, stop):
+            va = di * data[a]
+            row = G + <Py_ssize_t>indices[a] * m
+            for b in range(start, a + 1):
+                row[indices[b]] += va * data[b]
+            if intercept:
+                last[indices[a]] += va
+        if intercept:
+            last[m - 1] += di
+
+
+def csr_gram(const index[::1] indptr, const int[::1] indices, const real[::1] data,
+             const double[::1] d, double[:, :, ::1] work, bint intercept, int n_threads):
+    """work[0] = A^T diag(d) A, A = X or [X, 1], both triangles.
+
+    ``work`` (blocks, m, m) is overwritten; the column indices of each row must be sorted,
+    because only the lower triangle is summed.
+    """
+    cdef Py_ssize_t n = indptr.shape[0] - 1, m = work.shape[1], n_blocks = work.shape[0]
+    cdef Py_ssize_t b, i, j
+    cdef double* G
+    if m == 0:
+        return
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule='static'):
+        memset(&work[b, 0, 0], 0, m * m * sizeof(double))
+        _gram_rows(_block_start(indptr, n, b, n_blocks), _block_start(indptr, n, b + 1, n_blocks),
+                   indptr, indices, data, d, &work[b, 0, 0], m, intercept)
+    G = &work[0, 0, 0]
+    with nogil:
+        for b in range(1, n_blocks):
+            for i in range(m):
+                for j in range(i + 1):
+                    G[i * m + j] += work[b, i, j]
+        for i in range(m):
+            for j in range(i):
+                G[j * m + i] = G[i * m + j]
+
+
+def csr_column_sums(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                    const double[::1] d, double[::1] out):
+    """out[j] = sum_i d[i] X[i, j]^2: the diagonal of the Hessian; ``out`` is overwritten."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i, k
+    cdef double di
+    out[:] = 0.0
+    with nogil:
+        for i in range(n):
+            di = d[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += di * <double>data[k] * <double>data[k]
+
+
+def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                       const double[::1] d, const double[::1] v, double[::1] out, bint intercept):
+    """out = |A|^T diag(d) |A| v with A = X or [X, 1]: Collatz-Wielandt ratios bound the norm."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, m = out.shape[0], i, k
+    cdef double acc
+    out[:] = 0.0
+    with nogil:
+        for i in range(n):
+            acc = v[m - 1] if intercept else 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                acc += fabs(<double>data[k]) * v[indices[k]]
+            acc *= d[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += fabs(<double>data[k]) * acc
+            if intercept:
+                out[m - 1] += acc

@@ -1,0 +1,7 @@
+cdef class QuadOperator:
+    cdef readonly int size
+    cdef readonly double ridge
+    cdef readonly long n_products
+    cdef double[::1] diagonal
+    cdef void product(self, const double* v, double* out) noexcept nogil
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

@@ -1,0 +1,147 @@
+/* Hot loops that gain from SIMD, each compiled for several instruction sets and chosen at
+ * load time (GCC function multi-versioning on ELF x86-64). Elsewhere (arm64, macOS, MSVC)
+ * the one baseline version is what the compiler vectorises for that machine. Reductions say
+ * "omp simd", because without leave to reorder a sum no compiler vectorises it. */
+#ifndef SPARSEKIT_KERNELS_H
+#define SPARSEKIT_KERNELS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define SK_MULTI __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SK_MULTI
+#endif
+#if defined(__GNUC__)
+#define SK_INLINE static inline __attribute__((always_inline))
+#else
+#define SK_INLINE static inline
+#endif
+typedef ptrdiff_t sk_size;
+
+/* exp(x) for x <= 0, within 1 ulp or so: 2^k times a degree-12 Taylor polynomial on
+ * |r| <= ln(2)/2; below -708 the true value is no longer a normal number and 0 is close
+ * enough for a probability. Branch-free, so that it vectorises. */
+SK_INLINE double sk_exp_neg(double x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    double clamped = x < -708.0 ? -708.0 : x;
+    double t = clamped * 1.4426950408889634074 + magic;
+    double k = t - magic;
+    double r = (clamped - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+    int64_t bits;
+    double scale, p;
+    memcpy(&bits, &t, sizeof bits);
+    bits = (int64_t)((uint64_t)(bits + 1023) << 52);
+    memcpy(&scale, &bits, sizeof scale);
+    p = 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    return x < -708.0 ? 0.0 : p * scale;
+}
+
+/* log(1 + e) for 0 <= e <= 1 by 2 atanh(s); above sqrt(2) - 1 the argument is halved first,
+ * which keeps |s| <= 0.1716 and eleven terms enough for full precision. */
+SK_INLINE double sk_log1p_unit(double e) {
+    int upper = e > 0.41421356237309503;
+    double num = upper ? e - 1.0 : e;
+    double den = upper ? e + 3.0 : e + 2.0;
+    double s = num / den, q = s * s, p;
+    p = 1.0 / 23.0;
+    p = p * q + 1.0 / 21.0;
+    p = p * q + 1.0 / 19.0;
+    p = p * q + 1.0 / 17.0;
+    p = p * q + 1.0 / 15.0;
+    p = p * q + 1.0 / 13.0;
+    p = p * q + 1.0 / 11.0;
+    p = p * q + 1.0 / 9.0;
+    p = p * q + 1.0 / 7.0;
+    p = p * q + 1.0 / 5.0;
+    p = p * q + 1.0 / 3.0;
+    p = p * q + 1.0;
+    return 2.0 * s * p + (upper ? 0.69314718055994530942 : 0.0);
+}
+
+/* sum_i s_i log(1 + exp(-y_i z_i)); s may be NULL (ones) */
+SK_MULTI double sk_logistic_value(const double *restrict z, const double *restrict y,
+                                  const double *restrict s, sk_size n) {
+    double total = 0.0;
+    if (s == NULL) {
+#pragma omp simd reduction(+ : total)
+        for (sk_size i = 0; i < n; i++) {
+            double t = y[i] * z[i];
+            double e = sk_exp_neg(-fabs(t));
+            total += (t < 0.0 ? -t : 0.0) + sk_log1p_unit(e);
+        }
+    } else {
+#pragma omp simd reduction(+ : total)
+        for (sk_size i = 0; i < n; i++) {
+            double t = y[i] * z[i];
+            double e = sk_exp_neg(-fabs(t));
+            total += s[i] * ((t < 0.0 ? -t : 0.0) + sk_log1p_unit(e));
+        }
+    }
+    return total;
+}
+
+SK_INLINE double sk_logistic_one(double z, double y, double s, double *restrict u,
+                                 double *restrict d) {
+    double t = y * z;
+    double e = sk_exp_neg(-fabs(t));
+    double inv = 1.0 / (1.0 + e);
+    double miss = t < 0.0 ? inv : e * inv; /* sigma(-t) */
+    *u = -s * y * miss;
+    *d = s * e * inv * inv;
+    return s * ((t < 0.0 ? -t : 0.0) + sk_log1p_unit(e));
+}
+
+/* the same with u = dloss/dz and d = d2loss/dz2 */
+SK_MULTI double sk_logistic_all(const double *restrict z, const double *restrict y,
+                                const double *restrict s, double *restrict u,
+                                double *restrict d, sk_size n) {
+    double total = 0.0;
+    if (s == NULL) {
+#pragma omp simd reduction(+ : total)
+        for (sk_size i = 0; i < n; i++) total += sk_logistic_one(z[i], y[i], 1.0, &u[i], &d[i]);
+    } else {
+#pragma omp simd reduction(+ : total)
+        for (sk_size i = 0; i < n; i++) total += sk_logistic_one(z[i], y[i], s[i], &u[i], &d[i]);
+    }
+    return total;
+}
+
+SK_MULTI double sk_dot(const double *restrict a, const double *restrict b, sk_size n) {
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (sk_size i = 0; i < n; i++) total += a[i] * b[i];
+    return total;
+}
+
+/* float rows against double vectors: the sum stays in double */
+SK_MULTI double sk_dot_mixed(const float *restrict a, const double *restrict b, sk_size n) {
+    double total = 0.0;
+#pragma omp simd reduction(+ : total)
+    for (sk_size i = 0; i < n; i++) total += a[i] * b[i];
+    return total;
+}
+
+SK_MULTI void sk_axpy(double c, const double *restrict a, double *restrict out, sk_size n) {
+    for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
+}
+
+SK_MULTI void sk_axpy_mixed(double c, const float *restrict a, double *restrict out, sk_size n) {
+    for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
+}
+#endif

@@ -1,0 +1,263 @@
+"""Design matrices behind one face: dense (C or F order), CSR and CSC.
+
+A design multiplies by X and its transpose, copies chosen columns into a compact row-major
+design, and makes the operator A^T diag(d) A of the quadratic model, A = X or [X, 1]. The
+data keeps its type; every vector and every sum is float64.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._cython import _dense, _sparse
+from .._cython._model import CallbackOperator, GramOperator, RowOperator
+
+# Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
+_GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
+_GRAM_SCATTER_FAR = 3.0  # the same once the matrix is larger than a core's cache
+_DENSE_FLOP = 0.12  # one multiply-add of a dense product with SIMD
+_EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
+_CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
+
+
+def as_design(X, n_threads=1):
+    """Wrap a dense array, CSR or CSC matrix (float32/float64) without copying it."""
+    if sp.issparse(X):
+        if X.format == "csr":
+            return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
+        if X.format == "csc":
+            return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
+        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
+    return DenseDesign(np.asarray(X), n_threads)
+
+
+def _same_index(indptr, indices):
+    # kernels take one index type; a mixed pair is widened, which copies only then
+    if indptr.dtype == indices.dtype and indptr.dtype in (np.int32, np.int64):
+        return indptr, indices
+    return indptr.astype(np.int64), indices.astype(np.int64)
+
+
+class CSRDesign:
+    """Rows in CSR. ``cols`` of a selection keep their order, so sorted rows stay sorted."""
+
+    def __init__(self, indptr, indices, data, shape, n_threads=1):
+        self.indptr, self.indices = _same_index(indptr, indices)
+        self.data, self.shape, self.n_threads = data, shape, n_threads
+        self.nnz = int(self.indptr[-1])
+        self._work = None
+
+    def matvec(self, w, out=None):
+        out = np.empty(self.shape[0]) if out is None else out
+        _sparse.csr_matvec(self.indptr, self.indices, self.data, w, out, self.n_threads)
+        return out
+
+    def rmatvec(self, u, out=None):
+        p = self.shape[1]
+        out = np.empty(p) if out is None else out
+        if self._work is None:
+            # as many partial sums as pay for their clearing; a function of the data alone
+            blocks = min(max(self.nnz // (4 * max(p, 1)), 2), 8) if self.nnz > 50000 else 0
+            self._work = np.empty((blocks, p if blocks else 0))
+        _sparse.csr_rmatvec(self.indptr, self.indices, self.data, u, out, self._work, self.n_threads)
+        return out
+
+    def select(self, cols):
+        position = np.full(self.shape[1], -1, dtype=np.int32)
+        position[cols] = np.arange(len(cols), dtype=np.int32)
+        indptr = np.empty_like(self.indptr)
+        _sparse.csr_select_count(self.indptr, self.indices, position, indptr, self.n_threads)
+        nnz = int(indptr[-1])
+        indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=self.data.dtype)
+        _sparse.csr_select_fill(
+            self.indptr, self.indices, self.data, position, indptr, indices, data, self.n_threads
+        )
+        return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
+
+    def model(self, cols, d, intercept, ridge):
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
+        part = self.select(cols)
+        return part.operator(d, intercept, ridge), part
+
+    def norm_bound(self, d, intercept):
+        m = self.shape[1] + intercept
+        v, out = np.ones(m), np.empty(m)
+        for _ in range(2):
+            # Collatz-Wielandt: for a matrix M >= 0 and any v > 0, max (Mv)_j / v_j bounds its
+            # largest eigenvalue, and |X|^T D |X| bounds X^T D X
+            _sparse.csr_absolute_bound(self.indptr, self.indices, self.data, d, v, out, intercept)
+            bound = float(np.max(out / v)) if m else 0.0
+            v = np.maximum(out, out.max(initial=0.0) * 1e-3 + 1e-300)
+        return bound
+
+
+class CompactRows(CSRDesign):
+    """A column selection: int32 column numbers, made to be multiplied often."""
+
+    def __init__(self, indptr, indices, data, shape, n_threads=1):
+        self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
+        self.n_threads = n_threads
+        self.nnz = int(indptr[-1])
+        self._work = None
+
+    def matvec(self, w, out=None):
+        if self.indptr.dtype == np.int32:
+            return super().matvec(w, out)
+        return CSRDesign(self.indptr, self.indices.astype(np.int64), self.data, self.shape).matvec(w, out)
+
+    def operator(self, d, intercept, ridge):
+        """A^T diag(d) A as a Gram matrix where that costs less than the products it saves."""
+        m = self.shape[1] + intercept
+        work = _sparse.row_square_work(self.indptr)
+        scatter = _GRAM_SCATTER if m <= _CACHED_SIDE else _GRAM_SCATTER_FAR
+        gram = scatter * work + _EXPECTED_PRODUCTS * _DENSE_FLOP * m * m
+        if gram <= _EXPECTED_PRODUCTS * 2.0 * self.nnz:
+            # two partial sums if the matrix is small beside the work that fills it
+            blocks = 2 if 4 * m * m < work else 1
+            G = np.empty((blocks, m, m))
+            _sparse.csr_gram(self.indptr, self.indices, self.data, d, G, intercept, self.n_threads)
+            return GramOperator(G[0], ridge)
+        diagonal = np.empty(m)
+        _sparse.csr_column_sums(self.indptr, self.indices, self.data, d, diagonal)
+        if intercept:
+            diagonal[-1] = d.sum()
+        return RowOperator(
+            self.indptr, self.indices, self.data, d, diagonal, intercept, ridge, self.n_threads
+        )
+
+
+class CSCDesign:
+    """Columns in CSC; a selection becomes compact rows."""
+
+    def __init__(self, indptr, indices, data, shape, n_threads=1):
+        self.indptr, self.indices = _same_index(indptr, indices)
+        self.data, self.shape, self.n_threads = data, shape, n_threads
+        self.nnz = int(self.indptr[-1])
+
+    def matvec(self, w, out=None):
+        out = np.empty(self.shape[0]) if out is None else out
+        _sparse.csc_matvec(self.indptr, self.indices, self.data, w, out)
+        return out
+
+    def rmatvec(self, u, out=None):
+        out = np.empty(self.shape[1]) if out is None else out
+        # X^T in CSR is X in CSC
+        _sparse.csr_matvec(self.indptr, self.indices, self.data, u, out, self.n_threads)
+        return out
+
+    def select(self, cols):
+        cols = np.asarray(cols, dtype=np.int32)
+        indptr = np.zeros(self.shape[0] + 1, dtype=np.int64)
+        _sparse.csc_select_count(self.indptr, self.indices, cols, indptr)
+        nnz = int(indptr[-1])
+        indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=self.data.dtype)
+        _sparse.csc_select_fill(self.indptr, self.indices, self.data, cols, indptr[:-1].copy(), indices, data)
+        if nnz < np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
+
+    def model(self, cols, d, intercept, ridge):
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
+        part = self.select(cols)
+        return part.operator(d, intercept, ridge), part
+
+    def norm_bound(self, d, intercept):
+        """The same as CSRDesign.norm_bound, from the transpose's point of view."""
+        m = self.shape[1] + intercept
+        A = sp.csc_matrix((np.abs(self.data), self.indices, self.indptr), shape=self.shape, copy=False)
+        v = np.ones(m)
+        bound = 0.0
+        for _ in range(2):
+            z = d * (A @ v[: self.shape[1]] + (v[-1] if intercept else 0.0))
+            out = np.append(A.T @ z, z.sum()) if intercept else A.T @ z
+            bound = float(np.max(out / v)) if m else 0.0
+            v = np.maximum(out, out.max(initial=0.0) * 1e-3 + 1e-300)
+        return bound
+
+
+class DenseDesign:
+    """Dense X in either order; products go to BLAS."""
+
+    def __init__(self, X, n_threads=1):
+        self.X, self.shape, self.n_threads = X, X.shape, n_threads
+        self.nnz = X.size
+
+    def matvec(self, w, out=None):
+        w = w.astype(self.X.dtype, copy=False)
+        if out is None or out.dtype != self.X.dtype:
+            return (self.X @ w).astype(np.float64, copy=False)
+        return np.dot(self.X, w, out=out)
+
+    def rmatvec(self, u, out=None):
+        res = u.astype(self.X.dtype, copy=False) @ self.X
+        if out is None:
+            return res.astype(np.float64, copy=False)
+        out[:] = res
+        return out
+
+    def select(self, cols):
+        if len(cols) == self.shape[1]:
+            return DenseDesign(self.X, self.n_threads)
+        if self.X.flags.c_contiguous:
+            return DenseDesign(np.take(self.X, cols, axis=1), self.n_threads)
+        return DenseDesign(self.X.T[cols].T, self.n_threads)
+
+    def norm_bound(self, d, intercept):
+        # sum_j ||a_j||^2 bounds the largest eigenvalue; the row sums of |A| do too, by
+        # Collatz-Wielandt, at the price of a copy, so rows go by blocks
+        n, p = self.shape
+        m = p + intercept
+        if m == 0 or n == 0:
+            return 0.0
+        out = np.zeros(m)
+        step = max(1, 2**20 // max(p, 1))
+        for lo in range(0, n, step):
+            block = np.abs(self.X[lo : lo + step])
+            row = (block.sum(axis=1, dtype=np.float64) + intercept) * d[lo : lo + step]
+            out[:p] += row @ block
+            if intercept:
+                out[-1] += row.sum()
+        return float(out.max())
+
+    def model(self, cols, d, intercept, ridge):
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
+        n, m = self.shape[0], len(cols)
+        size = m + intercept
+        if size <= 64 or size * 1.5 <= n or size <= 2000:
+            cols = np.asarray(cols, dtype=np.int32)
+            # 256 KiB of scaled rows stay in a core's cache between scaling and use
+            block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=self.X.dtype)
+            G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
+            _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
+            return GramOperator(G, ridge), DenseColumns(self, cols)
+        part = self.select(cols)
+        X = part.X
+        diagonal = np.empty(size)
+        diagonal[:m] = np.einsum("ij,ij,i->j", X, X, d, optimize=True)
+        if intercept:
+            diagonal[-1] = d.sum()
+
+        def product(v):
+            out = np.empty(size)
+            z = part.matvec(v[:m])
+            if intercept:
+                z = z + v[-1]
+            z = z * d
+            part.rmatvec(z, out[:m])
+            if intercept:
+                out[-1] = z.sum()
+            return out
+
+        return CallbackOperator(product, diagonal, ridge), part
+
+
+class DenseColumns:
+    """Columns of a dense design, not copied: their product goes through the whole matrix."""
+
+    def __init__(self, design, cols):
+        self.design, self.cols = design, cols
+        self.shape = (design.shape[0], len(cols))
+
+    def matvec(self, w):
+        full = np.zeros(self.design.shape[1])
+        full[self.cols] = w
+        return self.design.matvec(full)

@@ -1,0 +1,282 @@
+"""Losses of a linear predictor z = X w + b: logistic, least squares, probit.
+
+Each loss is a *sum* over the rows, sum_i s_i l(z_i, y_i). The variables are
+x = [w (p), b], the intercept last and only where ``fit_intercept`` is true.
+"""
+
+import numpy as np
+
+from .._cython import _glm
+from .._linalg.design import as_design
+
+_EMPTY = np.empty(0)
+
+
+class LinearLoss:
+    """sum_i s_i l(x_i.w + b, y_i), the base of the losses of this file.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets; for the two-class losses -1 or +1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+    """
+
+    curvature = None  # sup l''
+    _value = None
+    _derivatives = None
+
+    def __init__(self, X, y, sample_weight=None, *, fit_intercept=False, n_threads=1):
+        self.design = as_design(X, n_threads)
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        n, p = self.design.shape
+        if self.y.shape != (n,):
+            raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
+        self.s = _EMPTY
+        if sample_weight is not None:
+            self.s = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            if self.s.shape != (n,):
+                raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
+        self.fit_intercept = bool(fit_intercept)
+        self.n_threads = n_threads
+        self.n_features = p
+        self.n_variables = p + self.fit_intercept
+        self.origin_scale = None
+
+    def l1_vector(self, l1):
+        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept."""
+        out = np.zeros(self.n_variables)
+        out[: self.n_features] = l1
+        return out
+
+    def predictor(self, x):
+        """z = X w + b, (n,)."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        w = x[: self.n_features]
+        z = self.design.matvec(w) if w.any() else np.zeros(len(self.y))
+        if self.fit_intercept and x[-1]:
+            z += x[-1]
+        return z
+
+    # the protocol of every loss: value, gradient, Hessian-vector product on a subset
+    def value(self, x):
+        """f(x)."""
+        return self._value(self.predictor(x), self.y, self.s)
+
+    def gradient(self, x):
+        """grad f(x), (n_variables,)."""
+        problem = self.problem()
+        problem.start(x)
+        return problem.gradient()
+
+    def hessian_product(self, x, subset, v):
+        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
+        subset = np.asarray(subset)
+        full = np.zeros(self.n_variables)
+        full[subset] = v
+        _, _, d = self.derivatives(self.predictor(x))
+        z = d * self.predictor(full)
+        out = np.empty(self.n_variables)
+        self.design.rmatvec(z, out[: self.n_features])
+        if self.fit_intercept:
+            out[-1] = z.sum()
+        return out[subset]
+
+    def derivatives(self, z, u=None, d=None):
+        """Value, dl/dz and d2l/dz2 at a predictor (n,)."""
+        u = np.empty_like(z) if u is None else u
+        d = np.empty_like(z) if d is None else d
+        return self._derivatives(z, self.y, self.s, u, d), u, d
+
+    def problem(self):
+        """The problem that solvers work on."""
+        return LinearProblem(self, self.design, self.fit_intercept, State(self))
+
+    def curvature_weights(self):
+        """Upper bounds of d2l/dz2 for each row, (n,)."""
+        return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
+
+    def dual_value(self, theta):
+        """Dual objective at theta = -dl/dz-like (n,), or -inf outside the domain; see gap.py."""
+        return None
+
+
+class LogisticLoss(LinearLoss):
+    """sum_i s_i log(1 + exp(-y_i (x_i.w + b))), y_i in {-1, +1}."""
+
+    curvature = 0.25
+    _value = staticmethod(_glm.logistic_value)
+    _derivatives = staticmethod(_glm.logistic_derivatives)
+
+    def dual_value(self, theta):
+        s = self.s if self.s.size else 1.0
+        t = -theta * self.y
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(t == 0, 0.0, t / s)
+        if not np.all((t >= 0) & (t <= 1)):
+            return -np.inf
+        from scipy.special import entr
+
+        return float(np.sum(s * (entr(t) + entr(1 - t))))
+
+
+class LeastSquaresLoss(LinearLoss):
+    """1/2 sum_i s_i (x_i.w + b - y_i)^2."""
+
+    curvature = 1.0
+    _value = staticmethod(_glm.squared_value)
+    _derivatives = staticmethod(_glm.squared_derivatives)
+
+    def dual_value(self, theta):
+        if self.s.size:
+            if np.any((self.s == 0) & (theta != 0)):
+                return -np.inf
+            square = np.divide(theta**2, self.s, out=np.zeros_like(theta), where=self.s > 0)
+        else:
+            square = theta**2
+        return float(-np.dot(theta, self.y) - 0.5 * square.sum())
+
+
+class ProbitLoss(LinearLoss):
+    """-sum_i s_i log Phi(y_i (x_i.w + b)), y_i in {-1, +1}, Phi the normal distribution function."""
+
+    curvature = 1.0
+    _value = staticmethod(_glm.probit_value)
+    _derivatives = staticmethod(_glm.probit_derivatives)
+
+
+class State:
+    """Predictor, value and derivatives at the current point and at a trial point."""
+
+    def __init__(self, loss):
+        self.loss = loss
+        n = len(loss.y)
+        self.z, self.u, self.d = np.zeros(n), np.empty(n), np.empty(n)
+        self.trial_z, self.trial_u, self.trial_d = np.empty(n), np.empty(n), np.empty(n)
+        self.f = self.trial_f = None
+
+    def set(self, z):
+        self.z = z
+        self.f, self.u, self.d = self.loss.derivatives(z, self.u, self.d)
+
+    def try_step(self, dz, step=1.0):
+        _glm.axpy_rows(self.z, step, dz, self.trial_z)
+        self.trial_f, _, _ = self.loss.derivatives(self.trial_z, self.trial_u, self.trial_d)
+        return self.trial_f
+
+    def accept(self):
+        self.z, self.trial_z = self.trial_z, self.z
+        self.u, self.trial_u = self.trial_u, self.u
+        self.d, self.trial_d = self.trial_d, self.d
+        self.f = self.trial_f
+
+
+class LinearProblem:
+    """The loss on a selection of its variables; selections share one State.
+
+    ``gradient`` costs one pass over the selection's non-zeros; ``model`` copies the columns of
+    the working variables and answers with their operator and compact design.
+    """
+
+    def __init__(self, loss, design, intercept, state, passes=None):
+        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
+        self.size = design.shape[1] + self.intercept
+        self._passes = passes if passes is not None else [0]
+        self._lipschitz = None
+        self.variables = self.parent = self.base = None
+
+    @property
+    def f(self):
+        return self.state.f
+
+    def start(self, x):
+        self.state.set(self.loss.predictor(x))
+        return self.state.f
+
+    def gradient(self, out=None):
+        out = np.empty(self.size) if out is None else out
+        self._passes[0] += 1
+        p = self.design.shape[1]
+        self.design.rmatvec(self.state.u, out[:p])
+        if self.intercept:
+            out[-1] = self.state.u.sum()
+        return out
+
+    def _split(self, variables):
+        # the intercept is the last variable, so in a sorted selection it comes last too
+        has = self.intercept and len(variables) > 0 and variables[-1] == self.size - 1
+        return (variables[:-1] if has else variables), bool(has)
+
+    def restrict(self, variables):
+        """The problem on sorted ``variables``, its columns copied."""
+        cols, has = self._split(variables)
+        self._passes[0] += 1
+        part = LinearProblem(self.loss, self.design.select(cols), has, self.state, [0])
+        part.variables, part.parent = variables, self
+        return part
+
+    def model(self, variables, ridge):
+        """Operator of the quadratic model on sorted ``variables``, and their move."""
+        cols, has = self._split(variables)
+        operator, design = self.design.model(cols, self.state.d, has, ridge)
+        return operator, Move(design, has)
+
+    def lipschitz(self):
+        """Upper bound of the gradient's Lipschitz constant."""
+        if self._lipschitz is None:
+            self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
+        return self._lipschitz
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small (rounding, at the least)."""
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+    def try_move(self, dz):
+        """Value at the point where the predictor has moved by dz."""
+        return self.state.try_step(dz)
+
+    def accept(self):
+        """Make the last trial point the current one."""
+        self.state.accept()
+
+    def absorb(self, part):
+        """Take over the counters of a restriction; the state is shared already."""
+        share = part.design.nnz / max(self.design.nnz, 1)
+        self._passes[0] += part._passes[0] * share
+
+    def passes(self):
+        """Passes over the data, restrictions counted by their share of the non-zeros."""
+        return self._passes[0]
+
+    def expand(self, x):
+        """A copy of x in all variables of the loss."""
+        if self.parent is None:
+            return x.copy()
+        full = self.parent.base.copy()
+        full[self.variables] = x
+        return full
+
+    def move_all(self):
+        return Move(self.design, self.intercept)
+
+
+class Move:
+    """Steps along a selection of columns, as the change of the predictor."""
+
+    def __init__(self, design, intercept):
+        self.design, self.intercept = design, intercept
+
+    def direction(self, dx):
+        p = self.design.shape[1]
+        dz = self.design.matvec(np.ascontiguousarray(dx[:p]))
+        if self.intercept:
+            dz = dz + dx[-1]
+        return dz

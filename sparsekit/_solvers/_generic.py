@@ -1,0 +1,102 @@
+"""A user's own smooth loss as a problem that the solvers can work on."""
+
+import numpy as np
+
+from .._cython._model import CallbackOperator
+
+_NEEDED = ("n_variables", "value", "gradient", "hessian_product")
+
+
+def as_problem(loss, options):
+    """The problem of a loss of this package, or of one that follows the protocol."""
+    if hasattr(loss, "problem"):
+        return loss.problem()
+    missing = [name for name in _NEEDED if not hasattr(loss, name)]
+    if missing:
+        raise TypeError(
+            f"loss must have {', '.join(_NEEDED)}; {type(loss).__name__} lacks {', '.join(missing)}"
+        )
+    return ProtocolProblem(loss)
+
+
+class ProtocolProblem:
+    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v)."""
+
+    def __init__(self, loss):
+        self.loss, self.size = loss, int(loss.n_variables)
+        self.n_passes = 0
+        self.x = self.f = self._trial = self._trial_f = self._variables = None
+        self._lipschitz = None
+
+    def start(self, x):
+        self.x = x.copy()
+        self.f = float(self.loss.value(self.x.copy()))
+        return self.f
+
+    def gradient(self, out=None):
+        self.n_passes += 1
+        g = np.array(self.loss.gradient(self.x.copy()), dtype=np.float64)
+        if g.shape != (self.size,):
+            raise ValueError(f"loss.gradient must return shape ({self.size},); got {g.shape}")
+        return g
+
+    def passes(self):
+        return self.n_passes
+
+    def expand(self, x):
+        return x.copy()
+
+    def model(self, variables, ridge):
+        x = self.x.copy()
+        product = self.loss.hessian_product
+        diagonal = np.ones(len(variables))
+        if hasattr(self.loss, "hessian_diagonal"):
+            diagonal = np.asarray(self.loss.hessian_diagonal(x), dtype=np.float64)[variables]
+        operator = CallbackOperator(lambda v: product(x, variables, v), diagonal, ridge)
+        return operator, Expand(variables, self.size)
+
+    def move_all(self):
+        return Expand(np.arange(self.size), self.size)
+
+    def try_move(self, step):
+        self._trial = self.x + step
+        self._trial_f = float(self.loss.value(self._trial.copy()))
+        # a loss may be undefined at a trial point; such a step is refused
+        return self._trial_f if np.isfinite(self._trial_f) else np.inf
+
+    def accept(self):
+        self.x, self.f = self._trial, self._trial_f
+
+    def lipschitz(self):
+        """Power iterations on the Hessian at the current point, doubled for safety.
+
+        Raised by ``raise_lipschitz`` whenever a step proves it too small.
+        """
+        if self._lipschitz is None:
+            every = np.arange(self.size)
+            v = np.cos(np.arange(1.0, self.size + 1.0))
+            norm = 0.0
+            for _ in range(10):
+                size = np.linalg.norm(v)
+                if size == 0:
+                    break
+                v = np.asarray(self.loss.hessian_product(self.x.copy(), every, v / size), dtype=float)
+                norm = np.linalg.norm(v)
+            self._lipschitz = 2.0 * norm or 1.0
+        return self._lipschitz
+
+    def raise_lipschitz(self):
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+
+class Expand:
+    """A step on some variables as a step of all."""
+
+    def __init__(self, variables, size):
+        self.variables, self.size = variables, size
+
+    def direction(self, dx):
+        full = np.zeros(self.size)
+        full[self.variables] = dx
+        return full

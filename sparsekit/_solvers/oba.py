@@ -1,0 +1,376 @@
+"""OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
+
+Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for nonlinear and nonsmooth
+optimization"; equation numbers below are that chapter's. Two things stand around it:
+
+* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``),
+  since a cycle on the model costs no pass over the data;
+* large problems are solved on a growing working set of variables, and the answer is certified
+  by the optimality measure of *all* variables.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _model
+from ._generic import as_problem
+from .duality import duality_gap
+
+MESSAGES = {
+    0: "Converged: the relative optimality measure is at most tol.",
+    1: "Stopped after max_iter iterations; raise max_iter or tol.",
+    2: "Stopped after max_time seconds; raise max_time or tol.",
+    3: "Stopped by the callback.",
+    4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
+}
+
+
+@dataclass(frozen=True)
+class OBAOptions:
+    """Settings of the method; the defaults are what the benchmark favours.
+
+    tol : relative optimality measure at which to stop.
+    eta : first working variables as a fraction of all (line 2 of Algorithm 1).
+    min_new : smallest number of variables that may leave zero at once, whatever eta says.
+    model_cycles : cycles of Algorithm 1 on one quadratic model; 1 is the thesis' method.
+    forcing : fall of the model's residual that ends its cycles.
+    cg_tol : relative residual of CG (0.1 in the thesis).
+    direct_size : free variables up to which a Gram matrix is factorised.
+    ridge : H + ridge * diag(H) keeps singular models solvable.
+    segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
+    working_set : whether to solve on working sets of variables; None decides by size.
+    """
+
+    tol: float = 1e-5
+    max_iter: int = 200
+    max_time: float = np.inf
+    hessian: str = "exact"
+    memory: int = 10
+    eta: float = 0.01
+    min_new: int = 100
+    model_cycles: int = 10
+    forcing: float = 0.05
+    cg_tol: float = 0.1
+    direct_size: int = 100
+    ridge: float = 1e-8
+    segment_tol: float = 1e-4
+    working_set: bool | None = None
+
+
+@dataclass
+class _Run:
+    """Counters, the clock and the history of one call."""
+
+    options: OBAOptions
+    scale: float
+    callback: object = None
+    keep: bool = False
+    start: float = field(default_factory=time.perf_counter)
+    nit: int = 0
+    nfev: int = 0
+    njev: int = 0
+    n_cg: int = 0
+    n_direct: int = 0
+    n_ista: int = 0
+    n_products: int = 0
+    corrections: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    status: int | None = None
+
+    def out_of_budget(self):
+        if self.nit >= self.options.max_iter:
+            self.status = 1
+        elif time.perf_counter() - self.start >= self.options.max_time:
+            self.status = 2
+        return self.status is not None
+
+
+def minimize_oba(
+    loss,
+    l1,
+    x0=None,
+    *,
+    tol=OBAOptions.tol,
+    max_iter=OBAOptions.max_iter,
+    max_time=None,
+    hessian="exact",
+    memory=10,
+    callback=None,
+    history=False,
+    gap=True,
+    options=None,
+):
+    """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
+
+    See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result.
+    """
+    opts = options or OBAOptions(
+        tol=tol,
+        max_iter=max_iter,
+        max_time=np.inf if max_time is None else max_time,
+        hessian=hessian,
+        memory=memory,
+    )
+    problem = as_problem(loss, opts)
+    n = problem.size
+    l1 = _check_l1(l1, n)
+    x = np.zeros(n) if x0 is None else np.array(x0, dtype=np.float64)
+    if x.shape != (n,):
+        raise ValueError(f"x0 must have shape ({n},), one value a variable; got {x.shape}")
+    if not np.all(np.isfinite(x)):
+        raise ValueError("x0 must be finite; it holds NaN or infinity")
+
+    problem.start(x)
+    g = problem.gradient()
+    run = _Run(opts, _origin_scale(loss, problem, x, g), callback, history)
+    x, g, optimality = _working_sets(problem, x, l1, g, run)
+    result = OptimizeResult(
+        x=x,
+        fun=float(problem.f + l1 @ np.abs(x)),
+        nit=run.nit,
+        nfev=run.nfev + 1,
+        njev=run.njev + 1,
+        status=run.status,
+        success=run.status == 0,
+        message=MESSAGES[run.status],
+        optimality=optimality,
+        grad=g,
+        n_corrections=run.corrections,
+        n_cg=run.n_cg,
+        n_direct=run.n_direct,
+        n_products=run.n_products,
+        n_data_passes=problem.passes(),
+        n_ista=run.n_ista,
+        history=_history(run.rows) if history else None,
+    )
+    result.dual_gap = duality_gap(loss, problem, x, l1, g) if gap else np.nan
+    return result
+
+
+def _check_l1(l1, n):
+    l1 = np.asarray(l1, dtype=np.float64)
+    if l1.ndim == 0:
+        l1 = np.full(n, float(l1))
+    if l1.shape != (n,):
+        raise ValueError(f"l1 must be a number or have shape ({n},); got {l1.shape}")
+    if not np.all(np.isfinite(l1)) or np.any(l1 < 0):
+        raise ValueError("l1 must be finite and at least 0 in every entry")
+    return np.ascontiguousarray(l1)
+
+
+def _origin_scale(loss, problem, x, g):
+    """max_j |grad_j f(0)|, the unit of the relative optimality measure.
+
+    It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``.
+    """
+    cached = getattr(loss, "origin_scale", None)
+    if cached is None:
+        g0 = g if not x.any() else loss.gradient(np.zeros(len(x)))
+        cached = float(np.max(np.abs(g0), initial=0.0)) or 1.0
+        if hasattr(loss, "origin_scale"):
+            loss.origin_scale = cached
+    return cached
+
+
+def _working_sets(problem, x, l1, g, run):
+    """Solve on growing sets of variables until all of them are optimal."""
+    opts = run.options
+    n = problem.size
+    whole = opts.working_set is False or not hasattr(problem, "restrict")
+    if opts.working_set is None and n <= 500:
+        whole = True
+    limit = max(1000, int(0.02 * n))
+    best = np.inf
+    stalls = 0
+    while True:
+        absolute = _model.measure(x, g, l1)
+        optimality = absolute / run.scale
+        if not run.rows and run.keep:
+            _record(run, x, problem.f + l1 @ np.abs(x), optimality, 0, 0)
+        if optimality <= opts.tol:
+            run.status = 0
+        if run.status is not None or run.out_of_budget():
+            return x, g, optimality
+        if whole:
+            x, g, optimality = _iterate(problem, x, l1, g, opts.tol, run)
+            if optimality <= opts.tol:
+                run.status = 0
+            return x, g, optimality
+        before = run.nit
+        chosen = _choose(x, g, l1, limit)
+        target = max(0.5 * opts.tol, 0.1 * optimality)
+        if len(chosen) >= 0.6 * n:
+            whole = True
+            continue
+        problem.base = x
+        sub = problem.restrict(chosen)
+        part, _, _ = _iterate(sub, x[chosen], l1[chosen], g[chosen], target, run)
+        x[chosen] = part
+        problem.absorb(sub)
+        g = problem.gradient(g)
+        run.njev += 1
+        limit *= 2
+        # a run on the set that stopped for rounding ends the whole only if it changed nothing
+        if run.status == 4:
+            stalls = stalls + 1 if run.nit == before or optimality >= best else 0
+            run.status = None if stalls < 2 else 4
+        best = min(best, optimality)
+
+
+def _choose(x, g, l1, limit):
+    """Non-zero and unpenalised variables, and the zeros with the largest |g_j| / l1_j."""
+    keep = (x != 0) | (l1 == 0)
+    ratio = np.abs(g) - 0.9 * l1
+    ratio[keep] = 0.0
+    candidates = np.flatnonzero(ratio > 0)
+    room = max(limit, 2 * int(keep.sum()))
+    if len(candidates) > room:
+        order = np.argpartition(ratio[candidates], len(candidates) - room)
+        candidates = candidates[order[len(candidates) - room :]]
+    keep[candidates] = True
+    return np.flatnonzero(keep)
+
+
+def _iterate(problem, x, l1, g, tol, run):
+    """Algorithm 2 on one set of variables; ends at tol or with run.status set."""
+    opts = run.options
+    n = problem.size
+    tau = max(int(opts.eta * n), opts.min_new)
+    kind, size = np.empty(n, dtype=np.int8), np.empty(n)
+    free_always = l1 == 0
+    damping = opts.ridge
+    phi = problem.f + l1 @ np.abs(x)
+    while True:
+        absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
+        optimality = absolute / run.scale
+        if optimality <= tol or run.out_of_budget():
+            return x, g, optimality
+        variables = _working_variables(kind, size, n_unsure, tau, free_always)
+        step = _step(problem, x, l1, g, variables, phi, damping, run)
+        x_new, phi_new, corrections, shortened = step
+        damping = min(1.0, max(10 * damping, 1e-4)) if shortened else max(opts.ridge, 0.1 * damping)
+        if corrections == 0:
+            tau *= 2
+        run.nit += 1
+        run.corrections.append(corrections + 1)
+        progress = phi - phi_new
+        x, phi = x_new, phi_new
+        g = problem.gradient(g)
+        run.njev += 1
+        if run.keep or run.callback is not None:
+            _report(run, problem, x, phi, g, l1, len(variables), corrections + 1)
+            if run.status is not None:
+                return x, g, _model.measure(x, g, l1) / run.scale
+        if not progress > 1e-16 * abs(phi):
+            stalled = _model.measure(x, g, l1) / run.scale
+            if stalled > tol:
+                run.status = 4
+            return x, g, stalled
+
+
+def _working_variables(kind, size, n_unsure, tau, free_always):
+    """F, the unpenalised, and the tau members of U with the largest subgradient (lines 6-7)."""
+    if n_unsure > tau:
+        unsure = np.flatnonzero(kind == 2)
+        order = np.argpartition(size[unsure], n_unsure - tau)[: n_unsure - tau]
+        kind[unsure[order]] = 0
+    return np.flatnonzero((kind != 0) | free_always)
+
+
+def _step(problem, x, l1, g, variables, phi, damping, run):
+    """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
+    opts = run.options
+    operator, move = problem.model(variables, damping)
+    xv, gv, lv = x[variables], g[variables], l1[variables]
+    m = len(variables)
+    new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
+    side = min(m, opts.direct_size)
+    _model.solve_model(
+        operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
+        np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), opts.model_cycles, opts.forcing,
+        opts.cg_tol, opts.direct_size, counts,
+    )  # fmt: skip
+    error = getattr(operator, "error", None)
+    if error is not None:
+        raise error
+    run.n_cg += int(counts[2])
+    run.n_direct += int(counts[3])
+    run.n_products += operator.n_products
+    dz = move.direction(new - xv)
+    f_new = problem.try_move(dz)
+    run.nfev += 1
+    x_new = x.copy()
+    x_new[variables] = new
+    phi_new = f_new + l1 @ np.abs(x_new)
+
+    # line 6: the ISTA point and its upper model (2.14) are the least that a step must reach
+    bound = max(problem.lipschitz(), 1e-300)
+    while True:
+        ista = x - g / bound
+        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
+        delta = ista - x
+        gamma = problem.f + g @ delta + 0.5 * bound * (delta @ delta) + l1 @ np.abs(ista)
+        # rounding of the sums may not reject a step that is as good
+        if phi_new <= gamma + 1e-15 * abs(gamma):
+            problem.accept()
+            return x_new, phi_new, int(counts[1]), False
+        run.n_ista += 1
+        to_ista = problem.move_all().direction(delta)
+        full = x_new - ista
+        share = 0.5
+        while True:
+            if share < opts.segment_tol:
+                share = 0.0
+            f_seg = problem.try_move((1 - share) * to_ista + share * dz)
+            run.nfev += 1
+            x_seg = ista + share * full
+            phi_seg = f_seg + l1 @ np.abs(x_seg)
+            if phi_seg <= gamma + 1e-15 * abs(gamma):
+                problem.accept()
+                return x_seg, phi_seg, int(counts[1]), True
+            if share == 0.0:
+                break
+            share *= 0.5
+        if not phi_seg - gamma > 1e-12 * abs(gamma):
+            # the ISTA point itself: what is left of the difference is rounding
+            problem.accept()
+            return x_seg, phi_seg, int(counts[1]), True
+        # the upper model failed at the ISTA point: the constant was too small
+        bound = problem.raise_lipschitz()
+
+
+def _record(run, x, phi, optimality, n_free, corrections):
+    run.rows.append(
+        (time.perf_counter() - run.start, phi, optimality, int(np.count_nonzero(x)), n_free, corrections)
+    )
+
+
+def _report(run, problem, x, phi, g, l1, n_free, corrections):
+    optimality = _model.measure(x, g, l1) / run.scale
+    if run.keep:
+        _record(run, x, phi, optimality, n_free, corrections)
+    if run.callback is None:
+        return
+    current = OptimizeResult(
+        x=problem.expand(x),
+        fun=float(phi),
+        nit=run.nit,
+        optimality=optimality,
+        nnz=int(np.count_nonzero(x)),
+        time=time.perf_counter() - run.start,
+    )
+    try:
+        stop = run.callback(current)
+    except StopIteration:
+        stop = True
+    if stop:
+        run.status = 3
+
+
+def _history(rows):
+    names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
+    columns = list(zip(*rows)) or [[] for _ in names]
+    return {name: np.asarray(column) for name, column in zip(names, columns)}

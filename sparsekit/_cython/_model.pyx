@@ -7,18 +7,13 @@ here before the data is touched again.
 """
 import numpy as np
 
-from cython.parallel cimport prange
 from libc.math cimport fabs, sqrt
-from libc.string cimport memset
 from scipy.linalg.cython_lapack cimport dposv
 from scipy.linalg.cython_blas cimport ddot
 
 
 cdef extern from "kernels.h" nogil:
-    double sk_dot(const double* a, const double* b, Py_ssize_t n)
-    double sk_dot_mixed(const float* a, const double* b, Py_ssize_t n)
     void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
-    void sk_axpy_mixed(double c, const float* a, double* out, Py_ssize_t n)
 
 
 cdef class QuadOperator:
@@ -61,7 +56,6 @@ cdef class GramOperator(QuadOperator):
     cdef void product(self, const double* v, double* out) noexcept nogil:
         # rows with v = 0 are skipped: most of a face's complement is zero
         cdef int m = self.size, i
-        cdef const double* row
         self.n_products += 1
         for i in range(m):
             out[i] = self.ridge * self.diagonal[i] * v[i]
@@ -124,107 +118,6 @@ cdef class CallbackOperator(QuadOperator):
                 out[i] = 0.0
 
 
-cdef class RowOperator(QuadOperator):
-    """H = A^T diag(d) A with A = X or [X, 1] in CSR: one fused pass over the rows a product."""
-    cdef const int[::1] indptr32
-    cdef const long long[::1] indptr64
-    cdef const int[::1] indices
-    cdef const float[::1] data32
-    cdef const double[::1] data64
-    cdef const double[::1] d
-    cdef double[:, ::1] work
-    cdef Py_ssize_t[::1] cuts
-    cdef bint wide, single, intercept
-    cdef int n_threads
-
-    def __init__(self, indptr, indices, data, const double[::1] d, diagonal, bint intercept,
-                 double ridge, int n_threads):
-        self.wide = indptr.dtype.itemsize == 8
-        self.single = data.dtype.itemsize == 4
-        if self.wide:
-            self.indptr64 = indptr
-        else:
-            self.indptr32 = indptr
-        if self.single:
-            self.data32 = data
-        else:
-            self.data64 = data
-        self.indices = indices
-        self.d = d
-        self.intercept = intercept
-        self.diagonal = diagonal
-        self.size = <int>self.diagonal.shape[0]
-        self.ridge = ridge
-        self.n_threads = n_threads
-        nnz = int(indptr[-1])
-        # the number of blocks depends on the data alone, so that the sum does not depend on
-        # the number of threads; a block must be worth the clearing of its own result vector
-        blocks = min(max(nnz // (8 * max(self.size, 1)), 1), 8) if nnz > 20000 else 1
-        self.cuts = np.searchsorted(indptr, np.linspace(0, nnz, blocks + 1)).astype(np.intp)
-        self.cuts[0] = 0
-        self.cuts[blocks] = len(indptr) - 1
-        self.work = np.empty((blocks, self.size))
-
-    cdef void product(self, const double* v, double* out) noexcept nogil:
-        cdef int m = self.size, i
-        cdef Py_ssize_t b, blocks = self.work.shape[0]
-        cdef double acc
-        self.n_products += 1
-        if blocks == 1:
-            self._block(0, v)
-        else:
-            for b in prange(blocks, num_threads=self.n_threads, schedule='static'):
-                self._block(b, v)
-        for i in range(m):
-            acc = self.ridge * self.diagonal[i] * v[i]
-            for b in range(blocks):
-                acc += self.work[b, i]
-            out[i] = acc
-
-    cdef void _block(self, Py_ssize_t b, const double* v) noexcept nogil:
-        cdef double* out = &self.work[b, 0]
-        memset(out, 0, self.size * sizeof(double))
-        if self.wide:
-            if self.single:
-                _fused_rows(self.indptr64, self.indices, self.data32, self.d, self.cuts[b],
-                            self.cuts[b + 1], v, out, self.size, self.intercept)
-            else:
-                _fused_rows(self.indptr64, self.indices, self.data64, self.d, self.cuts[b],
-                            self.cuts[b + 1], v, out, self.size, self.intercept)
-        elif self.single:
-            _fused_rows(self.indptr32, self.indices, self.data32, self.d, self.cuts[b],
-                        self.cuts[b + 1], v, out, self.size, self.intercept)
-        else:
-            _fused_rows(self.indptr32, self.indices, self.data64, self.d, self.cuts[b],
-                        self.cuts[b + 1], v, out, self.size, self.intercept)
-
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused index:
-    int
-    long long
-
-
-cdef void _fused_rows(const index[::1] indptr, const int[::1] indices, const real[::1] data,
-                      const double[::1] d, Py_ssize_t lo, Py_ssize_t hi, const double* v,
-                      double* out, int m, bint intercept) noexcept nogil:
-    cdef Py_ssize_t i, k
-    cdef double acc, last = 0.0, v0 = v[m - 1] if intercept else 0.0
-    for i in range(lo, hi):
-        acc = v0
-        for k in range(indptr[i], indptr[i + 1]):
-            acc += data[k] * v[indices[k]]
-        acc *= d[i]
-        for k in range(indptr[i], indptr[i + 1]):
-            out[indices[k]] += data[k] * acc
-        last += acc
-    if intercept:
-        out[m - 1] += last
-
-
 cdef inline double _median(double a, double b, double c) noexcept nogil:
     if a > b:
         a, b = b, a
@@ -279,7 +172,8 @@ def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
 def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 const double[::1] l1, double[::1] x, double[:, ::1] work, double[::1] matrix,
                 int[::1] free, signed char[::1] kind, int max_cycles, double forcing, double cg_tol,
-                int direct_size, long[::1] counts):
+                int direct_size, int cg_max,
+                long[::1] counts):
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the
@@ -301,8 +195,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     cdef double* trial = &work[6, 0]
     cdef double* step = &work[7, 0]
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha, target, s, gj
-    cdef double best_res
-    cdef bint direct, stalled = False
+    cdef bint direct, done, hard = False, stalled = False
     counts[0] = counts[1] = counts[2] = counts[3] = 0
     room = <int>sqrt(<double>matrix.shape[0])
     with nogil:
@@ -359,7 +252,15 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 if nf == 0:
                     break
                 direct = False
-                if nf <= direct_size and nf <= room:
+                done = False
+                if nf > direct_size and not hard:
+                    # as many CG steps as cost about one factorisation; past them, factorise
+                    # from here on (if there is a matrix and room for its factor)
+                    cg_used = _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
+                                   min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
+                    counts[2] += cg_used
+                    hard = not done and nf <= room
+                if nf <= room and (hard or nf <= direct_size):
                     for j in range(nf):
                         r[j] = -pg[free[j]]
                     direct = op.factor(&free[0], nf, r, &matrix[0])
@@ -369,8 +270,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                             d[j] = 0.0
                         for j in range(nf):
                             d[free[j]] = r[j]
-                if not direct:
-                    counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol, 10 + 2 * nf)
+                    elif not done:
+                        counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol, cg_max, &done)
                 n_bad = 0
                 for j in range(m):
                     # eq. (2.11): a variable of U must move to the side its subgradient says
@@ -417,7 +318,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
 
 
 cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double* d, double* r, double* p,
-              double* hp, int m, double tol, int max_steps) noexcept nogil:
+              double* hp, int m, double tol, int max_steps, bint* done) noexcept nogil:
     # preconditioned CG on the face kind != 0 for H d = -pg, from the d that is there (zero, or
     # the last solve of the corrective cycle); stops at ||Hd + pg||_inf <= tol ||pg||_inf
     cdef int j, steps
@@ -443,7 +344,8 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
         else:
             r[j] = 0.0
             p[j] = 0.0
-    if worst <= bound:
+    done[0] = worst <= bound
+    if done[0]:
         return 0
     for steps in range(1, max_steps + 1):
         op.product(p, hp)
@@ -452,6 +354,7 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
             php += p[j] * hp[j]
         if not (php > 0.0):
             # singular or spoilt by rounding; keep what is there, or one scaled gradient step
+            done[0] = True
             if steps == 1 and not warm:
                 for j in range(m):
                     d[j] = p[j]
@@ -467,6 +370,7 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
                     worst = fabs(r[j])
                 rz_new += r[j] * r[j] / _positive(op.diagonal[j])
         if worst <= bound:
+            done[0] = True
             return steps
         beta = rz_new / rz
         rz = rz_new

@@ -6,6 +6,7 @@ is the same for any number of threads.
 """
 from cython.parallel cimport prange
 from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 ctypedef fused real:
@@ -13,8 +14,8 @@ ctypedef fused real:
     double
 
 ctypedef fused index:
-    int
-    long long
+    int32_t
+    int64_t
 
 
 cdef inline Py_ssize_t _block_start(const index[::1] indptr, Py_ssize_t n, Py_ssize_t block,
@@ -90,7 +91,7 @@ def csr_rmatvec(const index[::1] indptr, const index[::1] indices, const real[::
         out[j] = acc
 
 
-def csr_select_count(const index[::1] indptr, const index[::1] indices, const int[::1] position,
+def csr_select_count(const index[::1] indptr, const index[::1] indices, const int32_t[::1] position,
                      index[::1] out_indptr, int n_threads):
     """Row pointers of X[:, cols], where position[j] is column j's new place or -1."""
     cdef Py_ssize_t n = indptr.shape[0] - 1, i
@@ -105,7 +106,7 @@ def csr_select_count(const index[::1] indptr, const index[::1] indices, const in
 
 
 cdef inline index _count_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
-                             const int[::1] position) noexcept nogil:
+                             const int32_t[::1] position) noexcept nogil:
     cdef index count = 0
     cdef Py_ssize_t k
     for k in range(start, stop):
@@ -113,14 +114,9 @@ cdef inline index _count_row(Py_ssize_t start, Py_ssize_t stop, const index[::1]
     return count
 
 
-ctypedef fused out_index:
-    int
-    long long
-
-
 def csr_select_fill(const index[::1] indptr, const index[::1] indices, const real[::1] data,
-                    const int[::1] position, const index[::1] out_indptr,
-                    int[::1] out_indices, real[::1] out_data, int n_threads):
+                    const int32_t[::1] position, const index[::1] out_indptr,
+                    int32_t[::1] out_indices, real[::1] out_data, int n_threads):
     """Fill ``out_indices`` and ``out_data`` with X[:, cols] (see csr_select_count)."""
     cdef Py_ssize_t n = indptr.shape[0] - 1, i
     if out_indices.shape[0] == 0:
@@ -131,8 +127,8 @@ def csr_select_fill(const index[::1] indptr, const index[::1] indices, const rea
 
 
 cdef inline void _fill_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
-                           const real[::1] data, const int[::1] position, Py_ssize_t at,
-                           int[::1] out_indices, real[::1] out_data) noexcept nogil:
+                           const real[::1] data, const int32_t[::1] position, Py_ssize_t at,
+                           int32_t[::1] out_indices, real[::1] out_data) noexcept nogil:
     cdef Py_ssize_t k
     cdef int new
     for k in range(start, stop):
@@ -157,8 +153,8 @@ def csc_matvec(const index[::1] indptr, const index[::1] indices, const real[::1
                     out[indices[k]] += data[k] * wj
 
 
-def csc_select_count(const index[::1] indptr, const index[::1] indices, const int[::1] cols,
-                     long long[::1] out_indptr):
+def csc_select_count(const index[::1] indptr, const index[::1] indices, const int32_t[::1] cols,
+                     int64_t[::1] out_indptr):
     """Row pointers of the CSR form of X[:, cols]; ``out_indptr`` (n + 1,) must be zero."""
     cdef Py_ssize_t n = out_indptr.shape[0] - 1, m = cols.shape[0], i, j, k
     with nogil:
@@ -170,7 +166,7 @@ def csc_select_count(const index[::1] indptr, const index[::1] indices, const in
 
 
 def csc_select_fill(const index[::1] indptr, const index[::1] indices, const real[::1] data,
-                    const int[::1] cols, long long[::1] cursor, int[::1] out_indices,
+                    const int32_t[::1] cols, int64_t[::1] cursor, int32_t[::1] out_indices,
                     real[::1] out_data):
     """Fill the CSR form of X[:, cols]; ``cursor`` (a copy of the row pointers) is consumed."""
     cdef Py_ssize_t m = cols.shape[0], j, k, at
@@ -178,84 +174,9 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
         for j in range(m):
             for k in range(indptr[cols[j]], indptr[cols[j] + 1]):
                 at = cursor[indices[k]]
-                out_indices[at] = <int>j
+                out_indices[at] = <int32_t>j
                 out_data[at] = data[k]
                 cursor[indices[k]] = at + 1
-
-
-def row_square_work(const index[::1] indptr):
-    """sum_i r_i (r_i + 1) / 2 for row lengths r_i: the multiply-adds of one Gram matrix."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, i
-    cdef double acc = 0.0, r
-    with nogil:
-        for i in range(n):
-            r = <double>(indptr[i + 1] - indptr[i])
-            acc += r * (r + 1.0) * 0.5
-    return acc
-
-
-cdef inline void _gram_rows(Py_ssize_t lo, Py_ssize_t hi, const index[::1] indptr,
-                            const int[::1] indices, const real[::1] data, const double[::1] d,
-                            double* G, Py_ssize_t m, bint intercept) noexcept nogil:
-    cdef Py_ssize_t i, a, b, start, stop
-    cdef double di, va
-    cdef double* row
-    cdef double* last = G + (m - 1) * m
-    for i in range(lo, hi):
-        di = d[i]
-        if di == 0.0:
-            continue
-        start = indptr[i]
-        stop = indptr[i + 1]
-        for a in range(start, stop):
-            va = di * data[a]
-            row = G + <Py_ssize_t>indices[a] * m
-            for b in range(start, a + 1):
-                row[indices[b]] += va * data[b]
-            if intercept:
-                last[indices[a]] += va
-        if intercept:
-            last[m - 1] += di
-
-
-def csr_gram(const index[::1] indptr, const int[::1] indices, const real[::1] data,
-             const double[::1] d, double[:, :, ::1] work, bint intercept, int n_threads):
-    """work[0] = A^T diag(d) A, A = X or [X, 1], both triangles.
-
-    ``work`` (blocks, m, m) is overwritten; the column indices of each row must be sorted,
-    because only the lower triangle is summed.
-    """
-    cdef Py_ssize_t n = indptr.shape[0] - 1, m = work.shape[1], n_blocks = work.shape[0]
-    cdef Py_ssize_t b, i, j
-    cdef double* G
-    if m == 0:
-        return
-    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule='static'):
-        memset(&work[b, 0, 0], 0, m * m * sizeof(double))
-        _gram_rows(_block_start(indptr, n, b, n_blocks), _block_start(indptr, n, b + 1, n_blocks),
-                   indptr, indices, data, d, &work[b, 0, 0], m, intercept)
-    G = &work[0, 0, 0]
-    with nogil:
-        for b in range(1, n_blocks):
-            for i in range(m):
-                for j in range(i + 1):
-                    G[i * m + j] += work[b, i, j]
-        for i in range(m):
-            for j in range(i):
-                G[j * m + i] = G[i * m + j]
-
-
-def csr_column_sums(const index[::1] indptr, const index[::1] indices, const real[::1] data,
-                    const double[::1] d, double[::1] out):
-    """out[j] = sum_i d[i] X[i, j]^2: the diagonal of the Hessian; ``out`` is overwritten."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, i, k
-    cdef double di
-    out[:] = 0.0
-    with nogil:
-        for i in range(n):
-            di = d[i]
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += di * <double>data[k] * <double>data[k]
 
 
 def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,

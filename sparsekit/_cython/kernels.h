@@ -144,4 +144,94 @@ SK_MULTI void sk_axpy(double c, const double *restrict a, double *restrict out, 
 SK_MULTI void sk_axpy_mixed(double c, const float *restrict a, double *restrict out, sk_size n) {
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
+
+/* Rows of a model copy of X: row i holds entries start[i] .. stop[i] of (index, value), with
+ * 16-bit column numbers where they fit and float32 values. The copy serves Hessians only,
+ * where seven digits are plenty, and half the bytes are half the time: these loops wait for
+ * memory. Four partial sums keep a row's dot product from waiting for itself. */
+#define SK_ROW_KERNELS(NAME, INDEX)                                                              \
+    SK_INLINE double sk_row_dot_##NAME(const INDEX *restrict col, const float *restrict val,     \
+                                       sk_size len, const double *restrict v) {                  \
+        double a = 0.0, b = 0.0, c = 0.0, e = 0.0;                                               \
+        sk_size k = 0;                                                                           \
+        for (; k + 4 <= len; k += 4) {                                                           \
+            a += val[k] * v[col[k]];                                                             \
+            b += val[k + 1] * v[col[k + 1]];                                                     \
+            c += val[k + 2] * v[col[k + 2]];                                                     \
+            e += val[k + 3] * v[col[k + 3]];                                                     \
+        }                                                                                        \
+        for (; k < len; k++) a += val[k] * v[col[k]];                                            \
+        return (a + b) + (c + e);                                                                \
+    }                                                                                            \
+    /* out += A^T diag(d) A v over rows lo .. hi; the intercept's entry is v[m], out[m] */       \
+    static void sk_hessian_rows_##NAME(const int64_t *start, const int64_t *stop,                \
+                                       const INDEX *col, const float *val, const double *d,      \
+                                       sk_size lo, sk_size hi, const double *v, double *out,     \
+                                       sk_size m, int intercept) {                               \
+        double last = 0.0, v0 = intercept ? v[m] : 0.0;                                          \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            const INDEX *c = col + start[i];                                                     \
+            const float *x = val + start[i];                                                     \
+            sk_size len = stop[i] - start[i];                                                    \
+            double t = d[i] * (v0 + sk_row_dot_##NAME(c, x, len, v));                            \
+            for (sk_size k = 0; k < len; k++) out[c[k]] += x[k] * t;                             \
+            last += t;                                                                           \
+        }                                                                                        \
+        if (intercept) out[m] += last;                                                           \
+    }                                                                                            \
+    /* lower triangle of G += A^T diag(d) A, G of order size; columns ascend within a row */     \
+    static void sk_gram_rows_##NAME(const int64_t *start, const int64_t *stop, const INDEX *col, \
+                                    const float *val, const double *d, sk_size lo, sk_size hi,   \
+                                    double *G, sk_size size, int intercept) {                    \
+        double *last = G + (size - 1) * size;                                                    \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            const INDEX *c = col + start[i];                                                     \
+            const float *x = val + start[i];                                                     \
+            sk_size len = stop[i] - start[i];                                                    \
+            double di = d[i];                                                                    \
+            for (sk_size a = 0; a < len; a++) {                                                  \
+                double t = di * x[a];                                                            \
+                double *row = G + (sk_size)c[a] * size;                                          \
+                for (sk_size b = 0; b <= a; b++) row[c[b]] += t * x[b];                          \
+                if (intercept) last[c[a]] += t;                                                  \
+            }                                                                                    \
+            if (intercept) last[size - 1] += di;                                                 \
+        }                                                                                        \
+    }                                                                                            \
+    /* out[j] += sum_i d_i x_ij^2 */                                                             \
+    static void sk_diagonal_rows_##NAME(const int64_t *start, const int64_t *stop,               \
+                                        const INDEX *col, const float *val, const double *d,     \
+                                        sk_size lo, sk_size hi, double *out) {                   \
+        for (sk_size i = lo; i < hi; i++)                                                        \
+            for (sk_size k = start[i]; k < stop[i]; k++)                                         \
+                out[col[k]] += d[i] * ((double)val[k] * val[k]);                                 \
+    }
+SK_ROW_KERNELS(u16, uint16_t)
+SK_ROW_KERNELS(i32, int32_t)
+
+/* Copy the columns with position[j] >= 0 of rows lo .. hi. Every entry is written and the
+ * cursor moves only past those that stay: a branch here would be a coin toss a non-zero. */
+#define SK_SELECT(NAME, XINDEX, REAL, INDEX)                                                     \
+    static void sk_select_##NAME(const XINDEX *indptr, const XINDEX *indices, const REAL *data,  \
+                                 const int32_t *position, sk_size lo, sk_size hi, int64_t at,    \
+                                 int64_t *start, int64_t *stop, INDEX *col, float *val) {        \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            start[i] = at;                                                                       \
+            for (sk_size k = indptr[i]; k < (sk_size)indptr[i + 1]; k++) {                       \
+                int32_t new_column = position[indices[k]];                                       \
+                col[at] = (INDEX)new_column;                                                     \
+                val[at] = (float)data[k];                                                        \
+                at += new_column >= 0;                                                           \
+            }                                                                                    \
+            stop[i] = at;                                                                        \
+        }                                                                                        \
+    }
+SK_SELECT(i32_f64_u16, int32_t, double, uint16_t)
+SK_SELECT(i64_f64_u16, int64_t, double, uint16_t)
+SK_SELECT(i32_f32_u16, int32_t, float, uint16_t)
+SK_SELECT(i64_f32_u16, int64_t, float, uint16_t)
+SK_SELECT(i32_f64_i32, int32_t, double, int32_t)
+SK_SELECT(i64_f64_i32, int64_t, double, int32_t)
+SK_SELECT(i32_f32_i32, int32_t, float, int32_t)
+SK_SELECT(i64_f32_i32, int64_t, float, int32_t)
 #endif

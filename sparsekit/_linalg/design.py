@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._cython import _dense, _sparse
-from .._cython._model import CallbackOperator, GramOperator, RowOperator
+from .._cython._model import CallbackOperator, GramOperator
+from .._cython._rows import ModelRows, RowOperator
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
@@ -44,7 +45,7 @@ class CSRDesign:
         self.indptr, self.indices = _same_index(indptr, indices)
         self.data, self.shape, self.n_threads = data, shape, n_threads
         self.nnz = int(self.indptr[-1])
-        self._work = None
+        self._work = self._rows = None
 
     def matvec(self, w, out=None):
         out = np.empty(self.shape[0]) if out is None else out
@@ -74,9 +75,30 @@ class CSRDesign:
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
     def model(self, cols, d, intercept, ridge):
-        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
-        part = self.select(cols)
-        return part.operator(d, intercept, ridge), part
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves.
+
+        The operator is a Gram matrix where that costs less than the products it saves.
+        """
+        n, p = self.shape
+        if self._rows is None:
+            # the parts depend on the data alone, so that sums do not depend on the threads
+            parts = min(max(self.nnz // 50000, 1), 8)
+            cuts = np.searchsorted(self.indptr, np.linspace(0, self.nnz, parts + 1)).astype(np.intp)
+            cuts[0], cuts[-1] = 0, n
+            self._rows = ModelRows(n, self.nnz, cuts, self.n_threads)
+        rows = self._rows
+        position = np.full(p, -1, dtype=np.int32)
+        position[cols] = np.arange(len(cols), dtype=np.int32)
+        rows.fill(self.indptr, self.indices, self.data, position, len(cols))
+        size = len(cols) + intercept
+        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
+        gram = scatter * rows.square_work + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size
+        if gram <= _EXPECTED_PRODUCTS * 2.0 * rows.nnz:
+            # two partial sums if the matrix is small beside the work that fills it
+            G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
+            rows.gram(d, intercept, G)
+            return GramOperator(G[0], ridge), Columns(self, cols)
+        return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
 
     def norm_bound(self, d, intercept):
         m = self.shape[1] + intercept
@@ -97,32 +119,12 @@ class CompactRows(CSRDesign):
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
         self.n_threads = n_threads
         self.nnz = int(indptr[-1])
-        self._work = None
+        self._work = self._rows = None
 
     def matvec(self, w, out=None):
         if self.indptr.dtype == np.int32:
             return super().matvec(w, out)
         return CSRDesign(self.indptr, self.indices.astype(np.int64), self.data, self.shape).matvec(w, out)
-
-    def operator(self, d, intercept, ridge):
-        """A^T diag(d) A as a Gram matrix where that costs less than the products it saves."""
-        m = self.shape[1] + intercept
-        work = _sparse.row_square_work(self.indptr)
-        scatter = _GRAM_SCATTER if m <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        gram = scatter * work + _EXPECTED_PRODUCTS * _DENSE_FLOP * m * m
-        if gram <= _EXPECTED_PRODUCTS * 2.0 * self.nnz:
-            # two partial sums if the matrix is small beside the work that fills it
-            blocks = 2 if 4 * m * m < work else 1
-            G = np.empty((blocks, m, m))
-            _sparse.csr_gram(self.indptr, self.indices, self.data, d, G, intercept, self.n_threads)
-            return GramOperator(G[0], ridge)
-        diagonal = np.empty(m)
-        _sparse.csr_column_sums(self.indptr, self.indices, self.data, d, diagonal)
-        if intercept:
-            diagonal[-1] = d.sum()
-        return RowOperator(
-            self.indptr, self.indices, self.data, d, diagonal, intercept, ridge, self.n_threads
-        )
 
 
 class CSCDesign:
@@ -158,7 +160,7 @@ class CSCDesign:
     def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         part = self.select(cols)
-        return part.operator(d, intercept, ridge), part
+        return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
 
     def norm_bound(self, d, intercept):
         """The same as CSRDesign.norm_bound, from the transpose's point of view."""
@@ -228,7 +230,7 @@ class DenseDesign:
             block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=self.X.dtype)
             G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
             _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
-            return GramOperator(G, ridge), DenseColumns(self, cols)
+            return GramOperator(G, ridge), Columns(self, cols)
         part = self.select(cols)
         X = part.X
         diagonal = np.empty(size)
@@ -250,8 +252,8 @@ class DenseDesign:
         return CallbackOperator(product, diagonal, ridge), part
 
 
-class DenseColumns:
-    """Columns of a dense design, not copied: their product goes through the whole matrix."""
+class Columns:
+    """Chosen columns of a design, not copied: their product goes through the whole matrix."""
 
     def __init__(self, design, cols):
         self.design, self.cols = design, cols

@@ -99,6 +99,10 @@ class LinearLoss:
         """The problem that solvers work on."""
         return LinearProblem(self, self.design, self.fit_intercept, State(self))
 
+    def majorant(self, z):
+        """Second derivatives, (n,), of a quadratic above the loss that touches it at z."""
+        return self.curvature_weights()
+
     def curvature_weights(self):
         """Upper bounds of d2l/dz2 for each row, (n,)."""
         return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
@@ -114,6 +118,11 @@ class LogisticLoss(LinearLoss):
     curvature = 0.25
     _value = staticmethod(_glm.logistic_value)
     _derivatives = staticmethod(_glm.logistic_derivatives)
+
+    def majorant(self, z):
+        # Jaakkola and Jordan's bound: tanh(|z| / 2) / (2 |z|), 1/4 at zero
+        t = np.maximum(np.abs(z), 1e-8)
+        return np.tanh(0.5 * t) / (2 * t) * (self.s if self.s.size else 1.0)
 
     def dual_value(self, theta):
         s = self.s if self.s.size else 1.0
@@ -222,14 +231,24 @@ class LinearProblem:
         part.variables, part.parent = variables, self
         return part
 
-    def model(self, variables, ridge):
-        """Operator of the quadratic model on sorted ``variables``, and their move."""
+    def model(self, variables, ridge, damping=0.0):
+        """Operator of the quadratic model on sorted ``variables``, and their move.
+
+        ``damping`` in [0, 1] moves the rows' second derivatives towards those of a quadratic
+        that lies above the loss, with which no step is too long.
+        """
         cols, has = self._split(variables)
-        operator, design = self.design.model(cols, self.state.d, has, ridge)
+        d = self.state.d
+        if damping > 0:
+            d = (1 - damping) * d + damping * self.loss.majorant(self.state.z)
+        operator, design = self.design.model(cols, d, has, ridge)
         return operator, Move(design, has)
 
     def lipschitz(self):
         """Upper bound of the gradient's Lipschitz constant."""
+        if self._lipschitz is None and self.parent is not None:
+            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
+            self._lipschitz = self.parent.lipschitz()
         if self._lipschitz is None:
             self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
         return self._lipschitz

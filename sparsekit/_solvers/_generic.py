@@ -46,7 +46,8 @@ class ProtocolProblem:
     def expand(self, x):
         return x.copy()
 
-    def model(self, variables, ridge):
+    def model(self, variables, ridge, damping=0.0):
+        ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()
         product = self.loss.hessian_product
         diagonal = np.ones(len(variables))

@@ -51,13 +51,25 @@ class OBAOptions:
     memory: int = 10
     eta: float = 0.01
     min_new: int = 100
+    share_new: float = 1.0
+    stage: float = 0.3
+    stage_iter: int = 1
+    keep_low: float = 0.25
+    damp0: float = 0.1
     model_cycles: int = 10
     forcing: float = 0.05
     cg_tol: float = 0.1
+    cg_max: int = 50
     direct_size: int = 100
     ridge: float = 1e-8
     segment_tol: float = 1e-4
     working_set: bool | None = None
+
+
+# a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
+_FACTOR_LIMIT = 1500
+# shortest part of a step to try before the ISTA point is brought in
+_SHORTEST = 1 / 64
 
 
 @dataclass
@@ -69,6 +81,7 @@ class _Run:
     callback: object = None
     keep: bool = False
     start: float = field(default_factory=time.perf_counter)
+    damping: float = 0.0
     nit: int = 0
     nfev: int = 0
     njev: int = 0
@@ -176,43 +189,48 @@ def _origin_scale(loss, problem, x, g):
 
 
 def _working_sets(problem, x, l1, g, run):
-    """Solve on growing sets of variables until all of them are optimal."""
+    """Lower the penalty to its value by stages, each on the variables that it can move.
+
+    A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs
+    until all variables are optimal. Far from the solution a small penalty lets the predictor
+    saturate, where the model is worthless; the stages keep each Newton step short.
+    """
     opts = run.options
     n = problem.size
     whole = opts.working_set is False or not hasattr(problem, "restrict")
     if opts.working_set is None and n <= 500:
         whole = True
-    limit = max(1000, int(0.02 * n))
-    best = np.inf
-    stalls = 0
+    penalised = l1 > 0
+    boost, slack, stalls, best = np.inf, 0.8, 0, np.inf
+    tau = max(int(opts.eta * n), opts.min_new)
     while True:
-        absolute = _model.measure(x, g, l1)
-        optimality = absolute / run.scale
+        optimality = _model.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
             _record(run, x, problem.f + l1 @ np.abs(x), optimality, 0, 0)
         if optimality <= opts.tol:
             run.status = 0
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
-        if whole:
-            x, g, optimality = _iterate(problem, x, l1, g, opts.tol, run)
-            if optimality <= opts.tol:
-                run.status = 0
-            return x, g, optimality
-        before = run.nit
-        chosen = _choose(x, g, l1, limit)
-        target = max(0.5 * opts.tol, 0.1 * optimality)
-        if len(chosen) >= 0.6 * n:
-            whole = True
+        ratio = np.max(np.abs(g[penalised]) / l1[penalised], initial=0.0)
+        boost = max(1.0, opts.stage * min(boost, ratio))
+        final = boost == 1.0
+        current = boost * l1
+        chosen = None if whole else np.flatnonzero((x != 0) | (np.abs(g) >= slack * current))
+        if chosen is None or len(chosen) >= 0.6 * n:
+            x, g, tau = _iterate(problem, x, current, l1, g, opts.tol, tau, run, None if final else opts.stage_iter)
             continue
+        before = run.nit
         problem.base = x
         sub = problem.restrict(chosen)
-        part, _, _ = _iterate(sub, x[chosen], l1[chosen], g[chosen], target, run)
+        target = max(0.5 * opts.tol, 0.1 * optimality) if final else 0.0
+        part, _, tau = _iterate(
+            sub, x[chosen], current[chosen], l1[chosen], g[chosen], target, tau, run,
+            None if final else opts.stage_iter,
+        )  # fmt: skip
         x[chosen] = part
         problem.absorb(sub)
         g = problem.gradient(g)
         run.njev += 1
-        limit *= 2
         # a run on the set that stopped for rounding ends the whole only if it changed nothing
         if run.status == 4:
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
@@ -220,38 +238,31 @@ def _working_sets(problem, x, l1, g, run):
         best = min(best, optimality)
 
 
-def _choose(x, g, l1, limit):
-    """Non-zero and unpenalised variables, and the zeros with the largest |g_j| / l1_j."""
-    keep = (x != 0) | (l1 == 0)
-    ratio = np.abs(g) - 0.9 * l1
-    ratio[keep] = 0.0
-    candidates = np.flatnonzero(ratio > 0)
-    room = max(limit, 2 * int(keep.sum()))
-    if len(candidates) > room:
-        order = np.argpartition(ratio[candidates], len(candidates) - room)
-        candidates = candidates[order[len(candidates) - room :]]
-    keep[candidates] = True
-    return np.flatnonzero(keep)
+def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
+    """Algorithm 2 on one set of variables with penalty l1 (a multiple of ``l1_true``).
 
-
-def _iterate(problem, x, l1, g, tol, run):
-    """Algorithm 2 on one set of variables; ends at tol or with run.status set."""
+    Ends at ``tol``, after ``limit`` iterations, or with run.status set. Returns x, its gradient
+    and the size tau of the next selection.
+    """
     opts = run.options
     n = problem.size
-    tau = max(int(opts.eta * n), opts.min_new)
     kind, size = np.empty(n, dtype=np.int8), np.empty(n)
     free_always = l1 == 0
-    damping = opts.ridge
     phi = problem.f + l1 @ np.abs(x)
+    begin = run.nit
     while True:
         absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
-        optimality = absolute / run.scale
-        if optimality <= tol or run.out_of_budget():
-            return x, g, optimality
-        variables = _working_variables(kind, size, n_unsure, tau, free_always)
-        step = _step(problem, x, l1, g, variables, phi, damping, run)
-        x_new, phi_new, corrections, shortened = step
-        damping = min(1.0, max(10 * damping, 1e-4)) if shortened else max(opts.ridge, 0.1 * damping)
+        if absolute <= tol * run.scale or run.out_of_budget():
+            return x, g, tau
+        if limit is not None and run.nit - begin >= limit:
+            return x, g, tau
+        room = max(tau, int(opts.share_new * n_free))
+        variables = _working_variables(kind, size, n_unsure, room, free_always)
+        x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
+        if kept < opts.keep_low:
+            run.damping = min(1.0, max(4 * run.damping, opts.damp0))
+        elif kept > 0.75:
+            run.damping = 0.25 * run.damping if run.damping > 0.02 else 0.0
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -261,14 +272,13 @@ def _iterate(problem, x, l1, g, tol, run):
         g = problem.gradient(g)
         run.njev += 1
         if run.keep or run.callback is not None:
-            _report(run, problem, x, phi, g, l1, len(variables), corrections + 1)
+            _report(run, problem, x, problem.f + l1_true @ np.abs(x), g, l1_true, len(variables), corrections + 1)
             if run.status is not None:
-                return x, g, _model.measure(x, g, l1) / run.scale
+                return x, g, tau
         if not progress > 1e-16 * abs(phi):
-            stalled = _model.measure(x, g, l1) / run.scale
-            if stalled > tol:
+            if _model.measure(x, g, l1) > tol * run.scale and limit is None:
                 run.status = 4
-            return x, g, stalled
+            return x, g, tau
 
 
 def _working_variables(kind, size, n_unsure, tau, free_always):
@@ -280,18 +290,18 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
     return np.flatnonzero((kind != 0) | free_always)
 
 
-def _step(problem, x, l1, g, variables, phi, damping, run):
+def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
     opts = run.options
-    operator, move = problem.model(variables, damping)
+    operator, move = problem.model(variables, opts.ridge, run.damping)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
     new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
-    side = min(m, opts.direct_size)
-    _model.solve_model(
+    side = min(m, _FACTOR_LIMIT) if isinstance(operator, _model.GramOperator) else 0
+    predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), opts.model_cycles, opts.forcing,
-        opts.cg_tol, opts.direct_size, counts,
+        opts.cg_tol, opts.direct_size, opts.cg_max, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)
     if error is not None:
@@ -314,9 +324,24 @@ def _step(problem, x, l1, g, variables, phi, damping, run):
         delta = ista - x
         gamma = problem.f + g @ delta + 0.5 * bound * (delta @ delta) + l1 @ np.abs(ista)
         # rounding of the sums may not reject a step that is as good
-        if phi_new <= gamma + 1e-15 * abs(gamma):
+        enough = gamma + 1e-15 * abs(gamma)
+        if phi_new <= enough:
             problem.accept()
-            return x_new, phi_new, int(counts[1]), False
+            # Levenberg's rule: a model that promised much more than it kept is damped
+            return x_new, phi_new, int(counts[1]), (phi - phi_new) / max(predicted, 1e-300)
+        # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
+        # which has many small non-zeros where the trial point has few
+        full = x_new - x
+        share = 0.5
+        while share >= _SHORTEST:
+            f_seg = problem.try_move(share * dz)
+            run.nfev += 1
+            x_seg = x + share * full
+            phi_seg = f_seg + l1 @ np.abs(x_seg)
+            if phi_seg <= enough:
+                problem.accept()
+                return x_seg, phi_seg, int(counts[1]), 0.0
+            share *= 0.5
         run.n_ista += 1
         to_ista = problem.move_all().direction(delta)
         full = x_new - ista
@@ -328,16 +353,16 @@ def _step(problem, x, l1, g, variables, phi, damping, run):
             run.nfev += 1
             x_seg = ista + share * full
             phi_seg = f_seg + l1 @ np.abs(x_seg)
-            if phi_seg <= gamma + 1e-15 * abs(gamma):
+            if phi_seg <= enough:
                 problem.accept()
-                return x_seg, phi_seg, int(counts[1]), True
+                return x_seg, phi_seg, int(counts[1]), 0.0
             if share == 0.0:
                 break
             share *= 0.5
         if not phi_seg - gamma > 1e-12 * abs(gamma):
             # the ISTA point itself: what is left of the difference is rounding
             problem.accept()
-            return x_seg, phi_seg, int(counts[1]), True
+            return x_seg, phi_seg, int(counts[1]), 0.0
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
 

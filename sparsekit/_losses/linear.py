@@ -99,9 +99,12 @@ class LinearLoss:
         """The problem that solvers work on."""
         return LinearProblem(self, self.design, self.fit_intercept, State(self))
 
-    def majorant(self, z):
-        """Second derivatives, (n,), of a quadratic above the loss that touches it at z."""
-        return self.curvature_weights()
+    def majorant(self, z, radius):
+        """Largest second derivative of each row's loss within ``radius`` (n,) of z, (n,)."""
+        return self.derivatives(self._steepest(z, radius))[2]
+
+    def _steepest(self, z, radius):
+        return z
 
     def curvature_weights(self):
         """Upper bounds of d2l/dz2 for each row, (n,)."""
@@ -119,10 +122,8 @@ class LogisticLoss(LinearLoss):
     _value = staticmethod(_glm.logistic_value)
     _derivatives = staticmethod(_glm.logistic_derivatives)
 
-    def majorant(self, z):
-        # Jaakkola and Jordan's bound: tanh(|z| / 2) / (2 |z|), 1/4 at zero
-        t = np.maximum(np.abs(z), 1e-8)
-        return np.tanh(0.5 * t) / (2 * t) * (self.s if self.s.size else 1.0)
+    def _steepest(self, z, radius):
+        return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
 
     def dual_value(self, theta):
         s = self.s if self.s.size else 1.0
@@ -160,6 +161,9 @@ class ProbitLoss(LinearLoss):
     _value = staticmethod(_glm.probit_value)
     _derivatives = staticmethod(_glm.probit_derivatives)
 
+    def _steepest(self, z, radius):
+        return z - self.y * radius
+
 
 class State:
     """Predictor, value and derivatives at the current point and at a trial point."""
@@ -169,7 +173,7 @@ class State:
         n = len(loss.y)
         self.z, self.u, self.d = np.zeros(n), np.empty(n), np.empty(n)
         self.trial_z, self.trial_u, self.trial_d = np.empty(n), np.empty(n), np.empty(n)
-        self.f = self.trial_f = None
+        self.f = self.trial_f = self.last_dz = None
 
     def set(self, z):
         self.z = z
@@ -188,6 +192,7 @@ class State:
 
 
 class LinearProblem:
+    keep = 0.5
     """The loss on a selection of its variables; selections share one State.
 
     ``gradient`` costs one pass over the selection's non-zeros; ``model`` copies the columns of
@@ -234,13 +239,15 @@ class LinearProblem:
     def model(self, variables, ridge, damping=0.0):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        ``damping`` in [0, 1] moves the rows' second derivatives towards those of a quadratic
-        that lies above the loss, with which no step is too long.
+        With ``damping`` r > 0 each row's second derivative is the largest within r |dz_i| of
+        its predictor, dz the last full step that was tried: rows that were moved into a
+        region of more curvature than the model knew get that curvature, the others keep
+        theirs.
         """
         cols, has = self._split(variables)
         d = self.state.d
-        if damping > 0:
-            d = (1 - damping) * d + damping * self.loss.majorant(self.state.z)
+        if damping > 0 and self.state.last_dz is not None:
+            d = self.loss.majorant(self.state.z, damping * self.state.last_dz)
         operator, design = self.design.model(cols, d, has, ridge)
         return operator, Move(design, has)
 
@@ -261,6 +268,15 @@ class LinearProblem:
     def try_move(self, dz):
         """Value at the point where the predictor has moved by dz."""
         return self.state.try_step(dz)
+
+    def remember(self, dz):
+        """Keep a full step for the damping of the next model."""
+        size = np.abs(dz)
+        if self.state.last_dz is not None:
+            # a row that was held back keeps half of what it had, or it would break out again
+            np.maximum(size, self.keep * self.state.last_dz, out=size)
+        self.state.last_dz = size
+
 
     def accept(self):
         """Make the last trial point the current one."""

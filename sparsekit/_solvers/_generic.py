@@ -65,6 +65,9 @@ class ProtocolProblem:
         # a loss may be undefined at a trial point; such a step is refused
         return self._trial_f if np.isfinite(self._trial_f) else np.inf
 
+    def remember(self, step):
+        """Nothing to keep: damping needs no step here."""
+
     def accept(self):
         self.x, self.f = self._trial, self._trial_f
 

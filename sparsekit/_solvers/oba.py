@@ -54,11 +54,13 @@ class OBAOptions:
     share_new: float = 1.0
     stage: float = 0.3
     stage_iter: int = 1
-    keep_low: float = 0.25
-    damp0: float = 0.1
-    model_cycles: int = 10
+    keep_low: float = 0.7
+    damp0: float = 0.5
+    keep_high: float = 0.9
+    release: float = 0.5
+    model_cycles: int = 1
     forcing: float = 0.05
-    cg_tol: float = 0.1
+    cg_tol: float = 0.4
     cg_max: int = 50
     direct_size: int = 100
     ridge: float = 1e-8
@@ -260,9 +262,9 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.keep_low:
-            run.damping = min(1.0, max(4 * run.damping, opts.damp0))
-        elif kept > 0.75:
-            run.damping = 0.25 * run.damping if run.damping > 0.02 else 0.0
+            run.damping = min(2.0, max(2 * run.damping, opts.damp0))
+        elif kept > opts.keep_high:
+            run.damping = opts.release * run.damping if run.damping > 0.1 else 0.0
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -311,6 +313,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     run.n_products += operator.n_products
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
+    problem.remember(dz)
     run.nfev += 1
     x_new = x.copy()
     x_new[variables] = new

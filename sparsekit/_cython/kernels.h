@@ -122,28 +122,10 @@ SK_MULTI double sk_logistic_all(const double *restrict z, const double *restrict
     return total;
 }
 
-SK_MULTI double sk_dot(const double *restrict a, const double *restrict b, sk_size n) {
-    double total = 0.0;
-#pragma omp simd reduction(+ : total)
-    for (sk_size i = 0; i < n; i++) total += a[i] * b[i];
-    return total;
-}
-
-/* float rows against double vectors: the sum stays in double */
-SK_MULTI double sk_dot_mixed(const float *restrict a, const double *restrict b, sk_size n) {
-    double total = 0.0;
-#pragma omp simd reduction(+ : total)
-    for (sk_size i = 0; i < n; i++) total += a[i] * b[i];
-    return total;
-}
-
 SK_MULTI void sk_axpy(double c, const double *restrict a, double *restrict out, sk_size n) {
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
 
-SK_MULTI void sk_axpy_mixed(double c, const float *restrict a, double *restrict out, sk_size n) {
-    for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
-}
 
 /* Rows of a model copy of X: row i holds entries start[i] .. stop[i] of (index, value), with
  * 16-bit column numbers where they fit and float32 values. The copy serves Hessians only,
@@ -234,4 +216,22 @@ SK_SELECT(i32_f64_i32, int32_t, double, int32_t)
 SK_SELECT(i64_f64_i32, int64_t, double, int32_t)
 SK_SELECT(i32_f32_i32, int32_t, float, int32_t)
 SK_SELECT(i64_f32_i32, int64_t, float, int32_t)
+
+/* out += A^T diag(d) A v over dense float32 rows lo .. hi of width m; each row is read once and
+ * used twice. The intercept's entry is v[m], out[m]. */
+SK_MULTI void sk_hessian_dense(const float *restrict A, const double *restrict d, sk_size lo,
+                               sk_size hi, const float *restrict v, float *restrict out,
+                               sk_size m, int intercept) {
+    float v0 = intercept ? v[m] : 0.0f, last = 0.0f;
+    for (sk_size i = lo; i < hi; i++) {
+        const float *row = A + i * m;
+        float acc = 0.0f;
+#pragma omp simd reduction(+ : acc)
+        for (sk_size k = 0; k < m; k++) acc += row[k] * v[k];
+        float t = (float)d[i] * (acc + v0);
+        for (sk_size k = 0; k < m; k++) out[k] += t * row[k];
+        last += t;
+    }
+    if (intercept) out[m] += last;
+}
 #endif

@@ -9,14 +9,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._cython import _dense, _sparse
-from .._cython._model import CallbackOperator, GramOperator
-from .._cython._rows import ModelRows, RowOperator
+from .._cython._model import GramOperator
+from .._cython._rows import DenseOperator, ModelRows, RowOperator
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
 _GRAM_SCATTER_FAR = 3.0  # the same once the matrix is larger than a core's cache
 _DENSE_FLOP = 0.12  # one multiply-add of a dense product with SIMD
 _EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
+_EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
+_SMALL_SIDE = 600
+_DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
@@ -92,8 +95,8 @@ class CSRDesign:
         rows.fill(self.indptr, self.indices, self.data, position, len(cols))
         size = len(cols) + intercept
         scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        gram = scatter * rows.square_work + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size
-        if gram <= _EXPECTED_PRODUCTS * 2.0 * rows.nnz:
+        products = _EXPECTED_SMALL if size <= _SMALL_SIDE else _EXPECTED_PRODUCTS
+        if scatter * rows.square_work + products * _DENSE_FLOP * size * size <= products * 2.0 * rows.nnz:
             # two partial sums if the matrix is small beside the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
@@ -224,32 +227,22 @@ class DenseDesign:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         n, m = self.shape[0], len(cols)
         size = m + intercept
-        if size <= 64 or size * 1.5 <= n or size <= 2000:
-            cols = np.asarray(cols, dtype=np.int32)
+        cols = np.asarray(cols, dtype=np.int32)
+        # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
+        if size <= _DENSE_GRAM:
             # 256 KiB of scaled rows stay in a core's cache between scaling and use
             block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=self.X.dtype)
             G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
             _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
             return GramOperator(G, ridge), Columns(self, cols)
-        part = self.select(cols)
-        X = part.X
+        part = np.empty((n, m), dtype=np.float32)
+        part[:] = self.X if m == self.shape[1] else self.X[:, cols]
         diagonal = np.empty(size)
-        diagonal[:m] = np.einsum("ij,ij,i->j", X, X, d, optimize=True)
+        diagonal[:m] = np.einsum("ij,ij,i->j", part, part, d.astype(np.float32))
         if intercept:
             diagonal[-1] = d.sum()
-
-        def product(v):
-            out = np.empty(size)
-            z = part.matvec(v[:m])
-            if intercept:
-                z = z + v[-1]
-            z = z * d
-            part.rmatvec(z, out[:m])
-            if intercept:
-                out[-1] = z.sum()
-            return out
-
-        return CallbackOperator(product, diagonal, ridge), part
+        operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)
+        return operator, Columns(self, cols)
 
 
 class Columns:

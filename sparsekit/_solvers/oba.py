@@ -61,7 +61,8 @@ class OBAOptions:
     model_cycles: int = 1
     forcing: float = 0.05
     cg_tol: float = 0.4
-    cg_max: int = 50
+    cg_max: int = 20
+    gram_cycles: int = 10
     direct_size: int = 100
     ridge: float = 1e-8
     segment_tol: float = 1e-4
@@ -299,11 +300,15 @@ def _step(problem, x, l1, g, variables, phi, run):
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
     new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
-    side = min(m, _FACTOR_LIMIT) if isinstance(operator, _model.GramOperator) else 0
+    exact = isinstance(operator, _model.GramOperator)
+    side = min(m, _FACTOR_LIMIT) if exact else 0
+    # products with a matrix are cheap beside what made it, so its model is solved well; where a
+    # product is a pass over rows, the model is solved as loosely as the outer iteration allows
+    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact else (opts.model_cycles, opts.cg_tol, opts.cg_max)
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
-        np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), opts.model_cycles, opts.forcing,
-        opts.cg_tol, opts.direct_size, opts.cg_max, counts,
+        np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,
+        cg_tol, opts.direct_size, cg_max, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)
     if error is not None:

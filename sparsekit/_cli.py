@@ -184,23 +184,19 @@ def _compare(args):
     grids = [(p, _grid(args, p)) for p in problems]
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     options = Options(max_time=args.max_time, repeats=args.repeats)
-    bench = Bench(solvers, options, progress)
     print(report.header(solvers, args.intercept))
     cells = []
-    interrupted = False
-    for problem, values in grids:
-        for C in values:
+    with Bench(solvers, options, progress) as bench:
+        for problem, C in [(p, C) for p, values in grids for C in values]:
             progress.cell = f"{problem.name} C={C:.3g}"
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
             cells.append(cell)
             print("\n" + report.table(cell, options.gaps), flush=True)
             progress.done += 1
-            interrupted = cell.interrupted
-            if interrupted:
+            if cell.interrupted:
                 break
-        if interrupted:
-            break
+    interrupted = cells[-1].interrupted
     print("\n" + report.summary(cells, options.gaps))
     settings = {
         "gaps": options.gaps,

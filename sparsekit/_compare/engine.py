@@ -9,21 +9,22 @@ load hits all alike.
 
 from __future__ import annotations
 
-import time
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+
+from .worker import Isolated, Local, Outcome
 
 MIN_TOTAL = 0.2  # seconds: shorter fits are repeated until their sum reaches this ...
 MAX_REPEATS = 7  # ... or there are this many
 MAX_ITER = 10000  # of the solvers whose knob is a tolerance; the time budget is the real limit
 # a rung that is this many times slower than the fastest deciding one cannot become the fastest by repetition
 RIVAL = 1.5
-REFERENCE_TOL, REFERENCE_ITER = 1e-10, 1000
+REFERENCE_TOL, REFERENCE_ITER, REFERENCE_BUDGETS = 1e-10, 1000, 3
 # F* must be known this much better than the gap at which solvers stop, or a gap of zero means nothing
 CERTIFIED_SHARE = 0.3
+# seconds that a first fit may take, JIT compilation included
+WARM_UP_TIME = 120.0
 
 
 @dataclass
@@ -37,8 +38,8 @@ class Options:
     stop_gap : float
         A solver climbs no further once this relative gap is reached.
     max_time : float
-        Seconds of fitting that one solver may spend climbing one cell; a fit is never cut off, but
-        none is started that is expected to overrun.
+        Seconds of fitting that one solver may spend climbing one cell. A fit that is expected to overrun
+        is not started; one that does overrun is cut off.
     repeats : int
         Least number of runs of the rungs that decide a reported time.
     """
@@ -66,7 +67,7 @@ class Rung:
         return float(np.median(self.times))
 
 
-@dataclass
+@dataclass(eq=False)
 class Track:
     """All rungs of one solver on one cell."""
 
@@ -74,6 +75,7 @@ class Track:
     rungs: list[Rung] = field(default_factory=list)
     first_fit: float = float("nan")
     spent: float = 0.0
+    cut_off: float = float("nan")
     stopped: str = ""
     failure: str = ""
     best_fit: object = None
@@ -83,8 +85,14 @@ class Track:
         """Rung with the lowest objective, or None."""
         return min(self.rungs, key=lambda r: r.objective, default=None)
 
+    @property
+    def longest(self):
+        """Longest fit, seconds, one that was cut off included; nan if there is none."""
+        times = [r.median for r in self.rungs] + [t for t in (self.cut_off,) if t == t]
+        return max(times, default=float("nan"))
 
-@dataclass
+
+@dataclass(eq=False)
 class Cell:
     """One problem at one C with one number of threads, measured."""
 
@@ -111,7 +119,7 @@ class Cell:
 
 
 class Bench:
-    """Measures cells with one set of solvers and remembers which of them are warmed up.
+    """Measures cells with one set of solvers; a context manager, since it owns their processes.
 
     Parameters
     ----------
@@ -119,14 +127,28 @@ class Bench:
     options : Options
     progress : callable or None
         Called as ``progress(text)`` before each fit.
+    isolate : bool, default=True
+        Give each solver a process of its own, so that a fit can be cut off.
     """
 
-    def __init__(self, solvers, options=None, progress=None):
+    def __init__(self, solvers, options=None, progress=None, isolate=True):
         self.options = options or Options()
         self.progress = progress or (lambda text: None)
         self.solvers = [s for s in solvers if s.missing() is None]
         self.absent = [(s, s.missing()) for s in solvers if s.missing() is not None]
-        self.first_fits = {}
+        self._runners = {s.key: (Isolated if isolate else Local)(s) for s in self.solvers}
+        self._first_fits = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Stop the solvers' processes."""
+        for runner in self._runners.values():
+            runner.close()
 
     def measure(self, problem, C, n_threads=1):
         """Measure one cell.
@@ -145,53 +167,63 @@ class Bench:
                 cell.tracks.append(Track(solver))
         try:
             for track in cell.tracks:
-                self._warm_up(cell, track)
+                self._ready(cell, track)
             self._reference(cell)
             self._climb(cell)
             self._repeat(cell)
         except KeyboardInterrupt:
+            self.close()
             cell.interrupted = True
         return cell
 
-    def _call(self, cell, track, problem, C, knob, max_iter=MAX_ITER):
-        """Run one fit; return (Fit or None, seconds, warnings). A solver's failure is recorded."""
-        solver = track.solver
-        X, y = solver.data(problem)
-        settings = {"tol": 0.0, "max_iter": max_iter, solver.knob: knob}
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(cell.n_threads):
-            warnings.simplefilter("always")
-            start = time.perf_counter()
-            try:
-                fit = solver.fit(
-                    X, y, C, fit_intercept=problem.fit_intercept, n_threads=cell.n_threads, **settings
-                )
-            except Exception as error:  # whatever a peer raises becomes its line in the table
-                fit, track.failure = None, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            seconds = time.perf_counter() - start
-        return fit, seconds, sorted({f"{w.category.__name__}: {w.message}" for w in caught})
-
-    def _warm_up(self, cell, track):
-        """First fit of a solver on this kind of container: imports, JIT compilation, thread pools."""
+    def _ready(self, cell, track):
+        """Warm the solver's process up where that has not been done, and give it the problem."""
         solver, problem = track.solver, cell.problem
-        kind = (solver.key, problem.is_sparse, type(problem), problem.fit_intercept, cell.n_threads)
-        if kind not in self.first_fits:
+        runner = self._runners[solver.key]
+        # what may be compiled or started anew: container, kind of problem, thread pool
+        kind = (problem.is_sparse, type(problem), problem.fit_intercept, cell.n_threads)
+        if kind not in runner.warm:
             self.progress(f"{solver.title}: warming up")
             sample = problem.sample()
-            knob = solver.ladder[2]
-            seconds = self._call(cell, track, sample, 2.0 / (sample.lambda_max or 1.0), knob, 100)[1]
-            self.first_fits[kind] = seconds, track.failure
-        track.first_fit, track.failure = self.first_fits[kind]
+            runner.load(sample)
+            settings = {"tol": 0.0, "max_iter": 100, solver.knob: solver.ladder[2]}
+            out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, WARM_UP_TIME)
+            self._first_fits.setdefault((solver.key, *kind), out.seconds)
+            if out.error or out.cut_off:
+                track.failure = out.error or f"first fit not done after {WARM_UP_TIME:.0f} s"
+                return
+            runner.warm.add(kind)
+        track.first_fit = self._first_fits[(solver.key, *kind)]
+        if runner.problem is not problem:
+            self.progress(f"{solver.title}: loading")
+            runner.load(problem)
 
-    def _record(self, cell, track, fit, seconds, knob, caught):
+    def _call(self, cell, track, knob, timeout, max_iter=MAX_ITER):
+        """Outcome of one fit."""
+        self._ready(cell, track)
+        if track.failure:
+            return Outcome(error=track.failure)
+        solver = track.solver
+        settings = {"tol": 0.0, "max_iter": max_iter, solver.knob: knob}
+        return self._runners[solver.key].fit(cell.C, settings, cell.n_threads, timeout)
+
+    def _record(self, cell, track, knob, out):
+        """Keep what came of one rung."""
+        if out.error:
+            track.failure = out.error
+            return
+        if out.cut_off:
+            track.cut_off, track.stopped = out.seconds, "cut off"
+            return
+        fit = out.fit
         objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
         if not np.isfinite(objective):
             track.failure = "returned a solution that is not finite"
             return
         if track.best is None or objective < track.best.objective:
             track.best_fit = fit
-        track.rungs.append(
-            Rung(knob, [seconds], objective, int(np.count_nonzero(fit.coef)), fit.n_iter, caught)
-        )
+        nnz = int(np.count_nonzero(fit.coef))
+        track.rungs.append(Rung(knob, [out.seconds], objective, nnz, fit.n_iter, out.warnings))
         self._lower(cell, objective, fit)
 
     def _lower(self, cell, objective, fit):
@@ -207,11 +239,12 @@ class Bench:
         if track is None or track.failure:
             return
         self.progress(f"{track.solver.title}: reference solution")
-        fit, _, _ = self._call(cell, Track(track.solver), cell.problem, cell.C, REFERENCE_TOL, REFERENCE_ITER)
-        if fit is not None:
-            objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
+        limit = REFERENCE_BUDGETS * self.options.max_time
+        out = self._call(cell, Track(track.solver), REFERENCE_TOL, limit, REFERENCE_ITER)
+        if out.fit is not None:
+            objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
             if np.isfinite(objective):
-                self._lower(cell, objective, fit)
+                self._lower(cell, objective, out.fit)
 
     def _climb(self, cell):
         """Rung after rung, solver after solver, until all are at stop_gap, out of rungs or of time."""
@@ -223,20 +256,14 @@ class Bench:
             for track in active:
                 knob = track.solver.ladder[len(track.rungs)]
                 self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
-                max_iter = MAX_ITER
-                if track.rungs and track.rungs[-1].n_iter > 0:
-                    # a fit cannot be cut off from outside; an iteration count keeps it near the budget
-                    last = track.rungs[-1]
-                    left = options.max_time - track.spent
-                    max_iter = int(np.clip(left / (last.times[0] / last.n_iter), 10, MAX_ITER))
-                fit, seconds, caught = self._call(cell, track, cell.problem, cell.C, knob, max_iter)
-                track.spent += seconds
-                if fit is not None:
-                    self._record(cell, track, fit, seconds, knob, caught)
+                left = options.max_time - track.spent
+                out = self._call(cell, track, knob, left)
+                track.spent += out.seconds
+                self._record(cell, track, knob, out)
 
     def _has_next(self, cell, track):
         options = self.options
-        if track.failure:
+        if track.failure or track.stopped == "cut off":
             return False
         uncertain = cell.certified_gap > CERTIFIED_SHARE * options.stop_gap  # False where it is nan
         if track.rungs and not uncertain and cell.gap(track.best.objective) <= options.stop_gap:
@@ -271,18 +298,21 @@ class Bench:
 
     def _repeat(self, cell):
         """Take turns again until each rung that matters has enough runs."""
-        pending = True
+        pending, given_up = True, []
         while pending:
             pending = False
             for i in range(max((len(t.rungs) for t in cell.tracks), default=0)):
                 for track in cell.tracks:
-                    if i >= len(track.rungs) or track.failure:
+                    if i >= len(track.rungs) or track.failure or track in given_up:
                         continue
                     rung = track.rungs[i]
                     if self._wants_repeat(cell, track, rung):
                         self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
-                        max_iter = MAX_ITER if not rung.warnings or rung.n_iter <= 0 else rung.n_iter
-                        fit, seconds, _ = self._call(cell, track, cell.problem, cell.C, rung.knob, max_iter)
-                        if fit is not None:
-                            rung.times.append(seconds)
+                        out = self._call(cell, track, rung.knob, 5.0 + 5 * rung.median)
+                        if out.error:
+                            track.failure = out.error
+                        elif out.cut_off:
+                            given_up.append(track)
+                        else:
+                            rung.times.append(out.seconds)
                             pending = True

@@ -15,6 +15,8 @@ import numpy as np
 
 # half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
 TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 25))
+# for tolerances relative to lambda: at 0.001 lambda_max the loosest useful one is above lambda
+LOOSE_TOLERANCES = (10.0, 3.2, 1.0, *TOLERANCES)
 ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10000, 30000, 100000)
 # a dense p x p Hessian beyond this is not attempted
 MAX_HESSIAN_BYTES = 1 << 30
@@ -152,15 +154,10 @@ class LiblinearOfficial(Solver):
 
     key, title, package = "liblinear-official", "LIBLINEAR (official)", "liblinear-official"
     compiles = True  # its CSR conversion is a numba function where numba is installed
+    can_free_intercept = False  # its option -R does not exist for -s 6
 
     def __init__(self):
         self._threads_option = None
-
-    def refuses(self, problem):
-        """Its -R (free intercept) excludes -s 6."""
-        return super().refuses(problem)
-
-    can_free_intercept = False
 
     def data(self, problem):
         """CSR in every case: a dense array would be converted row by row in Python."""
@@ -198,6 +195,7 @@ class Skglm(Solver):
     key, title, package = "skglm", "skglm", "skglm"
     layout = "column"
     compiles = True
+    ladder = LOOSE_TOLERANCES
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """Mean-scaled: alpha = 1 / (n C); tol is absolute on the mean gradient, so scale it alike."""
@@ -240,6 +238,7 @@ class Glum(Solver):
     key, title, package = "glum", "glum", "glum"
     layout = "column"
     multithreaded = True
+    ladder = LOOSE_TOLERANCES
 
     def refuses(self, problem):
         """Too many features for a p x p Hessian."""

@@ -9,9 +9,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp, xlogy
 
-# loss differences below the rounding of a float64 sum mean nothing; gaps are floored there in plots
-GAP_FLOOR = 1e-15
-
 
 @dataclass(eq=False)
 class Problem:
@@ -115,6 +112,10 @@ class Problem:
         z = self.X_test @ np.ravel(coef) + float(np.ravel(intercept)[0])
         accuracy = float(np.mean(np.where(z > 0, 1.0, -1.0) == self.y_test))
         return accuracy, float(np.logaddexp(0.0, -self.y_test * z).mean())
+
+    def training_part(self):
+        """The problem without held-out rows and cached layouts, to be sent to a solver's process."""
+        return type(self)(name=self.name, X=self.X, y=self.y, fit_intercept=self.fit_intercept)
 
     def sample(self, per_class=20):
         """A few rows of every class in the same container and dtype, to warm a solver up with."""

@@ -25,6 +25,8 @@ REFERENCE_TOL, REFERENCE_ITER, REFERENCE_BUDGETS = 1e-10, 1000, 3
 CERTIFIED_SHARE = 0.3
 # seconds that a first fit may take, JIT compilation included
 WARM_UP_TIME = 120.0
+# tight enough that every part of a solver runs once
+WARM_UP_TOL, WARM_UP_ITER = 1e-4, 100
 
 
 @dataclass
@@ -186,7 +188,7 @@ class Bench:
             self.progress(f"{solver.title}: warming up")
             sample = problem.sample()
             runner.load(sample)
-            settings = {"tol": 0.0, "max_iter": 100, solver.knob: solver.ladder[2]}
+            settings = {"tol": WARM_UP_TOL if solver.knob == "tol" else 0.0, "max_iter": WARM_UP_ITER}
             out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, WARM_UP_TIME)
             self._first_fits.setdefault((solver.key, *kind), out.seconds)
             if out.error or out.cut_off:

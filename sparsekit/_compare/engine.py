@@ -218,10 +218,10 @@ class Bench:
             track.cut_off, track.stopped = out.seconds, "cut off"
             return
         fit = out.fit
-        objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
-        if not np.isfinite(objective):
+        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
             track.failure = "returned a solution that is not finite"
             return
+        objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
         if track.best is None or objective < track.best.objective:
             track.best_fit = fit
         nnz = int(np.count_nonzero(fit.coef))
@@ -243,10 +243,9 @@ class Bench:
         self.progress(f"{track.solver.title}: reference solution")
         limit = REFERENCE_BUDGETS * self.options.max_time
         out = self._call(cell, Track(track.solver), REFERENCE_TOL, limit, REFERENCE_ITER)
-        if out.fit is not None:
+        if out.fit is not None and np.isfinite(out.fit.coef).all():
             objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
-            if np.isfinite(objective):
-                self._lower(cell, objective, out.fit)
+            self._lower(cell, objective, out.fit)
 
     def _climb(self, cell):
         """Rung after rung, solver after solver, until all are at stop_gap, out of rungs or of time."""

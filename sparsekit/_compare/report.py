@@ -140,7 +140,10 @@ def table(cell, gaps):
     for track in cell.tracks:
         title = track.solver.title
         if track.best is None:
-            rows.append([title, f"failed: {track.failure}" if track.failure else "not run"])
+            cut_off = (
+                f"no fit done in {seconds(track.cut_off)} s" if track.stopped == "cut off" else "not run"
+            )
+            rows.append([title, f"failed: {track.failure}" if track.failure else cut_off])
             continue
         best = track.best
         accuracy, loss = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
@@ -210,8 +213,9 @@ def ratio(cell, gap, rival=None):
         The rival.
     """
     ours = cell.track(OURS)
-    others = [t for t in cell.tracks if t.rungs and t.solver.key != OURS and rival in (None, t.solver.key)]
-    if ours is None or not ours.rungs or not others:
+    others = [t for t in cell.tracks if t.solver.key != OURS and rival in (None, t.solver.key)]
+    others = [t for t in others if not math.isnan(t.longest)]
+    if ours is None or math.isnan(ours.longest) or not others:
         return float("nan"), "", None
     # where nobody else got there, the shortest bound is the one that is safe to claim
     best = min(others, key=lambda t: (cell.time_to(t, gap), t.longest))

@@ -42,7 +42,7 @@ def parse(argv=None):
     add("--n-jobs", type=_split(int), default=[1, 2], help="numbers of threads (default: 1,2)")
     add("--peers", type=_split(str), help="peers by key (default: all that are installed)")
     add("--repeats", type=int, default=3, help="least number of runs of deciding fits (default: 3)")
-    add("--max-time", type=float, default=10.0, help="seconds for one solver in one cell (default: 10)")
+    add("--max-time", type=float, default=30.0, help="seconds for one solver in one cell (default: 30)")
     add("--json", metavar="FILE", help="write all numbers")
     add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="write the convergence curves (cells, statistics)")

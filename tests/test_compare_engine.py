@@ -72,6 +72,7 @@ def test_lower_bound_is_below_every_value_and_tight_at_the_optimum():
     fit = solver.fit(*solver.data(problem), C, 1e-12, 10000)
     best = problem.objective(fit.coef, 0.0, C)
     rng = np.random.default_rng(0)
+    assert problem.lower_bound(np.zeros(12), 0.0, C) <= best
     for scale in (0, 0.1, 1, 10):
         bound = problem.lower_bound(fit.coef + scale * rng.standard_normal(12), 0.0, C)
         assert bound <= best * (1 + 1e-12)

@@ -171,10 +171,8 @@ class LiblinearOfficial(Solver):
 
         options = f"-s 6 -c {float(C)!r} -e {float(tol)!r} -q" + self._threads(n_threads)
         model = train(y, X, options)
-        w = np.ctypeslib.as_array(model.w, (X.shape[1],)).copy()
-        # the library orients w towards the label that it met first
-        sign = 1.0 if model.get_labels()[0] == 1 else -1.0
-        return Fit(sign * w, 0.0, -1)
+        # of the labels -1 and +1 the library puts +1 first, whichever it meets first
+        return Fit(np.ctypeslib.as_array(model.w, (X.shape[1],)).copy(), 0.0, -1)
 
     def _threads(self, n_threads):
         # only the separate "multicore" builds know -m; ask once

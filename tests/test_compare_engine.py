@@ -297,6 +297,8 @@ def test_ratios_and_bounds():
     gap, name, mean, n, bounded, slower = report.geometric_means(cells, [1e-3])[0]
     assert (gap, name, n, bounded, slower) == (1e-3, "LIBLINEAR", 3, 0, 1)
     assert mean == pytest.approx(2.0)
+    cells[0].interrupted = True
+    assert report.geometric_means(cells, [1e-3])[0][3] == 2
 
 
 def test_json_is_strict(tmp_path):

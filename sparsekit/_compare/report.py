@@ -110,7 +110,9 @@ def seconds(value):
 def time_cell(cell, track, gap):
     """Time to a gap as text; "> t" where no fit got there, t being the longest one tried."""
     value = cell.time_to(track, gap)
-    return seconds(value) if math.isfinite(value) else f"> {seconds(track.longest)}"
+    if math.isfinite(value) or cell.interrupted:  # an interrupted solver was not given its time
+        return seconds(value)
+    return f"> {seconds(track.longest)}"
 
 
 def cell_title(cell):
@@ -231,8 +233,12 @@ def ratio(cell, gap, rival=None):
 
 
 def geometric_means(cells, gaps):
-    """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells)."""
+    """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
+
+    A cell that was interrupted does not count.
+    """
     rows = []
+    cells = [cell for cell in cells if not cell.interrupted]
     for gap in gaps:
         for rival, name in ((BASELINE, "LIBLINEAR"), (None, "fastest peer")):
             found = [ratio(cell, gap, rival) for cell in cells]

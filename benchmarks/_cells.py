@@ -7,7 +7,7 @@ import math
 import _common
 import _data
 
-from sparsekit._compare import report
+from sparsekit._compare import plot, report
 from sparsekit._compare.engine import Bench, Options
 
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
@@ -38,7 +38,7 @@ def run(args):
                         return 1
     print("\n" + report.summary(cells, options.gaps))
     if args.plot:
-        report.plot(cells, args.plot)
+        plot.plot(cells, args.plot)
     return int(any(t.failure for cell in cells for t in cell.tracks if t.solver.key == report.OURS))
 
 

@@ -19,7 +19,8 @@ def run(args):
     cells, rows = [], []
     ratios = args.lambda_ratio or RATIOS
     progress = report.Progress(len(args.sets) * len(args.n_jobs) * len(ratios))
-    print(report.header(used, False))
+    print("Problem: minimise sum |W_jk| + C sum_i (log sum_k exp(z_ik) - z_i,y_i), Z = X W^T; float64")
+    print("\n".join(_common.environment(args, used)))
     with Bench(used, options, progress) as bench:
         for name in args.sets:
             problem = _data.multinomial_problem(args.folder, name)

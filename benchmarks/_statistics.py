@@ -7,7 +7,7 @@ import _data
 import numpy as np
 from scipy import sparse
 
-from sparsekit._compare import peers, report
+from sparsekit._compare import peers, plot, report
 from sparsekit._compare.engine import Bench, Options
 
 DEFAULT_RATIOS = (0.01,)
@@ -112,5 +112,5 @@ def _figure(args, used, ratios):
             problem = _data.problem(args.folder, name)
             cells += [bench.measure(problem, 1.0 / (r * problem.lambda_max), args.n_jobs[0]) for r in ratios]
             bench.progress.done += 1
-    report.plot(cells, args.plot)
+    plot.plot(cells, args.plot)
     return 0

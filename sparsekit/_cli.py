@@ -132,7 +132,7 @@ def _parser():
 
 
 def _compare(args):
-    from ._compare import io, peers, report
+    from ._compare import io, peers, plot, report
     from ._compare.engine import Bench, Options
 
     solvers = peers.all_solvers()
@@ -209,7 +209,7 @@ def _compare(args):
     if args.json is not None:
         report.write_json(args.json, report.as_dict(cells, solvers, settings))
     if args.plot is not None:
-        report.plot(cells, args.plot)
+        plot.plot(cells, args.plot)
     if interrupted:
         return _fail("interrupted", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]

@@ -200,6 +200,14 @@ def test_climbing_stops_at_the_gap():
     assert len(cell.track("fake").rungs) < len(Fake.ladder)
 
 
+def test_a_solver_is_not_its_own_reference():
+    """With an intercept there is no certificate here; being the best of one must not end the climb."""
+    problem = make_problem(n=80, fit_intercept=True)
+    cell = Bench([Fake()], Options(stop_gap=1e-3), isolate=False).measure(problem, 1.0)
+    assert math.isnan(cell.certified_gap)
+    assert [r.knob for r in cell.track("fake").rungs] == list(Fake.ladder)
+
+
 def test_a_failing_solver_is_a_line_in_the_table():
     cell = measure([Fake(), Raising(), NotFinite(), Absent()])
     text = report.table(cell, (1e-3, 1e-6))

@@ -110,7 +110,7 @@ def time_cell(cell, track, gap):
     value = cell.time_to(track, gap)
     if math.isfinite(value) or cell.interrupted:  # an interrupted solver was not given its time
         return seconds(value)
-    return f"> {seconds(track.longest)}"
+    return "-" if math.isnan(track.longest) else f"> {seconds(track.longest)}"
 
 
 def cell_title(cell):

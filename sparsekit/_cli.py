@@ -1,0 +1,260 @@
+"""Command line: ``sparsekit compare`` sets L1 logistic regression solvers side by side on the user's data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+OK, FAILED, USAGE = 0, 1, 2
+DEFAULT_RATIOS = (0.1, 0.01, 0.001)
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program name; ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
+        2: wrong usage.
+    """
+    parser = _parser()
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, version or the error
+        return int(stop.code or 0)
+    if args.command is None:
+        parser.print_help()
+        return USAGE
+    return _compare(args)
+
+
+def _parser():
+    from . import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="sparsekit", description="Sparse linear models with certified results."
+    )
+    parser.add_argument("--version", action="version", version=f"sparsekit {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands")
+    compare = commands.add_parser(
+        "compare",
+        help="L1 logistic regression on your data: this package beside LIBLINEAR and other solvers",
+        description="Fit L1 logistic regression with L1LogisticOBA and every peer that is installed, and "
+        "compare the time each needs to come close to the optimum. Without files: two data sets that ship "
+        "with scikit-learn.",
+    )
+    add = compare.add_argument
+    add(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz",
+    )
+    grid = compare.add_mutually_exclusive_group()
+    grid.add_argument("--C", type=_numbers, metavar="C1,C2,...", help="values of C, in scikit-learn's scale")
+    grid.add_argument(
+        "--lambda-ratio",
+        type=_numbers,
+        metavar="R1,R2,...",
+        help="lambda = 1/C as shares of the smallest that selects nothing (default: 0.1,0.01,0.001)",
+    )
+    grid.add_argument(
+        "--n-lambda",
+        type=_positive_int,
+        metavar="N",
+        help="N values of that share from 1 (left out) to 0.001, log-spaced",
+    )
+    add(
+        "--n-jobs",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="threads of the solvers that use several (default: 1)",
+    )
+    add(
+        "--intercept",
+        action="store_true",
+        help="add an unpenalised intercept; solvers that have none are left out",
+    )
+    add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
+    add(
+        "--max-time",
+        type=_positive,
+        default=10.0,
+        metavar="S",
+        help="seconds of fitting for one solver at one C (default: 10)",
+    )
+    add(
+        "--repeats",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="least number of runs of the fits that decide a time (default: 1; short ones get more)",
+    )
+    held_out = compare.add_mutually_exclusive_group()
+    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
+    held_out.add_argument(
+        "--test-size",
+        type=_share,
+        default=0.25,
+        metavar="SHARE",
+        help="share of rows to hold out, stratified (default: 0.25; 0: none)",
+    )
+    add(
+        "--target",
+        metavar="NAME",
+        help="target column of CSV files, by name or number from 1 (default: the last)",
+    )
+    add(
+        "--positive",
+        metavar="LABEL",
+        help="label that counts as positive (default: the greater of two, the most frequent of more)",
+    )
+    add("--seed", type=int, default=0, help="seed of the split (default: 0)")
+    add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
+    add("--json", metavar="FILE", help="write all numbers")
+    add(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="progress bar on stderr (default: on a terminal)",
+    )
+    return parser
+
+
+def _compare(args):
+    from ._compare import io, peers, plot, report
+    from ._compare.engine import Bench, Options
+
+    solvers = peers.all_solvers()
+    if args.peers is not None:
+        known = {s.key for s in solvers}
+        unknown = [name for name in args.peers if name not in known]
+        if unknown:
+            return _fail(
+                f"--peers: unknown solver {unknown[0]!r}; known are {', '.join(sorted(known))}", USAGE
+            )
+        solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
+    if args.test is not None and len(args.files) != 1:
+        return _fail("--test needs exactly one FILE", USAGE)
+    for path in (args.plot, args.json):
+        if path is not None and not Path(path).resolve().parent.is_dir():
+            return _fail(f"{path}: there is no such folder", USAGE)
+    if args.plot is not None:
+        try:
+            import matplotlib  # noqa: F401  (asked for before the work, not after it)
+        except ImportError:
+            return _fail("--plot needs matplotlib: pip install matplotlib", USAGE)
+    try:
+        if args.files:
+            problems = [
+                io.read_problem(
+                    path,
+                    test=args.test,
+                    test_size=args.test_size,
+                    target=args.target,
+                    positive=args.positive,
+                    fit_intercept=args.intercept,
+                    seed=args.seed,
+                )
+                for path in args.files
+            ]
+        else:
+            problems = io.shipped_problems(
+                test_size=args.test_size, fit_intercept=args.intercept, seed=args.seed
+            )
+    except io.DataError as error:
+        return _fail(str(error), FAILED)
+    for problem in problems:
+        if not problem.lambda_max > 0:
+            return _fail(
+                f"{problem.name}: no feature is related to the target (X^T y = 0), so w = 0 for every C",
+                FAILED,
+            )
+
+    grids = [(p, _grid(args, p)) for p in problems]
+    progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
+    options = Options(max_time=args.max_time, repeats=args.repeats)
+    print(report.header(solvers, args.intercept))
+    cells = []
+    with Bench(solvers, options, progress) as bench:
+        for problem, C in [(p, C) for p, values in grids for C in values]:
+            progress.cell = f"{problem.name} C={C:.3g}"
+            cell = bench.measure(problem, C, args.n_jobs)
+            progress.clear()
+            cells.append(cell)
+            print("\n" + report.table(cell, options.gaps), flush=True)
+            progress.done += 1
+            if cell.interrupted:
+                break
+    interrupted = cells[-1].interrupted
+    print("\n" + report.summary(cells, options.gaps))
+    settings = {
+        "gaps": options.gaps,
+        "stop_gap": options.stop_gap,
+        "max_time": options.max_time,
+        "repeats": options.repeats,
+        "n_threads": args.n_jobs,
+        "fit_intercept": args.intercept,
+    }
+    if args.json is not None:
+        report.write_json(args.json, report.as_dict(cells, solvers, settings))
+    if args.plot is not None:
+        plot.plot(cells, args.plot)
+    if interrupted:
+        return _fail("interrupted", FAILED)
+    failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
+    return FAILED if failed else OK
+
+
+def _grid(args, problem):
+    """Values of C for one problem, the strongest penalty first."""
+    if args.C is not None:
+        return sorted(args.C)
+    ratios = args.lambda_ratio or DEFAULT_RATIOS
+    if args.n_lambda is not None:
+        ratios = np.geomspace(1.0, 1e-3, args.n_lambda + 1)[1:]
+    return [1.0 / (r * problem.lambda_max) for r in sorted(ratios, reverse=True)]
+
+
+def _fail(message, code):
+    print(f"sparsekit compare: error: {message}", file=sys.stderr)
+    return code
+
+
+def _positive(text):
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
+    return value
+
+
+def _share(text):
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
+    return value
+
+
+def _positive_int(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
+    return value
+
+
+def _numbers(text):
+    return [_positive(part) for part in text.split(",") if part.strip()]
+
+
+def _names(text):
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,325 @@
+"""Measurement: how long does each solver take to come within a relative gap of the optimum?
+
+A solver is run from zero to a ladder of accuracies, each a complete call as a user would make it. The
+answers are judged by one objective function in float64. The time to a gap g is the smallest median
+time among the rungs whose relative gap (F - F*) / F* is at most g, F* being the lowest objective that
+anything reached on this problem. Solvers take turns rung by rung, so that a drift of the machine's
+load hits all alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .worker import Isolated, Local, Outcome
+
+MIN_TOTAL = 0.2  # seconds: shorter fits are repeated until their sum reaches this ...
+MAX_REPEATS = 7  # ... or there are this many
+MAX_ITER = 10000  # of the solvers whose knob is a tolerance; the time budget is the real limit
+# a rung that is this many times slower than the fastest deciding one cannot become the fastest by repetition
+RIVAL = 1.5
+REFERENCE_TOL, REFERENCE_ITER, REFERENCE_BUDGETS = 1e-10, 1000, 3
+# F* must be known this much better than the gap at which solvers stop, or a gap of zero means nothing
+CERTIFIED_SHARE = 0.3
+# seconds that a first fit may take, JIT compilation included
+WARM_UP_TIME = 120.0
+# tight enough that every part of a solver runs once
+WARM_UP_TOL, WARM_UP_ITER = 1e-4, 100
+
+
+@dataclass
+class Options:
+    """How to measure.
+
+    Parameters
+    ----------
+    gaps : tuple of float
+        Relative gaps whose times are wanted.
+    stop_gap : float
+        A solver climbs no further once this relative gap is reached.
+    max_time : float
+        Seconds of fitting that one solver may spend climbing one cell. A fit that is expected to overrun
+        is not started; one that does overrun is cut off.
+    repeats : int
+        Least number of runs of the rungs that decide a reported time.
+    """
+
+    gaps: tuple[float, ...] = (1e-3, 1e-6)
+    stop_gap: float = 1e-8
+    max_time: float = 10.0
+    repeats: int = 1
+
+
+@dataclass
+class Rung:
+    """One accuracy setting of one solver on one cell."""
+
+    knob: float
+    times: list[float]
+    objective: float
+    nnz: int
+    n_iter: int
+    warnings: list[str]
+
+    @property
+    def median(self):
+        """Median time of the runs, seconds."""
+        return float(np.median(self.times))
+
+
+@dataclass(eq=False)
+class Track:
+    """All rungs of one solver on one cell."""
+
+    solver: object
+    rungs: list[Rung] = field(default_factory=list)
+    first_fit: float = float("nan")
+    spent: float = 0.0
+    cut_off: float = float("nan")
+    stopped: str = ""
+    failure: str = ""
+    best_fit: object = None
+
+    @property
+    def best(self):
+        """Rung with the lowest objective, or None."""
+        return min(self.rungs, key=lambda r: r.objective, default=None)
+
+    @property
+    def longest(self):
+        """Longest fit, seconds, one that was cut off included; nan if there is none."""
+        times = [r.median for r in self.rungs] + [t for t in (self.cut_off,) if t == t]
+        return max(times, default=float("nan"))
+
+
+@dataclass(eq=False)
+class Cell:
+    """One problem at one C with one number of threads, measured."""
+
+    problem: object
+    C: float
+    n_threads: int
+    tracks: list[Track] = field(default_factory=list)
+    left_out: list[tuple[object, str]] = field(default_factory=list)
+    best_objective: float = float("inf")
+    certified_gap: float = float("nan")
+    referenced: bool = False
+    interrupted: bool = False
+
+    def gap(self, objective):
+        """(F - F*) / F*."""
+        return (objective - self.best_objective) / max(abs(self.best_objective), np.finfo(float).tiny)
+
+    def time_to(self, track, gap):
+        """Smallest median time among the rungs within the gap, seconds; inf if none is."""
+        return min((r.median for r in track.rungs if self.gap(r.objective) <= gap), default=float("inf"))
+
+    def track(self, key):
+        """Track of the solver with this key, or None."""
+        return next((t for t in self.tracks if t.solver.key == key), None)
+
+
+class Bench:
+    """Measures cells with one set of solvers; a context manager, since it owns their processes.
+
+    Parameters
+    ----------
+    solvers : list of Solver
+    options : Options
+    progress : callable or None
+        Called as ``progress(text)`` before each fit.
+    isolate : bool, default=True
+        Give each solver a process of its own, so that a fit can be cut off.
+    """
+
+    def __init__(self, solvers, options=None, progress=None, isolate=True):
+        self.options = options or Options()
+        self.progress = progress or (lambda text: None)
+        self.solvers = [s for s in solvers if s.missing() is None]
+        self.absent = [(s, s.missing()) for s in solvers if s.missing() is not None]
+        self._runners = {s.key: (Isolated if isolate else Local)(s) for s in self.solvers}
+        self._first_fits = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Stop the solvers' processes."""
+        for runner in self._runners.values():
+            runner.close()
+
+    def measure(self, problem, C, n_threads=1):
+        """Measure one cell.
+
+        Returns
+        -------
+        Cell
+            With ``interrupted=True`` and what was measured so far if Ctrl-C came in between.
+        """
+        cell = Cell(problem, float(C), int(n_threads), left_out=list(self.absent))
+        for solver in self.solvers:
+            reason = solver.refuses(problem)
+            if reason:
+                cell.left_out.append((solver, reason))
+            else:
+                cell.tracks.append(Track(solver))
+        try:
+            for track in cell.tracks:
+                self._ready(cell, track)
+            self._reference(cell)
+            self._climb(cell)
+            self._repeat(cell)
+        except KeyboardInterrupt:
+            self.close()
+            cell.interrupted = True
+        return cell
+
+    def _ready(self, cell, track):
+        """Warm the solver's process up where that has not been done, and give it the problem."""
+        solver, problem = track.solver, cell.problem
+        runner = self._runners[solver.key]
+        # what may be compiled or started anew: container, kind of problem, thread pool
+        kind = (problem.is_sparse, type(problem), problem.fit_intercept, cell.n_threads)
+        if kind not in runner.warm:
+            self.progress(f"{solver.title}: warming up")
+            sample = problem.sample()
+            runner.load(sample)
+            settings = {"tol": WARM_UP_TOL if solver.knob == "tol" else 0.0, "max_iter": WARM_UP_ITER}
+            out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, WARM_UP_TIME)
+            self._first_fits.setdefault((solver.key, *kind), out.seconds)
+            if out.error or out.cut_off:
+                track.failure = out.error or f"first fit not done after {WARM_UP_TIME:.0f} s"
+                return
+            runner.warm.add(kind)
+        track.first_fit = self._first_fits[(solver.key, *kind)]
+        if runner.problem is not problem:
+            self.progress(f"{solver.title}: loading")
+            runner.load(problem)
+
+    def _call(self, cell, track, knob, timeout, max_iter=MAX_ITER):
+        """Outcome of one fit."""
+        self._ready(cell, track)
+        if track.failure:
+            return Outcome(error=track.failure)
+        solver = track.solver
+        settings = {"tol": 0.0, "max_iter": max_iter, solver.knob: knob}
+        return self._runners[solver.key].fit(cell.C, settings, cell.n_threads, timeout)
+
+    def _record(self, cell, track, knob, out):
+        """Keep what came of one rung."""
+        if out.error:
+            track.failure = out.error
+            return
+        if out.cut_off:
+            track.cut_off, track.stopped = out.seconds, "cut off"
+            return
+        fit = out.fit
+        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
+            track.failure = "returned a solution that is not finite"
+            return
+        objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
+        if track.best is None or objective < track.best.objective:
+            track.best_fit = fit
+        nnz = int(np.count_nonzero(fit.coef))
+        track.rungs.append(Rung(knob, [out.seconds], objective, nnz, fit.n_iter, out.warnings))
+        self._lower(cell, objective, fit)
+
+    def _lower(self, cell, objective, fit):
+        """Update F* and what is certified about it."""
+        if objective < cell.best_objective:
+            cell.best_objective = objective
+            bound = cell.problem.lower_bound(fit.coef, fit.intercept, cell.C)
+            cell.certified_gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
+
+    def _reference(self, cell):
+        """An untimed run of this package to a tight tolerance; peers are too slow at that to wait for."""
+        track = cell.track("sparsekit")
+        if track is None or track.failure:
+            return
+        self.progress(f"{track.solver.title}: reference solution")
+        limit = REFERENCE_BUDGETS * self.options.max_time
+        out = self._call(cell, Track(track.solver), REFERENCE_TOL, limit, REFERENCE_ITER)
+        if out.fit is not None and np.isfinite(out.fit.coef).all():
+            objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
+            self._lower(cell, objective, out.fit)
+            cell.referenced = True
+
+    def _climb(self, cell):
+        """Rung after rung, solver after solver, until all are at stop_gap, out of rungs or of time."""
+        options = self.options
+        while True:
+            active = [t for t in cell.tracks if self._has_next(cell, t)]
+            if not active:
+                return
+            for track in active:
+                knob = track.solver.ladder[len(track.rungs)]
+                self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
+                left = options.max_time - track.spent
+                out = self._call(cell, track, knob, left)
+                track.spent += out.seconds
+                self._record(cell, track, knob, out)
+
+    def _has_next(self, cell, track):
+        options = self.options
+        if track.failure or track.stopped == "cut off":
+            return False
+        # without a certificate the reference run has to do; without both, a solver would be its own F*
+        if np.isnan(cell.certified_gap):
+            uncertain = not cell.referenced
+        else:
+            uncertain = cell.certified_gap > CERTIFIED_SHARE * options.stop_gap
+        if track.rungs and not uncertain and cell.gap(track.best.objective) <= options.stop_gap:
+            track.stopped = "reached"
+            return False
+        if len(track.rungs) >= len(track.solver.ladder):
+            track.stopped = "out of rungs"
+            return False
+        track.stopped = ""
+        if track.rungs:
+            expected = track.rungs[-1].times[0]
+            if track.solver.knob == "max_iter":
+                expected *= track.solver.ladder[len(track.rungs)] / track.rungs[-1].knob
+            if track.spent + expected > options.max_time:
+                track.stopped = "out of time"
+                return False
+        return True
+
+    def _wants_repeat(self, cell, track, rung):
+        n = len(rung.times)
+        if n >= MAX_REPEATS:
+            return False
+        if sum(rung.times) < MIN_TOTAL:
+            return True
+        if n >= self.options.repeats:
+            return False
+        for gap in self.options.gaps:
+            fastest = cell.time_to(track, gap)
+            if cell.gap(rung.objective) <= gap and rung.median <= RIVAL * fastest:
+                return True
+        return False
+
+    def _repeat(self, cell):
+        """Take turns again until each rung that matters has enough runs."""
+        pending, given_up = True, []
+        while pending:
+            pending = False
+            for i in range(max((len(t.rungs) for t in cell.tracks), default=0)):
+                for track in cell.tracks:
+                    if i >= len(track.rungs) or track.failure or track in given_up:
+                        continue
+                    rung = track.rungs[i]
+                    if self._wants_repeat(cell, track, rung):
+                        self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
+                        out = self._call(cell, track, rung.knob, 5.0 + 5 * rung.median)
+                        if out.error:
+                            track.failure = out.error
+                        elif out.cut_off:
+                            given_up.append(track)
+                        else:
+                            rung.times.append(out.seconds)
+                            pending = True

@@ -1,0 +1,379 @@
+"""Data for the comparison: the user's svmlight, .npz and CSV files, and two of scikit-learn's own sets."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from .problem import Problem
+
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
+DELIMITED = (".csv", ".tsv")
+# more labels than this, and more than half as many as rows, are measurements rather than classes
+MAX_CLASSES = 100
+
+
+class DataError(Exception):
+    """A file cannot be used; the message names the file, the line where there is one, and the fault."""
+
+
+def read_problem(path, *, test=None, test_size=0.25, target=None, positive=None, fit_intercept=False, seed=0):
+    """Read a data set and make a binary problem of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        svmlight (.svm .libsvm .txt .dat ...), .csv or .tsv, each also with .gz, .bz2 or .xz; or .npz.
+    test : str or Path, optional
+        File of held-out rows. Otherwise a part of the rows is held out.
+    test_size : float, default=0.25
+        Share of rows to hold out, stratified by class; 0 for none.
+    target : str, optional
+        Target column of a CSV file, by name or number from 1; the last one by default.
+    positive : str, optional
+        Label that becomes +1. By default the greater of two labels, the most frequent of more.
+    fit_intercept : bool, default=False
+    seed : int, default=0
+        Seed of the split.
+
+    Raises
+    ------
+    DataError
+    """
+    X, labels, held_out = _read(Path(path), target)
+    notes = []
+    if test is not None:
+        X_test, labels_test, _ = _read(Path(test), target)
+        X, X_test = _same_width(X, X_test, path, test)
+        held_out = X_test, labels_test
+    elif held_out is not None:
+        notes.append("held-out rows are those of the file")
+    elif _kind(path)[0] in SVMLIGHT:
+        X = _from_first_column(X)
+    y, label, note = _binary(labels, positive, path)
+    notes += note
+    if held_out is not None:
+        X_test, y_test = held_out[0], np.where(held_out[1] == label, 1.0, -1.0)
+    elif test_size > 0:
+        X, y, X_test, y_test, note = _split(X, y, test_size, seed)
+        notes += note
+    else:
+        X_test = y_test = None
+    return Problem(_name(path), X, y, fit_intercept, X_test, y_test, notes)
+
+
+def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
+    """Breast cancer (standardised) and digits (even against odd), which come with scikit-learn."""
+    from sklearn.datasets import load_breast_cancer, load_digits
+
+    problems = []
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y, X_test, y_test, notes = _split(X, np.where(y == 1, 1.0, -1.0), test_size or 0.25, seed)
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    X, X_test = (X - mean) / scale, (X_test - mean) / scale
+    problems.append(
+        Problem("breast cancer", X, y, fit_intercept, X_test, y_test, ["features standardised", *notes])
+    )
+    X, y = load_digits(return_X_y=True)
+    X, y, X_test, y_test, notes = _split(X / 16, np.where(y % 2 == 0, 1.0, -1.0), test_size or 0.25, seed)
+    notes = ["even digits against odd, pixels in [0, 1]", *notes]
+    problems.append(Problem("digits", X, y, fit_intercept, X_test, y_test, notes))
+    return problems
+
+
+def _name(path):
+    path = Path(path)
+    while path.suffix.lower() in (*OPENERS, *SVMLIGHT, *DELIMITED, ".npz"):
+        path = path.with_suffix("")
+    return path.name
+
+
+def _kind(path):
+    """(suffix that tells the format, function that opens the file)."""
+    suffixes = [s.lower() for s in Path(path).suffixes]
+    opener = open
+    if suffixes and suffixes[-1] in OPENERS:
+        opener = OPENERS[suffixes.pop()]
+    return (suffixes[-1] if suffixes else ""), opener
+
+
+def _read(path, target):
+    """(X, labels, held-out (X, labels) or None) of one file; svmlight columns still as in the file."""
+    kind, opener = _kind(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    held_out = None
+    try:
+        if kind == ".npz":
+            X, labels, held_out = _read_npz(path)
+        elif kind in SVMLIGHT:
+            X, labels = _read_svmlight(path, opener)
+        elif kind in DELIMITED:
+            X, labels = _read_csv(path, opener, target)
+        else:
+            known = " ".join((*SVMLIGHT, *DELIMITED))
+            raise DataError(
+                f"{path}: unknown kind of file; known are .npz {known} and these with .gz .bz2 .xz"
+            )
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
+    return X, labels, held_out
+
+
+def _read_svmlight(path, opener):
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        with opener(path, "rb") as stream:
+            # zero_based=True takes indices as they are; _from_first_column drops an unused column 0
+            X, y = load_svmlight_file(stream, zero_based=True)
+    except (ValueError, OverflowError, IndexError) as error:
+        raise DataError(_faulty_line(path, opener) or f"{path}: {error}") from error
+    if not np.isfinite(X.data).all() or not np.isfinite(y).all():
+        raise DataError(_faulty_line(path, opener) or f"{path}: holds NaN or inf")
+    return sparse.csr_matrix(X), y
+
+
+def _faulty_line(path, opener):
+    """First line of an svmlight file that is wrong, and how; None if all are right."""
+    with opener(path, "rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            fault = svmlight_fault(raw.decode("utf-8", errors="replace"))
+            if fault:
+                return f"{path}:{number}: {fault}"
+    return None
+
+
+def svmlight_fault(line):
+    """What is wrong with one line of an svmlight file, or None.
+
+    A line is ``label index:value index:value ... # comment`` with increasing indices, all finite.
+    """
+    fields = line.split("#", 1)[0].split()
+    if not fields:
+        return None
+    label, *features = fields
+    if ":" in label:
+        return f"the line starts with {label!r}, where its label should stand"
+    if "," in label:
+        return f"label {label!r} names several classes; one label a row is needed"
+    if not _is_finite(label):
+        return f"label {label!r} is not a finite number"
+    last = -1
+    for position, item in enumerate(features):
+        index, colon, value = item.partition(":")
+        if index == "qid" and colon and position == 0:
+            continue
+        if not colon:
+            return f"{item!r} is not of the form index:value"
+        if not index.isascii() or not index.isdigit():
+            return f"index {index!r} in {item!r} is not a whole number from 0 on"
+        if int(index) <= last:
+            return f"index {index} follows {last}; indices must increase along a line"
+        if not _is_finite(value):
+            return f"value {value!r} of feature {index} is not a finite number"
+        last = int(index)
+    return None
+
+
+def _is_finite(text):
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _read_npz(path):
+    try:
+        with np.load(path, allow_pickle=False) as z:
+            arrays = {key: z[key] for key in z.files}
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: is not a readable .npz file: {error}") from error
+    wanted = "an array X (or X_data, X_indices, X_indptr, X_shape) and an array y"
+    found = ", ".join(sorted(arrays)) or "nothing"
+    for suffix in ("", "_train"):
+        X, y = _npz_matrix(arrays, f"X{suffix}", path), arrays.get(f"y{suffix}")
+        if X is None or y is None:
+            continue
+        held_out = None
+        X_test, y_test = _npz_matrix(arrays, "X_test", path), arrays.get("y_test")
+        if suffix and X_test is not None and y_test is not None:
+            held_out = X_test, _checked_labels(y_test, X_test, "y_test", path)
+        return X, _checked_labels(y, X, f"y{suffix}", path), held_out
+    raise DataError(f"{path}: {wanted} are needed; the file holds {found}")
+
+
+def _npz_matrix(arrays, base, path):
+    """The dense or sparse matrix stored under a name, as float64, or None if it is not there."""
+    if base in arrays:
+        X = arrays[base]
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise DataError(f"{path}: {base} must be a numeric matrix, is {X.dtype} of shape {X.shape}")
+        X = X.astype(np.float64)
+        values = X
+    elif f"{base}_indptr" in arrays:
+        absent = [k for k in ("data", "indices", "shape") if f"{base}_{k}" not in arrays]
+        if absent:
+            raise DataError(f"{path}: {base}_indptr is there but {base}_{absent[0]} is not")
+        indices, indptr = arrays[f"{base}_indices"], arrays[f"{base}_indptr"]
+        values = arrays[f"{base}_data"].astype(np.float64)
+        if values.size == 0 and indices.size:
+            values = np.ones(indices.size)  # a matrix of ones may leave its values out
+        try:
+            shape = tuple(int(v) for v in arrays[f"{base}_shape"])
+            X = sparse.csr_matrix((values, indices, indptr), shape=shape)
+            X.check_format(full_check=True)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{path}: {base} is not a valid CSR matrix: {error}") from error
+        X.sum_duplicates()
+    else:
+        return None
+    if not np.isfinite(values).all():
+        raise DataError(f"{path}: {base} holds NaN or inf")
+    return X
+
+
+def _checked_labels(y, X, key, path):
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != X.shape[0]:
+        raise DataError(f"{path}: {key} has shape {y.shape}, but X has {X.shape[0]} rows")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(f"{path}: {key} holds NaN or inf")
+    return y
+
+
+def _read_csv(path, opener, target):
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            text = stream.read()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not UTF-8 text: {error}") from error
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    rows = ((reader.line_num, row) for row in reader if row)
+    line, head = next(rows, (0, []))
+    if len(head) < 2:
+        raise DataError(f"{path}:1: at least two columns (features and target) are needed, found {len(head)}")
+    # a header is a first line with no number in it, or with words where the second line has numbers
+    second = next(rows, None)
+    numeric = [_is_number(field) for field in head]
+    has_header = not any(numeric) or (
+        second is not None and any(not a and _is_number(b) for a, b in zip(numeric, second[1]))
+    )
+    names = [field.strip() for field in head] if has_header else [str(i + 1) for i in range(len(head))]
+    column = _target_column(names, target, path)
+    X, labels = [], []
+
+    def take(line, row):
+        if len(row) != len(names):
+            raise DataError(f"{path}:{line}: has {len(row)} fields where {len(names)} are expected")
+        try:
+            X.append([float(field) for j, field in enumerate(row) if j != column])
+        except ValueError:
+            j = next(j for j, f in enumerate(row) if j != column and not _is_number(f))
+            fault = "is empty" if not row[j].strip() else f"holds {row[j]!r}, which is not a number"
+            raise DataError(f"{path}:{line}: column {names[j]!r} {fault}") from None
+        if not np.isfinite(X[-1]).all():
+            raise DataError(f"{path}:{line}: holds NaN or inf")
+        labels.append(row[column].strip())
+        if not labels[-1]:
+            raise DataError(f"{path}:{line}: target column {names[column]!r} is empty")
+
+    if not has_header:
+        take(line, head)
+    if second is not None:
+        take(*second)
+    for line, row in rows:
+        take(line, row)
+    if all(_is_number(label) for label in labels):
+        labels = [float(label) for label in labels]
+    return np.array(X, dtype=np.float64).reshape(len(X), len(names) - 1), np.array(labels)
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _target_column(names, target, path):
+    if target is None:
+        return len(names) - 1
+    if target in names:
+        return names.index(target)
+    if target.isdigit() and 1 <= int(target) <= len(names):
+        return int(target) - 1
+    shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
+    raise DataError(f"{path}: no column {target!r}; columns are {shown}")
+
+
+def _from_first_column(*matrices):
+    """Drop column 0 of svmlight data that counts from 1 (column 0 unused in all given parts)."""
+    if all(X.shape[1] > 1 and not np.any(X.indices == 0) for X in matrices):
+        matrices = tuple(sparse.csr_matrix(X[:, 1:]) for X in matrices)
+    return matrices if len(matrices) > 1 else matrices[0]
+
+
+def _same_width(X, X_test, path, test):
+    if sparse.issparse(X) != sparse.issparse(X_test):
+        raise DataError(f"{test}: is {'sparse' if sparse.issparse(X_test) else 'dense'}, unlike {path}")
+    if _kind(path)[0] in SVMLIGHT and _kind(test)[0] in SVMLIGHT:
+        width = max(X.shape[1], X_test.shape[1])  # svmlight files leave trailing empty columns out
+        X.resize(X.shape[0], width)
+        X_test.resize(X_test.shape[0], width)
+        return _from_first_column(X, X_test)
+    if X.shape[1] != X_test.shape[1]:
+        raise DataError(f"{test}: has {X_test.shape[1]} features, {path} has {X.shape[1]}")
+    return X, X_test
+
+
+def _binary(labels, positive, path):
+    """(y in -1/+1, label that is +1, notes)."""
+    classes, counts = np.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        raise DataError(f"{path}: all {len(labels)} rows have the label {classes[0]}; two classes are needed")
+    if len(classes) > MAX_CLASSES and len(classes) > len(labels) / 2:
+        raise DataError(
+            f"{path}: the target has {len(classes)} different values in {len(labels)} rows, not classes"
+        )
+    if positive is not None:
+        chosen = [c for c in classes if str(c) == positive or (_is_number(positive) and _equal(c, positive))]
+        if not chosen:
+            shown = ", ".join(str(c) for c in classes[:10]) + (" ..." if len(classes) > 10 else "")
+            raise DataError(f"{path}: no row has the label {positive!r}; labels are {shown}")
+        label = chosen[0]
+    else:
+        label = classes[-1] if len(classes) == 2 else classes[np.argmax(counts)]
+    notes = []
+    if len(classes) > 2:
+        notes.append(f"{len(classes)} labels: {label} against the rest (choose with --positive)")
+    return np.where(labels == label, 1.0, -1.0), label, notes
+
+
+def _equal(label, text):
+    return _is_number(str(label)) and float(label) == float(text)
+
+
+def _split(X, y, test_size, seed):
+    """(X, y, X_test, y_test, notes); stratified."""
+    from sklearn.model_selection import train_test_split
+
+    try:
+        X, X_test, y, y_test = train_test_split(X, y, test_size=test_size, stratify=y, random_state=seed)
+    except ValueError as error:
+        return X, y, None, None, [f"nothing held out: {error}"]
+    return X, y, X_test, y_test, [f"{X_test.shape[0]} rows held out, stratified"]

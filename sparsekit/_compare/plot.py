@@ -1,0 +1,66 @@
+"""The comparison's picture: convergence curves, relative gap against time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .report import OURS
+
+# curves end here: F* itself is rarely known better
+PLOT_FLOOR = 1e-10
+
+
+def _curve(cell, track):
+    """Times in increasing order and the least gap reached by then, up to the first at the floor."""
+    points = sorted((r.median, max(cell.gap(r.objective), PLOT_FLOOR)) for r in track.rungs)
+    times, gaps = np.array(points).T
+    gaps = np.minimum.accumulate(gaps)
+    end = int(np.argmin(gaps)) + 1
+    return times[:end], gaps[:end]
+
+
+def plot(cells, path):
+    """Convergence curves of every cell, relative gap against seconds, log-log; needs matplotlib."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
+    n_columns = min(3, max(1, len(cells)))
+    n_rows = max(1, math.ceil(len(cells) / n_columns))
+    figure = Figure(figsize=(4.6 * n_columns, 3.4 * n_rows + 0.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    keys = list(dict.fromkeys(t.solver.key for cell in cells for t in cell.tracks if t.rungs))
+    lines = {}
+    for ax, cell in zip(axes, cells):
+        for track in cell.tracks:
+            if not track.rungs:
+                continue
+            k = keys.index(track.solver.key)
+            times, gaps = _curve(cell, track)
+            (line,) = ax.loglog(
+                times,
+                gaps,
+                marker="os^vDPX<>"[k % 9],
+                markersize=4,
+                linewidth=2.2 if track.solver.key == OURS else 1.2,
+                color=f"C{k % 10}",
+                zorder=3 if track.solver.key == OURS else 2,
+            )
+            lines[track.solver.title] = line
+        lambda_ratio = 1.0 / (cell.C * cell.problem.lambda_max)
+        title = f"{cell.problem.name}, $\\lambda$ = {lambda_ratio:.3g} $\\lambda_{{max}}$"
+        ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=10)
+        ax.set_ylim(PLOT_FLOOR, None)
+        ax.grid(True, which="major", alpha=0.3)
+        ax.set_xlabel("time of a fit (s)")
+        ax.set_ylabel("relative gap (F - F*) / F*")
+    for ax in axes[len(cells) :]:
+        ax.set_visible(False)
+    if lines:
+        figure.legend(
+            lines.values(), lines.keys(), loc="outside lower center", ncols=min(len(lines), 5), fontsize=9
+        )
+    figure.savefig(path, dpi=130)

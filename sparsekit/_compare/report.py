@@ -1,0 +1,357 @@
+"""What the comparison prints and writes: progress, tables, summary and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import sys
+from importlib import metadata
+
+import numpy as np
+
+OURS, BASELINE = "sparsekit", "liblinear"
+
+
+class Progress:
+    """A progress bar in plain text that rewrites its own line.
+
+    Parameters
+    ----------
+    total : int
+        Number of cells.
+    stream : file, default=sys.stderr
+    enabled : bool or None, default=None
+        None: only on a terminal.
+    """
+
+    width = 24
+
+    def __init__(self, total, stream=None, enabled=None):
+        self.stream = stream or sys.stderr
+        self.enabled = self.stream.isatty() if enabled is None else enabled
+        self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
+
+    def __call__(self, text=""):
+        """Show what is being done now."""
+        if not self.enabled:
+            return
+        filled = self.width * self.done // self.total
+        bar = "#" * filled + "-" * (self.width - filled)
+        line = f"[{bar}] {self.done}/{self.total} {self.cell} {text}"[:110].rstrip()
+        self.stream.write("\r" + line.ljust(self._shown))
+        self.stream.flush()
+        self._shown = len(line)
+
+    def clear(self):
+        """Wipe the line, so that results can be printed."""
+        if self.enabled and self._shown:
+            self.stream.write("\r" + " " * self._shown + "\r")
+            self.stream.flush()
+            self._shown = 0
+
+
+def machine():
+    """Processor, number of CPUs this process may use, load and interpreter; no host name."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            cpu = next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), cpu)
+    except OSError:
+        pass  # not Linux: the name that platform gives has to do
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    load = list(os.getloadavg()) if hasattr(os, "getloadavg") else None
+    return {"cpu": cpu, "n_cpus": usable, "load": load, "python": platform.python_version()}
+
+
+def versions(solvers):
+    """Version of every installed distribution that takes part, and of the array libraries."""
+    names = {s.package for s in solvers} | {"numpy", "scipy", "numba"}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def header(solvers, fit_intercept):
+    """First lines of the output: problem, machine, versions."""
+    here = machine()
+    load = "" if here["load"] is None else f", load {here['load'][0]:.2f}"
+    installed = ", ".join(f"{k} {v}" for k, v in versions(solvers).items() if v)
+    problem = "||w||_1 + C sum_i log(1 + exp(-y_i z_i)), z_i = x_i.w" + (
+        " + b, b not penalised" if fit_intercept else ""
+    )
+    lines = [
+        f"Problem: minimise {problem}; float64",
+        f"Machine: {here['cpu']}, {here['n_cpus']} CPUs{load}; Python {here['python']}",
+        f"Versions: {installed}",
+    ]
+    if not fit_intercept:
+        lines.append(
+            "No intercept: this is the problem that every solver can state (LIBLINEAR and celer have no "
+            "unpenalised intercept); --intercept adds one."
+        )
+    return "\n".join(lines)
+
+
+def seconds(value):
+    """Seconds with three significant digits."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def time_cell(cell, track, gap):
+    """Time to a gap as text; "> t" where no fit got there, t being the longest one tried."""
+    value = cell.time_to(track, gap)
+    if math.isfinite(value) or cell.interrupted:  # an interrupted solver was not given its time
+        return seconds(value)
+    return "-" if math.isnan(track.longest) else f"> {seconds(track.longest)}"
+
+
+def cell_title(cell):
+    """Name, shape and position of one cell."""
+    problem = cell.problem
+    n, p = problem.X.shape
+    ratio = 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else float("inf")
+    kind = f"sparse, {problem.X.nnz} stored" if problem.is_sparse else "dense"
+    threads = f"{cell.n_threads} thread" + ("s" if cell.n_threads > 1 else "")
+    return (
+        f"{problem.name} ({n} x {p}, {kind}), C = {cell.C:.6g} (lambda = {ratio:.3g} lambda_max), {threads}"
+    )
+
+
+def table(cell, gaps):
+    """One cell as text: a line for each solver, those left out included, then notes."""
+    columns = [
+        "solver",
+        "objective",
+        "rel. gap",
+        *(f"t({g:.0e}) s" for g in gaps),
+        "nonzeros",
+        "accuracy",
+        "log-loss",
+    ]
+    rows, notes = [], [f"  note: {text}" for text in cell.problem.notes]
+    for track in cell.tracks:
+        title = track.solver.title
+        if track.best is None:
+            cut_off = (
+                f"no fit done in {seconds(track.cut_off)} s" if track.stopped == "cut off" else "not run"
+            )
+            rows.append([title, f"failed: {track.failure}" if track.failure else cut_off])
+            continue
+        best = track.best
+        accuracy, loss = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+        rows.append(
+            [
+                title,
+                f"{best.objective:.8g}",
+                f"{cell.gap(best.objective):.1e}",
+                *(time_cell(cell, track, g) for g in gaps),
+                str(best.nnz),
+                _number(accuracy),
+                _number(loss),
+            ]
+        )
+        if track.failure:
+            notes.append(f"  note: {title} failed on the way: {track.failure}")
+    for solver, reason in cell.left_out:
+        rows.append([solver.title, reason])
+    if not math.isnan(cell.certified_gap):
+        notes.append(
+            f"  best objective {cell.best_objective:.10g}, "
+            f"certified to {max(cell.certified_gap, 0):.0e} by its duality gap"
+        )
+    if cell.interrupted:
+        notes.append("  interrupted: what is shown was measured before")
+    return "\n".join([cell_title(cell), _aligned(columns, rows), *notes])
+
+
+def _number(value):
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def _aligned(columns, rows):
+    """Columns aligned by width; a row with two fields is a name and a remark that spans the rest."""
+    full = [r for r in rows if len(r) == len(columns)]
+    widths = [max(len(r[i]) for r in [columns, *full]) for i in range(len(columns))]
+    widths[0] = max([widths[0], *(len(r[0]) for r in rows)])
+    lines = []
+    for row in [columns, *rows]:
+        cells = [row[0].ljust(widths[0])]
+        if len(row) == len(columns):
+            cells += [text.rjust(w) for text, w in zip(row[1:], widths[1:])]
+        else:
+            cells.append(row[1])
+        lines.append("  " + "  ".join(cells).rstrip())
+    lines.insert(1, "  " + "-" * (len(lines[0]) - 2))
+    return "\n".join(lines)
+
+
+def ratio(cell, gap, rival=None):
+    """How many times faster this package is in one cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    gap : float
+    rival : str, optional
+        Key of the other solver; by default the fastest of all others.
+
+    Returns
+    -------
+    value : float
+        Rival's time divided by ours; nan if either did not run.
+    bound : {"", ">", "<"}
+        Whether it is a bound only, because the rival (">") or this package ("<") did not get there.
+    key : str or None
+        The rival.
+    """
+    ours = cell.track(OURS)
+    others = [t for t in cell.tracks if t.solver.key != OURS and rival in (None, t.solver.key)]
+    others = [t for t in others if not math.isnan(t.longest)]
+    if ours is None or math.isnan(ours.longest) or not others:
+        return float("nan"), "", None
+    # where nobody else got there, the shortest bound is the one that is safe to claim
+    best = min(others, key=lambda t: (cell.time_to(t, gap), t.longest))
+    theirs, mine = cell.time_to(best, gap), cell.time_to(ours, gap)
+    bound = ""
+    if not math.isfinite(theirs):
+        theirs, bound = best.longest, ">"
+    if not math.isfinite(mine):
+        if bound:
+            return float("nan"), "", best.solver.key
+        mine, bound = ours.longest, "<"
+    return theirs / mine, bound, best.solver.key
+
+
+def geometric_means(cells, gaps):
+    """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
+
+    A cell that was interrupted does not count.
+    """
+    rows = []
+    cells = [cell for cell in cells if not cell.interrupted]
+    for gap in gaps:
+        for rival, name in ((BASELINE, "LIBLINEAR"), (None, "fastest peer")):
+            found = [ratio(cell, gap, rival) for cell in cells]
+            values = [(v, b) for v, b, _ in found if math.isfinite(v) and v > 0]
+            mean = math.exp(sum(math.log(v) for v, _ in values) / len(values)) if values else float("nan")
+            bounded = sum(1 for _, b in values if b)
+            slower = sum(1 for v, _ in values if v < 1)
+            rows.append((gap, name, mean, len(values), bounded, slower))
+    return rows
+
+
+def summary(cells, gaps):
+    """Last lines: what the times leave out, and how many times faster than LIBLINEAR and the fastest peer."""
+    lines = []
+    first_fits = {}
+    for track in (t for cell in cells for t in cell.tracks if t.solver.compiles and t.rungs):
+        title = track.solver.title
+        first_fits[title] = max(first_fits.get(title, 0.0), track.first_fit)
+    lines += [
+        f"{title} compiles at its first fit ({value:.2g} s here, on a few rows); the times do not count that"
+        for title, value in first_fits.items()
+    ]
+    for gap, name, mean, n, bounded, slower in geometric_means(cells, gaps):
+        if not n:
+            lines.append(f"Relative gap {gap:.0e}: no cell where L1LogisticOBA and {name} can be compared")
+            continue
+        text = f"Relative gap {gap:.0e}: L1LogisticOBA is {mean:.3g} times as fast as {name}"
+        text += f" (geometric mean of {n} cell{'s' if n > 1 else ''}"
+        text += f", slower in {slower}" if slower else ""
+        text += f", {bounded} of them bounds because one solver did not get there" if bounded else ""
+        lines.append(text + ")")
+    return "\n".join(lines)
+
+
+def as_dict(cells, solvers, settings):
+    """Everything measured, ready for JSON; infinite times become null."""
+    return {
+        "machine": machine(),
+        "versions": versions(solvers),
+        "settings": settings,
+        "objective": "||w||_1 + C * sum of log-losses",
+        "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
+        "summary": [
+            dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))
+            for row in geometric_means(cells, settings.get("gaps", (1e-3, 1e-6)))
+        ],
+    }
+
+
+def _cell_dict(cell, gaps):
+    problem = cell.problem
+    tracks = []
+    for track in cell.tracks:
+        entry = {
+            "solver": track.solver.key,
+            "version": track.solver.version,
+            "first_fit": track.first_fit,
+            "stopped": track.stopped,
+            "cut_off": track.cut_off,
+            "failure": track.failure,
+            "times": {f"{g:.0e}": cell.time_to(track, g) for g in gaps},
+            "rungs": [
+                {
+                    track.solver.knob: r.knob,
+                    "times": r.times,
+                    "median": r.median,
+                    "objective": r.objective,
+                    "gap": cell.gap(r.objective),
+                    "nnz": r.nnz,
+                    "n_iter": r.n_iter,
+                    "warnings": r.warnings,
+                }
+                for r in track.rungs
+            ],
+        }
+        if track.best is not None:
+            accuracy, loss = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+            entry |= {
+                "accuracy": accuracy,
+                "log_loss": loss,
+                "objective": track.best.objective,
+                "nnz": track.best.nnz,
+            }
+        tracks.append(entry)
+    return {
+        "data": problem.name,
+        "notes": problem.notes,
+        "n_samples": problem.X.shape[0],
+        "n_features": problem.X.shape[1],
+        "fit_intercept": problem.fit_intercept,
+        "C": cell.C,
+        "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else None,
+        "n_threads": cell.n_threads,
+        "best_objective": cell.best_objective,
+        "certified_gap": cell.certified_gap,
+        "interrupted": cell.interrupted,
+        "left_out": [{"solver": s.key, "reason": reason} for s, reason in cell.left_out],
+        "tracks": tracks,
+    }
+
+
+def write_json(path, content):
+    """Write strict JSON: numbers that JSON cannot hold become null."""
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(_finite(content), stream, indent=1, allow_nan=False)
+        stream.write("\n")
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    return value

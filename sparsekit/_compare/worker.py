@@ -1,0 +1,157 @@
+"""Running one solver's fits, in this process or in one of its own that can be stopped.
+
+Compiled solvers cannot be interrupted from Python, and some settings never end (a tolerance below what
+the solver's arithmetic reaches). Each solver therefore gets a process that lives as long as it behaves:
+imports, compiled code and the data stay warm in it, and it is killed when a fit overruns its time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+
+from threadpoolctl import threadpool_limits
+
+START = "from sparsekit._compare.worker import main; main()"
+
+
+@dataclass
+class Outcome:
+    """What became of one fit: the answer or the error, or neither if it was cut off."""
+
+    fit: object = None
+    seconds: float = float("nan")
+    warnings: list[str] = field(default_factory=list)
+    error: str = ""
+    cut_off: bool = False
+
+
+def timed_fit(solver, data, C, settings, fit_intercept, n_threads):
+    """Time one call of a solver with that many threads; whatever it raises or warns is kept as text."""
+    X, y = data
+    out = Outcome()
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(n_threads):
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        try:
+            out.fit = solver.fit(X, y, C, fit_intercept=fit_intercept, n_threads=n_threads, **settings)
+        except Exception as error:  # a peer may raise anything; it becomes that peer's line in the table
+            out.error = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        out.seconds = time.perf_counter() - start
+    out.warnings = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
+    return out
+
+
+class Local:
+    """Runs a solver in this process; a time limit cannot be kept."""
+
+    def __init__(self, solver):
+        self.solver = solver
+        self.problem = None
+        self.warm = set()
+
+    def load(self, problem):
+        """Prepare the data of a problem."""
+        self.problem, self._data = problem, self.solver.data(problem)
+
+    def fit(self, C, settings, n_threads, timeout):
+        """Outcome of one fit."""
+        return timed_fit(self.solver, self._data, C, settings, self.problem.fit_intercept, n_threads)
+
+    def close(self):
+        """Nothing to stop."""
+
+
+class Isolated:
+    """Runs a solver in a process of its own, killed when a fit takes longer than it may.
+
+    Parameters
+    ----------
+    solver : Solver
+        Named to the process by module and class.
+    """
+
+    def __init__(self, solver):
+        self.solver = solver
+        self._process = None
+        self._forget()
+
+    def _forget(self):
+        self.problem = None
+        self.warm = set()
+
+    def load(self, problem):
+        """Start the process if need be and send it the data."""
+        if self._process is None:
+            # -P: a checkout that happens to be the working directory must not hide the installed package
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        cls = type(self.solver)
+        answer = self._ask(("load", cls.__module__, cls.__qualname__, problem.training_part()), None)
+        if isinstance(answer, Outcome):
+            raise RuntimeError(f"{self.solver.title}: {answer.error}")
+        self.problem = problem
+
+    def fit(self, C, settings, n_threads, timeout):
+        """Outcome of one fit; after a cut-off the process is gone and `load` starts another."""
+        return self._ask(("fit", C, settings, n_threads), timeout)
+
+    def _ask(self, message, timeout):
+        process = self._process
+        try:
+            pickle.dump(message, process.stdin, protocol=5)
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], timeout)[0]:
+                self.close()
+                return Outcome(cut_off=True, seconds=float(timeout))
+            return pickle.load(process.stdout)
+        except (EOFError, BrokenPipeError):
+            process.wait()
+            self.close()
+            return Outcome(error=f"its process ended with exit status {process.returncode}")
+
+    def close(self):
+        """Kill the process, which also ends a fit that is running."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            # the pipes may hold unsent bytes of a message that nobody will read
+            for pipe in (self._process.stdin, self._process.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self._process = None
+        self._forget()
+
+
+def main():
+    """Loop of the process: read requests on stdin, answer on what was stdout, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which kills this process
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a solver that prints must not disturb the answers
+    solver = data = fit_intercept = None
+    while True:
+        try:
+            request, *content = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if request == "load":
+            module, name, problem = content
+            solver = getattr(importlib.import_module(module), name)()
+            data, fit_intercept = solver.data(problem), problem.fit_intercept
+            del problem, content
+            answer = None
+        else:
+            C, settings, n_threads = content
+            answer = timed_fit(solver, data, C, settings, fit_intercept, n_threads)
+        pickle.dump(answer, answers, protocol=5)
+        answers.flush()

@@ -1,0 +1,320 @@
+"""The comparison's problem, its solvers' adapters and its measurement."""
+
+import importlib
+import json
+import math
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sparsekit._compare import peers, report
+from sparsekit._compare.engine import Bench, Cell, Options, Rung, Track
+from sparsekit._compare.problem import MultinomialProblem, Problem
+from sparsekit._compare.worker import Isolated
+
+
+def make_problem(kind="dense", n=80, p=12, fit_intercept=False, seed=0, first_label=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    w = np.where(np.arange(p) % 3 == 0, 1.5, 0.0)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-(X @ w + 0.5))), 1.0, -1.0)
+    first = np.flatnonzero(y == first_label)[0]
+    X[[0, first]], y[[0, first]] = X[[first, 0]], y[[first, 0]]
+    return Problem("small", sparse.csr_matrix(X) if kind == "sparse" else X, y, fit_intercept)
+
+
+def naive_objective(problem, w, b, C):
+    X = problem.X.toarray() if problem.is_sparse else problem.X
+    loss = sum(math.log1p(math.exp(-y * (float(x @ w) + b))) for x, y in zip(X, problem.y))
+    return sum(abs(v) for v in w) + C * loss
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_objective_is_the_formula(kind):
+    problem = make_problem(kind)
+    w = np.random.default_rng(1).standard_normal(12)
+    assert problem.objective(w, 0.3, 2.5) == pytest.approx(naive_objective(problem, w, 0.3, 2.5), rel=1e-13)
+
+
+def test_multinomial_objective_is_the_formula():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 4)), np.arange(20) % 3
+    W, b = rng.standard_normal((3, 4)), rng.standard_normal(3)
+    problem = MultinomialProblem("m", X, y.astype(float))
+    loss = 0.0
+    for x, k in zip(X, y):
+        z = [float(W[c] @ x + b[c]) for c in range(3)]
+        loss += math.log(sum(math.exp(v) for v in z)) - z[k]
+    assert problem.objective(W, b, 0.7) == pytest.approx(np.abs(W).sum() + 0.7 * loss, rel=1e-13)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_lambda_max_is_where_the_first_feature_enters(fit_intercept):
+    """Directional derivatives of F at w = 0 are non-negative at lambda_max and not below it."""
+    problem = make_problem(fit_intercept=fit_intercept)
+    share = np.mean(problem.y > 0)
+    b = math.log(share / (1 - share)) if fit_intercept else 0.0
+    step = 1e-6
+    for factor, optimal in ((1.001, True), (0.999, False)):
+        C = 1 / (factor * problem.lambda_max)
+        at_zero = problem.objective(np.zeros(12), b, C)
+        moved = [problem.objective(s * step * e, b, C) for e in np.eye(12) for s in (1, -1)]
+        assert (min(moved) >= at_zero) == optimal
+
+
+def test_lower_bound_is_below_every_value_and_tight_at_the_optimum():
+    problem = make_problem()
+    C = 1 / (0.1 * problem.lambda_max)
+    solver = peers.Liblinear()
+    fit = solver.fit(*solver.data(problem), C, 1e-12, 10000)
+    best = problem.objective(fit.coef, 0.0, C)
+    rng = np.random.default_rng(0)
+    assert problem.lower_bound(np.zeros(12), 0.0, C) <= best
+    for scale in (0, 0.1, 1, 10):
+        bound = problem.lower_bound(fit.coef + scale * rng.standard_normal(12), 0.0, C)
+        assert bound <= best * (1 + 1e-12)
+    assert best - problem.lower_bound(fit.coef, 0.0, C) < 1e-6 * best
+    assert math.isnan(make_problem(fit_intercept=True).lower_bound(fit.coef, 0.0, C))
+
+
+def test_layouts_are_made_once():
+    problem = make_problem("sparse")
+    assert problem.design("row").format == "csr" and problem.design("column").format == "csc"
+    assert problem.design("column") is problem.design("column")
+    assert make_problem().design("column").flags.f_contiguous
+
+
+SOLVERS = [s for s in peers.all_solvers() if s.missing() is None]
+
+
+@pytest.mark.parametrize("first_label", [1.0, -1.0])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.key)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_solver_solves_the_same_problem(solver, kind, first_label):
+    """Each adapter's scale is right: a tight fit is certified optimal by the duality gap."""
+    problem = make_problem(kind, first_label=first_label)
+    C = 1 / (0.05 * problem.lambda_max)
+    settings = {"tol": 1e-9, "max_iter": 5000}
+    fit = solver.fit(*solver.data(problem), C, **settings)
+    assert fit.coef.shape == (12,)
+    value = problem.objective(fit.coef, fit.intercept, C)
+    assert value - problem.lower_bound(fit.coef, fit.intercept, C) < 1e-4 * value
+    assert fit.intercept == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_free_intercepts_agree():
+    problem = make_problem(fit_intercept=True)
+    C = 1 / (0.05 * problem.lambda_max)
+    values = {}
+    for solver in SOLVERS:
+        if solver.refuses(problem):
+            assert not solver.can_free_intercept
+            continue
+        fit = solver.fit(*solver.data(problem), C, 1e-9, 5000, fit_intercept=True)
+        values[solver.key] = problem.objective(fit.coef, fit.intercept, C)
+    assert len(values) >= 2  # this package and saga are always there
+    assert max(values.values()) - min(values.values()) < 1e-6 * min(values.values()), values
+
+
+def test_liblinear_is_left_out_of_a_free_intercept():
+    problem = make_problem(fit_intercept=True)
+    assert "intercept" in peers.Liblinear().refuses(problem)
+    assert peers.Liblinear().refuses(make_problem()) is None
+
+
+def test_dense_hessians_are_not_attempted_beyond_memory():
+    wide = Problem("wide", sparse.csr_matrix((4, 200_000)), np.array([1.0, -1, 1, -1]))
+    assert "GiB" in peers.Glum().refuses(wide)
+
+
+class Fake(peers.Solver):
+    """Moves from zero to the optimum as its tolerance falls."""
+
+    key, title, package = "fake", "Fake", "sparsekit"
+    ladder = (1.0, 0.1, 0.01, 1e-3, 1e-4)
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        best = peers.Liblinear().fit(X, y, C, 1e-10, 1000)
+        return peers.Fit(best.coef * (1 - tol), 0.0, 1)
+
+
+class Raising(Fake):
+    key, title = "raising", "Raising"
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        raise ZeroDivisionError("no luck")
+
+
+class NotFinite(Fake):
+    key, title = "nan", "NotFinite"
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        return peers.Fit(np.full(X.shape[1], np.nan), 0.0, 1)
+
+
+class Absent(Fake):
+    key, title, package = "absent", "Absent", "no-such-distribution"
+
+
+class Interrupting(Fake):
+    key, title = "interrupting", "Interrupting"
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        if tol < 0.1 and X.shape[0] == 80:
+            raise KeyboardInterrupt
+        return super().fit(X, y, C, tol, max_iter)
+
+
+def measure(solvers, **options):
+    problem = make_problem(n=80)
+    problem.X_test, problem.y_test = problem.X[:20], problem.y[:20]
+    bench = Bench(solvers, Options(**{"stop_gap": 1e-12, **options}), isolate=False)
+    return bench.measure(problem, 1 / (0.1 * problem.lambda_max))
+
+
+def test_measured_gaps_and_times():
+    cell = measure([Fake(), peers.Liblinear()])
+    track = cell.track("fake")
+    gaps = [cell.gap(r.objective) for r in track.rungs]
+    assert [r.knob for r in track.rungs] == list(Fake.ladder)
+    assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 1e-6 < gaps[0]
+    assert track.stopped == "out of rungs"
+    assert cell.certified_gap < 1e-6
+    # the time to a gap is the least median among the rungs within it
+    within = [r.median for r in track.rungs if cell.gap(r.objective) <= 1e-3]
+    assert 0 < len(within) < len(track.rungs)
+    assert cell.time_to(track, 1e-3) == min(within)
+    assert cell.time_to(track, 1e-30) == math.inf
+    # short fits are repeated, and no more than the limit
+    assert all(2 <= len(r.times) <= 7 for r in track.rungs if r.median < 0.05)
+
+
+def test_climbing_stops_at_the_gap():
+    cell = measure([Fake(), peers.Liblinear()], stop_gap=1e-3)
+    assert cell.track("fake").stopped == "reached"
+    assert len(cell.track("fake").rungs) < len(Fake.ladder)
+
+
+def test_a_solver_is_not_its_own_reference():
+    """With an intercept there is no certificate here; being the best of one must not end the climb."""
+    problem = make_problem(n=80, fit_intercept=True)
+    cell = Bench([Fake()], Options(stop_gap=1e-3), isolate=False).measure(problem, 1.0)
+    assert math.isnan(cell.certified_gap)
+    assert [r.knob for r in cell.track("fake").rungs] == list(Fake.ladder)
+
+
+def test_a_failing_solver_is_a_line_in_the_table():
+    cell = measure([Fake(), Raising(), NotFinite(), Absent()])
+    text = report.table(cell, (1e-3, 1e-6))
+    assert "failed: ZeroDivisionError: no luck" in text
+    assert "failed: returned a solution that is not finite" in text
+    assert "not installed: pip install no-such-distribution" in text
+    assert cell.track("fake").rungs
+
+
+def test_interruption_keeps_what_was_measured():
+    cell = measure([Interrupting()])
+    assert cell.interrupted
+    assert [r.knob for r in cell.track("interrupting").rungs] == [1.0, 0.1]
+    assert "interrupted" in report.table(cell, (1e-3,))
+
+
+MISBEHAVING = """
+import os, time
+from sparsekit._compare import peers
+
+class Endless(peers.Solver):
+    key, title, package = "endless", "Endless", "sparsekit"
+    ladder = (1.0, 0.5)
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        print("solvers may print")
+        if X.shape[0] == 80:
+            time.sleep(60)
+        return peers.Fit(0 * X[0], 0.0, 1)
+
+class Crashing(Endless):
+    key, title = "crashing", "Crashing"
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        if X.shape[0] == 80:
+            os._exit(7)
+        return peers.Fit(0 * X[0], 0.0, 1)
+"""
+
+
+@pytest.fixture
+def misbehaving(tmp_path, monkeypatch):
+    (tmp_path / "misbehaving_solvers.py").write_text(textwrap.dedent(MISBEHAVING))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    yield importlib.import_module("misbehaving_solvers")
+    del sys.modules["misbehaving_solvers"]
+
+
+def test_processes_that_hang_or_die(misbehaving):
+    problem = make_problem(n=80)
+    options = Options(max_time=1.0, stop_gap=1e-3)
+    solvers = [misbehaving.Endless(), misbehaving.Crashing(), peers.Liblinear()]
+    with Bench(solvers, options) as bench:
+        for ratio in (0.1, 0.05):  # the second cell needs new processes
+            cell = bench.measure(problem, 1 / (ratio * problem.lambda_max))
+            endless, crashing, liblinear = cell.tracks
+            assert endless.stopped == "cut off" and endless.longest == pytest.approx(1.0)
+            assert "exit status 7" in crashing.failure
+            assert liblinear.stopped == "reached"
+            assert "no fit done in 1 s" in report.table(cell, (1e-3,))
+
+
+def test_isolated_and_local_fits_agree():
+    problem = make_problem("sparse")
+    C = 1 / (0.1 * problem.lambda_max)
+    runner = Isolated(peers.Liblinear())
+    try:
+        runner.load(problem)
+        out = runner.fit(C, {"tol": 1e-8, "max_iter": 1000}, 1, 60.0)
+    finally:
+        runner.close()
+    local = peers.Liblinear().fit(*peers.Liblinear().data(problem), C, 1e-8, 1000)
+    np.testing.assert_array_equal(out.fit.coef, local.coef)
+    assert not out.error and not out.cut_off and out.seconds > 0
+
+
+def made_up_cell(times):
+    """A cell in which solver k has one rung of that time at gap 0, or none within any gap if negative."""
+    problem = make_problem()
+    cell = Cell(problem, 1.0, 1, best_objective=100.0)
+    for key, seconds in times.items():
+        solver = next(s for s in peers.all_solvers() if s.key == key)
+        objective = 100.0 if seconds > 0 else 150.0
+        cell.tracks.append(Track(solver, rungs=[Rung(0.1, [abs(seconds)], objective, 3, 5, [])]))
+    return cell
+
+
+def test_ratios_and_bounds():
+    cell = made_up_cell({"sparsekit": 2.0, "liblinear": 6.0, "skglm": 5.0, "celer": -9.0})
+    assert report.ratio(cell, 1e-3, "liblinear") == (3.0, "", "liblinear")
+    assert report.ratio(cell, 1e-3) == (2.5, "", "skglm")
+    assert report.ratio(cell, 1e-3, "celer") == (4.5, ">", "celer")
+    cell = made_up_cell({"sparsekit": -2.0, "liblinear": 6.0})
+    assert report.ratio(cell, 1e-3) == (3.0, "<", "liblinear")
+    cells = [made_up_cell({"sparsekit": 1.0, "liblinear": t}) for t in (2.0, 8.0, 0.5)]
+    gap, name, mean, n, bounded, slower = report.geometric_means(cells, [1e-3])[0]
+    assert (gap, name, n, bounded, slower) == (1e-3, "LIBLINEAR", 3, 0, 1)
+    assert mean == pytest.approx(2.0)
+    cells[0].interrupted = True
+    assert report.geometric_means(cells, [1e-3])[0][3] == 2
+
+
+def test_json_is_strict(tmp_path):
+    cell = made_up_cell({"sparsekit": 1.0, "liblinear": -2.0})
+    path = tmp_path / "out.json"
+    for track in cell.tracks:
+        track.best_fit = peers.Fit(np.zeros(12), 0.0, 1)
+    report.write_json(path, report.as_dict([cell], [], {"gaps": (1e-3,)}))
+    content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert content["cells"][0]["tracks"][1]["times"]["1e-03"] is None
+    assert content["cells"][0]["tracks"][0]["times"]["1e-03"] == 1.0

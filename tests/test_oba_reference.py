@@ -92,8 +92,9 @@ def test_three_solvers_agree(drawn):
     # L-BFGS-B stops on flat directions a little early: it shows that nothing much lower exists
     assert value >= ref.objective(smooth, l1, split) - 1e-5 * max(1.0, value)
     descent = ref.coordinate_descent(smooth, l1, tol=1e-9, max_epochs=60)
-    if ref.relative_optimality(smooth, l1, descent) <= 1e-9:
-        assert_allclose(value, ref.objective(smooth, l1, descent), rtol=1e-9, atol=1e-12)
+    # coordinate descent may be slow on near-collinear columns, but it gets close to the same value
+    at_origin = smooth.value(np.zeros(smooth.size))
+    assert_allclose(ref.objective(smooth, l1, descent), value, rtol=0, atol=1e-5 * at_origin)
     # every step goes down, which is what the globalisation is for
     values = np.array(info["values"])
     assert np.all(np.diff(values) <= 1e-12 * np.maximum(1.0, np.abs(values[1:])))

@@ -253,7 +253,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                     break
                 direct = False
                 done = False
-                if nf > direct_size and not hard:
+                if (nf > direct_size or nf > room) and not hard:
                     # as many CG steps as cost about one factorisation; past them, factorise
                     # from here on (if there is a matrix and room for its factor)
                     cg_used = _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,

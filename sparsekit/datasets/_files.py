@@ -1,0 +1,49 @@
+"""Opening text files, plain or compressed, and errors that say where in a file something is wrong."""
+
+import bz2
+import gzip
+import lzma
+import os
+import zlib
+from contextlib import contextmanager
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+class FileFormatError(ValueError):
+    """A file does not follow its format; the message names file, line and what is wrong."""
+
+    def __init__(self, path, line, problem):
+        place = os.fspath(path) if line is None else f"{os.fspath(path)}, line {line}"
+        super().__init__(f"{place}: {problem}")
+
+
+@contextmanager
+def open_bytes(path):
+    """Open a file for reading bytes; .gz, .bz2 and .xz are uncompressed on the way.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError, IsADirectoryError
+        As from ``open``; they name the file.
+    FileFormatError
+        If a compressed file is damaged or not compressed at all.
+    """
+    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower(), open)
+    try:
+        with opener(path, "rb") as file:
+            yield file
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
+    except OSError as error:
+        # bz2 reports damage as a bare OSError; errors of the operating system have a number
+        if error.errno is not None:
+            raise
+        raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
+
+
+def shown(token, limit=40):
+    """A piece of a file, as text short enough for an error message."""
+    if isinstance(token, bytes):
+        token = token.decode("utf-8", "replace")
+    return repr(token if len(token) <= limit else token[: limit - 3] + "...")

@@ -1,0 +1,116 @@
+"""The svmlight (LIBSVM) format: scikit-learn reads it, this module says where a file is broken."""
+
+import math
+import os
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from ._files import FileFormatError, open_bytes, shown
+
+
+def load_svmlight(path, *, n_features=None, dtype=np.float64, multilabel=False, zero_based="auto"):
+    """Read a file of lines ``label index:value index:value ...``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; names ending in .gz, .bz2 or .xz are uncompressed while reading.
+    n_features : int, default=None
+        Number of columns of X; the largest index in the file if None. Give the training set's number when
+        reading a test set.
+    dtype : dtype, default=float64
+        Of the values of X (and of y where it is one label a line).
+    multilabel : bool, default=False
+        Labels are comma-separated lists, possibly empty.
+    zero_based : bool or "auto", default="auto"
+        Whether the indices start at 0 or at 1; "auto" takes 0 if a 0 occurs.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), or list of tuples of float if multilabel
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not in the format, holds no row, or holds NaN or infinity; the message names the file,
+        the line (counted from 1) and what is wrong there.
+
+    See Also
+    --------
+    sklearn.datasets.load_svmlight_file : does the reading.
+    """
+    path = os.fspath(path)
+    try:
+        with open_bytes(path) as file:
+            X, y = load_svmlight_file(
+                file, n_features=n_features, dtype=dtype, multilabel=multilabel, zero_based=zero_based
+            )
+    except FileFormatError:
+        raise
+    except (ValueError, OverflowError, IndexError) as error:
+        # scikit-learn's message names no line: read again, slowly, to find it
+        _diagnose(path, multilabel, zero_based, n_features)
+        raise FileFormatError(path, None, str(error)) from error
+    if X.shape[0] == 0:
+        raise FileFormatError(path, None, "holds no row")
+    if not np.isfinite(X.data).all() or not (multilabel or np.isfinite(y).all()):
+        _diagnose(path, multilabel, zero_based, n_features)
+        raise FileFormatError(path, None, f"a value is NaN, infinite or too large for {np.dtype(dtype)}")
+    return X, y
+
+
+def _diagnose(path, multilabel, zero_based, n_features):
+    """Raise FileFormatError for the first line that breaks the format, if one does."""
+    lowest = 1 if zero_based is False else 0
+    # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
+    highest = math.inf if n_features is None else n_features - (zero_based is True)
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            tokens = line.partition(b"#")[0].split()
+            if not tokens:
+                continue
+            if b":" not in tokens[0]:
+                label, tokens = tokens[0], tokens[1:]
+                for part in label.split(b",") if multilabel else [label]:
+                    _number(part, "label", path, number)
+            elif not multilabel:
+                raise FileFormatError(
+                    path, number, f"the line starts with {shown(tokens[0])}, not with a label"
+                )
+            previous = -1
+            for token in tokens:
+                index, colon, value = token.partition(b":")
+                if not colon:
+                    raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
+                if index == b"qid":
+                    continue
+                try:
+                    column = int(index)
+                except ValueError:
+                    raise FileFormatError(path, number, f"index {shown(index)} is not an integer") from None
+                if column < lowest:
+                    raise FileFormatError(
+                        path, number, f"index {column} is below {lowest}, the lowest allowed"
+                    )
+                if column > highest:
+                    raise FileFormatError(
+                        path, number, f"index {column} is too large for {n_features} features"
+                    )
+                if column <= previous:
+                    problem = f"index {column} comes after {previous}; indices must increase along a line"
+                    raise FileFormatError(path, number, problem)
+                previous = column
+                _number(value, f"value of index {column}", path, number)
+
+
+def _number(token, what, path, line):
+    try:
+        value = float(token)
+    except ValueError:
+        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
+    if not math.isfinite(value):
+        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")

@@ -1,0 +1,124 @@
+"""Shared fixtures, and the guard that the installed package is what gets tested."""
+
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# `python -m pytest` puts the working directory first on the path, and with it the checkout's folder
+# `sparsekit`, which has no compiled kernels. What is installed must be found instead.
+sys.path[:] = [entry for entry in sys.path if Path(entry or os.curdir).resolve() != CHECKOUT]
+
+from hypothesis import HealthCheck, settings  # noqa: E402  (the path comes first)
+
+# The same examples on every run: a red run can be repeated. HYPOTHESIS_PROFILE=explore draws new ones.
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+def _installed_package_problem():
+    """What is wrong with the sparsekit that Python finds, or None."""
+    try:
+        import sparsekit
+    except ModuleNotFoundError as error:
+        if error.name != "sparsekit":
+            raise
+        return 'sparsekit is not installed; from the checkout: pip install ".[test]"'
+    found = Path(sparsekit.__file__).resolve()
+    editable = type(sparsekit.__spec__.loader).__module__ == "_sparsekit_editable_loader"
+    if found.is_relative_to(CHECKOUT / "sparsekit") and not editable:
+        return f"the tests would run the checkout's folder {found.parent} and not the installed package"
+    kernel = importlib.util.find_spec("sparsekit._cython._sparse")
+    if kernel is None or not isinstance(kernel.loader, importlib.machinery.ExtensionFileLoader):
+        return f"{found.parent} has no compiled kernel _cython._sparse"
+    return None
+
+
+def pytest_configure(config):
+    problem = _installed_package_problem()
+    if problem is not None:
+        raise pytest.UsageError(problem)
+
+
+def pytest_report_header(config):
+    import sparsekit
+
+    return f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}"
+
+
+@pytest.fixture(scope="session")
+def checkout():
+    """Root of the source tree that holds these tests."""
+    return CHECKOUT
+
+
+def _data_folder():
+    """Folder of the real data sets, or None where there is none."""
+    named = os.environ.get("SPARSEKIT_DATA")
+    if named:
+        folder = Path(named)
+        if not (folder / "load.py").is_file():
+            raise pytest.UsageError(f"SPARSEKIT_DATA={named} is no folder with a load.py")
+        return folder
+    folder = CHECKOUT.parent / "shared" / "data"
+    return folder if (folder / "load.py").is_file() else None
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """``shared_data(name)`` loads a real data set as a dict, or skips the test with the reason.
+
+    The sets lie in ``../shared/data`` beside the checkout or in the folder that the environment variable
+    SPARSEKIT_DATA names; that folder's ``load.py`` reads them (sparse parts as float64 CSR). Each call reads
+    anew, so that a test may change what it got.
+    """
+    folder = _data_folder()
+
+    def load(name):
+        if folder is None:
+            pytest.skip(
+                f"data set {name}: no ../shared/data beside the checkout and SPARSEKIT_DATA is not set"
+            )
+        if not (folder / f"{name}.npz").is_file():
+            pytest.skip(f"data set {name}: {folder} does not hold it")
+        spec = importlib.util.spec_from_file_location("_sparsekit_shared_data_load", folder / "load.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.load(name)
+
+    return load
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """``run_python(code, *args)`` runs code in a new interpreter and returns what it printed.
+
+    The working directory is an empty folder, so the installed package is what the child finds too. A child
+    that fails fails the test, with the child's own traceback.
+    """
+
+    def run(code, *args, env=None, timeout=240):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, args)],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        if done.returncode != 0:
+            pytest.fail(
+                f"child ended with status {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False
+            )
+        return done.stdout
+
+    return run

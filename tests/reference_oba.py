@@ -1,0 +1,346 @@
+"""The slow, obvious side of the OBA tests: dense NumPy, one thing a function, nothing from sparsekit.
+
+Problem: minimise phi(x) = f(x) + sum_j l1_j |x_j|, f smooth and convex. A problem is a `Smooth`: value,
+gradient, Hessian (dense) and Lipschitz constant of the gradient. `oba` is Algorithms 1 and 2 of the OBA
+paper line by line; `split_lbfgsb` and `coordinate_descent` are solvers that share nothing with it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """f with value(x), grad(x), hess(x), lipschitz (of grad) and the number of variables."""
+
+    value: Callable
+    grad: Callable
+    hess: Callable
+    lipschitz: float
+    size: int
+
+
+# Losses: sums over samples of s_i h(y_i, z_i), z = A x; A has a column of ones last if there is an intercept.
+
+
+def design(X, fit_intercept):
+    X = np.asarray(X, dtype=np.float64)
+    return np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
+
+
+def _linear(X, s, fit_intercept, value, slope, curvature, curvature_bound):
+    A = design(X, fit_intercept)
+    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
+    return Smooth(
+        value=lambda x: float(s @ value(A @ x)),
+        grad=lambda x: A.T @ (s * slope(A @ x)),
+        hess=lambda x: A.T @ ((s * curvature(A @ x))[:, None] * A),
+        lipschitz=curvature_bound * np.linalg.norm(np.sqrt(s)[:, None] * A, 2) ** 2,
+        size=A.shape[1],
+    )
+
+
+def logistic(X, y, s=None, fit_intercept=False):
+    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, 1}."""
+    return _linear(
+        X,
+        s,
+        fit_intercept,
+        value=lambda z: np.logaddexp(0.0, -y * z),
+        slope=lambda z: -y * special.expit(-y * z),
+        curvature=lambda z: special.expit(z) * special.expit(-z),
+        curvature_bound=0.25,
+    )
+
+
+def least_squares(X, y, s=None, fit_intercept=False):
+    """1/2 sum_i s_i (z_i - y_i)^2."""
+    return _linear(
+        X,
+        s,
+        fit_intercept,
+        value=lambda z: 0.5 * (z - y) ** 2,
+        slope=lambda z: z - y,
+        curvature=np.ones_like,
+        curvature_bound=1.0,
+    )
+
+
+def probit(X, y, s=None, fit_intercept=False):
+    """-sum_i s_i log Phi(y_i z_i), y_i in {-1, 1}; its curvature lies in (0, 1)."""
+
+    def ratio(t):  # density over distribution function, the (negative) slope
+        return np.exp(-0.5 * t**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(t))
+
+    return _linear(
+        X,
+        s,
+        fit_intercept,
+        value=lambda z: -special.log_ndtr(y * z),
+        slope=lambda z: -y * ratio(y * z),
+        curvature=lambda z: ratio(y * z) * (y * z + ratio(y * z)),
+        curvature_bound=1.0,
+    )
+
+
+def multinomial(X, codes, n_classes, s=None, fit_intercept=False):
+    """sum_i s_i (log sum_k exp(z_ik) - z_i,code_i), x = [W.ravel() with W (p, K), b (K)]."""
+    A = design(X, fit_intercept)
+    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
+    onehot = np.eye(n_classes)[codes]
+
+    def scores(x):
+        return A @ x.reshape(A.shape[1], n_classes)
+
+    def hess(x):
+        P = special.softmax(scores(x), axis=1)
+        blocks = np.einsum("i,ik,kl->ikl", s, P, np.eye(n_classes)) - np.einsum("i,ik,il->ikl", s, P, P)
+        return np.einsum("ia,ikl,ib->akbl", A, blocks, A).reshape(2 * (A.shape[1] * n_classes,))
+
+    return Smooth(
+        value=lambda x: float(s @ (special.logsumexp(scores(x), axis=1) - (scores(x) * onehot).sum(axis=1))),
+        grad=lambda x: (A.T @ (s[:, None] * (special.softmax(scores(x), axis=1) - onehot))).ravel(),
+        hess=hess,
+        lipschitz=0.5 * np.linalg.norm(np.sqrt(s)[:, None] * A, 2) ** 2,
+        size=A.shape[1] * n_classes,
+    )
+
+
+# What a solution is.
+
+
+def vector(l1, size):
+    return np.broadcast_to(np.asarray(l1, dtype=np.float64), size).copy()
+
+
+def objective(smooth, l1, x):
+    return smooth.value(x) + float(vector(l1, smooth.size) @ np.abs(x))
+
+
+def optimality(smooth, l1, x):
+    """Semi-smooth residual: max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, mid the median of three."""
+    g, l1 = smooth.grad(x), vector(l1, smooth.size)
+    return float(np.abs(np.median([g - l1, x, g + l1], axis=0)).max(initial=0.0))
+
+
+def relative_optimality(smooth, l1, x):
+    return optimality(smooth, l1, x) / np.abs(smooth.grad(np.zeros(smooth.size))).max()
+
+
+def _dual_scale(A, u, l1):
+    """Largest c <= 1 with |A_j^T c u| <= l1_j where l1_j > 0."""
+    corr, penalised = np.abs(A.T @ u), l1 > 0
+    excess = corr[penalised] / l1[penalised]
+    return 1.0 / max(1.0, excess.max(initial=0.0))
+
+
+def logistic_dual_gap(X, y, l1, x, s=None, fit_intercept=False):
+    """phi(x) - D for a feasible dual point made from x; l1 > 0 for every feature, 0 for the intercept.
+
+    u_i = s_i y_i a_i, a_i in [0, 1], needs |X_j^T u| <= l1_j and, with an intercept, sum_i u_i = 0:
+    D = -sum_i s_i (a_i log a_i + (1 - a_i) log(1 - a_i)).
+    """
+    A = design(X, fit_intercept)
+    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
+    l1 = vector(l1, A.shape[1])
+    a = special.expit(-y * (A @ x))
+    if fit_intercept:
+        sums = {label: (s * a)[y == label].sum() for label in (-1.0, 1.0)}
+        for label, total in sums.items():
+            if total > 0:
+                a = np.where(y == label, a * min(sums.values()) / total, a)
+    a = a * _dual_scale(A, s * y * a, l1)
+    dual = float(s @ (special.entr(a) + special.entr(1.0 - a)))
+    return objective(logistic(X, y, s, fit_intercept), l1, x) - dual
+
+
+def least_squares_dual_gap(X, y, l1, x, s=None, fit_intercept=False):
+    """phi(x) - D, u = s (y - z) made feasible: D = sum_i u_i y_i - u_i^2 / (2 s_i); weights positive."""
+    A = design(X, fit_intercept)
+    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
+    l1 = vector(l1, A.shape[1])
+    u = s * (y - A @ x)
+    if fit_intercept:
+        u = u - s * u.sum() / s.sum()
+    u = u * _dual_scale(A, u, l1)
+    dual = float(u @ y - 0.5 * (u**2 / s).sum())
+    return objective(least_squares(X, y, s, fit_intercept), l1, x) - dual
+
+
+# Algorithms 1 and 2.
+
+
+def soft_threshold(x, amount):
+    return np.sign(x) * np.maximum(np.abs(x) - amount, 0.0)
+
+
+def minimum_norm_subgradient(x, grad, l1):
+    """(2.4)"""
+    g = np.zeros_like(x)
+    up = (x > 0) | ((x == 0) & (grad + l1 < 0))
+    down = (x < 0) | ((x == 0) & (grad - l1 > 0))
+    g[up] = (grad + l1)[up]
+    g[down] = (grad - l1)[down]
+    g[l1 == 0] = grad[l1 == 0]  # free variables, where both branches of (2.4) agree
+    return g
+
+
+def oba(smooth, l1, x0=None, *, tol=1e-10, max_iter=500, eta=0.01, eps=1e-4, ridge=1e-8):
+    """Algorithm 2 with the exact Hessian and an exact (direct) subspace solve.
+
+    Departures from the letter of the algorithms, each needed for it to be defined:
+    tau is at least 1 (floor(eta n) is 0 for n < 100, and twice 0 is 0); the corrective cycle solves once also
+    if U_F is empty (or no step would exist when only F moves); a variable with l1_j = 0 has no orthant, it
+    is always free and never projected.
+
+    Returns
+    -------
+    x, info : ndarray, dict
+        info["corrections"] is j at the end of each corrective cycle; info["ista"] counts the iterations in
+        which the trial point itself was not accepted; info["converged"]; info["values"] is phi(x^k).
+    """
+    l1 = vector(l1, smooth.size)
+    n, L = smooth.size, smooth.lipschitz
+    x = np.zeros(n) if x0 is None else np.array(x0, dtype=np.float64)
+    penalised = l1 > 0
+    tau = max(1, int(eta * n))
+    info = {"corrections": [], "ista": 0, "converged": False, "values": [objective(smooth, l1, x)]}
+    scale = np.abs(smooth.grad(np.zeros(n))).max()
+    for _ in range(max_iter):
+        if optimality(smooth, l1, x) <= tol * scale:
+            info["converged"] = True
+            break
+        grad, H = smooth.grad(x), smooth.hess(x)
+        # line 4: active-set identification
+        active = penalised & (x == 0) & (np.abs(grad) <= l1)
+        unsure = penalised & (x == 0) & (np.abs(grad) > l1)
+        # lines 5-8: selection
+        g = minimum_norm_subgradient(x, grad, l1)
+        zeta = np.where(x != 0, np.sign(x), np.sign(-g))  # (2.12)
+        candidates = np.flatnonzero(unsure)
+        chosen = candidates[np.argsort(-np.abs(g[candidates]), kind="stable")][: min(len(candidates), tau)]
+        unsure_free = np.zeros(n, dtype=bool)
+        unsure_free[chosen] = True
+        active |= unsure & ~unsure_free
+        # lines 10-16: corrective cycle
+        j = 0
+        while True:
+            free = ~active
+            d = np.zeros(n)
+            if free.any():
+                system = H[np.ix_(free, free)] + ridge * np.eye(free.sum())
+                d[free] = np.linalg.solve(system, -g[free])
+            wrong = unsure_free & ~active & (np.sign(x + d) != zeta)
+            active |= wrong
+            j += 1
+            if not wrong.any():
+                break
+        info["corrections"].append(j)
+        # lines 17-19
+        if j == 1:
+            tau *= 2
+
+        # lines 20-24: projected line search on the model (2.2)
+        def project(point, zeta=zeta):  # (2.13)
+            return np.where((np.sign(point) == zeta) | ~penalised, point, 0.0)
+
+        def model(point, x=x, grad=grad, H=H):
+            step = point - x
+            return grad @ step + 0.5 * step @ H @ step + l1 @ np.abs(point)
+
+        alpha = 1.0
+        while model(x) < model(project(x + alpha * d)) and alpha > 1e-20:
+            alpha /= 2
+        trial = project(x + alpha * d)
+        # Algorithm 2, lines 6-15: globalisation
+        ista = soft_threshold(x - grad / L, l1 / L)
+        step = ista - x
+        gamma = smooth.value(x) + grad @ step + 0.5 * L * step @ step + l1 @ np.abs(ista)  # (2.14)
+        share = 1.0
+        # rounding of the two sides must not count as a failure next to the solution
+        slack = 1e-14 * max(1.0, abs(gamma))
+        while share > 0 and objective(smooth, l1, ista + share * (trial - ista)) > gamma + slack:
+            share /= 2
+            if share < eps:
+                share = 0.0
+        info["ista"] += share < 1.0
+        x = trial if share == 1.0 else ista + share * (trial - ista)
+        info["values"].append(objective(smooth, l1, x))
+    return x, info
+
+
+# Independent solvers.
+
+
+def split_lbfgsb(smooth, l1, max_iter=20_000):
+    """x = u - v with u, v >= 0 (free variables unsplit), by SciPy's L-BFGS-B."""
+    l1 = vector(l1, smooth.size)
+    n = smooth.size
+
+    def fun(uv):
+        x = uv[:n] - uv[n:]
+        grad = smooth.grad(x)
+        return smooth.value(x) + l1 @ (uv[:n] + uv[n:]), np.concatenate([grad + l1, -grad + l1])
+
+    bounds = [(None if weight == 0 else 0, None) for weight in l1]
+    bounds += [(0, 0 if weight == 0 else None) for weight in l1]
+    options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 0.0, "gtol": 1e-12, "maxcor": 50}
+    result = optimize.minimize(
+        fun, np.zeros(2 * n), jac=True, bounds=bounds, method="L-BFGS-B", options=options
+    )
+    return result.x[:n] - result.x[n:]
+
+
+def coordinate_descent(smooth, l1, tol=1e-12, max_epochs=5000):
+    """Cyclic exact minimisation along coordinates (bisection on the subgradient), least squares and small f.
+
+    One dimension at a time: h(t) = f(x + (t - x_j) e_j) + l1_j |t| has an increasing subgradient; its zero
+    is bracketed and found by Brent's method.
+    """
+    l1 = vector(l1, smooth.size)
+    x = np.zeros(smooth.size)
+    scale = np.abs(smooth.grad(x)).max()
+    for _ in range(max_epochs):
+        for j in range(smooth.size):
+
+            def slope(t, j=j):
+                point = x.copy()
+                point[j] = t
+                return smooth.grad(point)[j]
+
+            at_zero = slope(0.0)
+            if abs(at_zero) <= l1[j]:
+                x[j] = 0.0
+                continue
+            sign = -np.sign(at_zero)  # of the minimiser
+            far = sign * max(abs(x[j]), 1e-3)
+            while sign * (slope(far) + sign * l1[j]) < 0:
+                far *= 2
+            x[j] = optimize.brentq(
+                lambda t, j=j, s=sign: slope(t) + s * l1[j], 0.0, far, xtol=1e-15, rtol=1e-14
+            )
+        if optimality(smooth, l1, x) <= tol * scale:
+            break
+    return x
+
+
+# Quasi-Newton.
+
+
+def bfgs_matrix(pairs, theta, size):
+    """Dense B: B_0 = theta I updated by BFGS with the (s, y) pairs, oldest first."""
+    B = theta * np.eye(size)
+    for s, y in pairs:
+        Bs = B @ s
+        B = B - np.outer(Bs, Bs) / (s @ Bs) + np.outer(y, y) / (y @ s)
+    return B
+
+
+def subspace_step(B, g, free):
+    """d minimising g.d + 1/2 d.B d with d = 0 outside the free variables (boolean mask)."""
+    d = np.zeros(len(g))
+    d[free] = np.linalg.solve(B[np.ix_(free, free)], -g[free])
+    return d

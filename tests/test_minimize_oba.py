@@ -1,0 +1,398 @@
+"""minimize_oba against the dense reference, over losses, layouts, types, weights and stops."""
+
+import time
+
+import numpy as np
+import pytest
+import reference_oba as ref
+import scipy.sparse as sp
+from hypothesis import given
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import OptimizeResult
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.preprocessing import StandardScaler
+from test_oba_reference import problems, small_problem
+
+from sparsekit._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._solvers.oba import minimize_oba
+
+LOSSES = {
+    "logistic": (LogisticLoss, ref.logistic),
+    "least_squares": (LeastSquaresLoss, ref.least_squares),
+    "probit": (ProbitLoss, ref.probit),
+}
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_matrix,
+    "csr_array": sp.csr_array,
+}
+
+
+def with_index_type(X, dtype):
+    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
+    return X
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Even against odd digits: 64 columns, some of them all zero, about half of the entries zero."""
+    X, digit = load_digits(return_X_y=True)
+    return X[:600] / 16.0, np.where(digit[:600] % 2 == 0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
+
+
+def fraction_of_largest(smooth, share):
+    return share * np.abs(smooth.grad(np.zeros(smooth.size))).max()
+
+
+def check_certificate(result, smooth, l1):
+    """What the result says of its own x is true."""
+    fun = ref.objective(smooth, l1, result.x)
+    assert_allclose(result.fun, fun, rtol=1e-9, atol=1e-12)
+    assert_allclose(result.optimality, ref.relative_optimality(smooth, l1, result.x), rtol=1e-3, atol=1e-11)
+    return fun
+
+
+@given(problems)
+def test_small_problems_against_the_reference(drawn):
+    _, kind, fit_intercept, _, _ = drawn
+    X, y, s, smooth, l1 = small_problem(*drawn)
+    if not smooth.grad(np.zeros(smooth.size)).any():
+        return
+    best, info = ref.oba(smooth, l1)
+    assert info["converged"]
+    loss = LOSSES[kind][0](X, y, s, fit_intercept=fit_intercept)
+    result = minimize_oba(loss, l1, tol=1e-9)
+    assert result.status == 0 and result.success, result.message
+    fun = check_certificate(result, smooth, l1)
+    lowest = ref.objective(smooth, l1, best)
+    at_origin = smooth.value(np.zeros(smooth.size))
+    assert fun <= lowest + 1e-9 * at_origin
+    # -0.0 or 1e-30 in place of a zero would be counted as a non-zero
+    assert not np.any((result.x != 0) & (np.abs(result.x) < 1e-14) & (l1 > 0))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", list(LOSSES))
+@pytest.mark.parametrize("share", [0.3, 0.01])
+def test_real_data_against_the_reference(kind, fit_intercept, share, cancer):
+    if kind == "least_squares":
+        X, y = load_diabetes(return_X_y=True)
+    else:
+        X, y = cancer
+    make, reference = LOSSES[kind]
+    smooth = reference(X, y, fit_intercept=fit_intercept)
+    loss = make(X, y, fit_intercept=fit_intercept)
+    l1 = loss.l1_vector(fraction_of_largest(reference(X, y), share))
+    assert len(l1) == loss.n_variables and (not fit_intercept or l1[-1] == 0)
+    best, _ = ref.oba(smooth, l1)
+    result = minimize_oba(loss, l1, tol=1e-9)
+    assert result.status == 0
+    check_certificate(result, smooth, l1)
+    assert_allclose(result.x, best, atol=1e-6 * np.abs(best).max())
+    assert_array_equal(result.x != 0, best != 0)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_tolerance_and_duality_gap_mean_what_they_say(digits, tol, fit_intercept):
+    X, y = digits
+    smooth = ref.logistic(X, y, fit_intercept=fit_intercept)
+    loss = LogisticLoss(X, y, fit_intercept=fit_intercept)
+    l1 = loss.l1_vector(1.0)
+    lowest = ref.objective(smooth, l1, ref.oba(smooth, l1, tol=1e-11)[0])
+    result = minimize_oba(loss, l1, tol=tol)
+    assert result.status == 0 and result.optimality <= tol
+    fun = check_certificate(result, smooth, l1)
+    assert result.dual_gap >= fun - lowest - 1e-10 * lowest
+    if tol <= 1e-6:
+        assert result.dual_gap <= 1e-3 * tol**0.5 * lowest
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("max_iter", [0, 1, 3, 200])
+def test_dual_gap_bounds_the_distance_at_any_point(cancer, fit_intercept, weighted, max_iter):
+    X, y = cancer
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0, 2, len(y)) * (rng.random(len(y)) < 0.9) if weighted else None
+    target = X[:, 0] + 0.3 * rng.standard_normal(len(y))
+    for kind, t in (("logistic", y), ("least_squares", target)):
+        make, reference = LOSSES[kind]
+        smooth, loss = reference(X, t, s, fit_intercept), make(X, t, s, fit_intercept=fit_intercept)
+        l1 = loss.l1_vector(5.0)
+        lowest = ref.objective(smooth, l1, ref.oba(smooth, l1)[0])
+        result = minimize_oba(loss, l1, tol=1e-8, max_iter=max_iter)
+        assert result.dual_gap >= result.fun - lowest - 1e-9 * lowest
+        if result.status == 0:
+            assert result.dual_gap <= 1e-6 * lowest
+        else:
+            assert result.status == 1 and result.nit == max_iter
+
+
+def test_no_dual_gap_is_nan_and_not_a_number_to_trust(cancer):
+    X, y = cancer
+    assert np.isnan(minimize_oba(ProbitLoss(X, y), 10.0).dual_gap)
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_layouts_and_types_give_the_same_solution(digits, layout, dtype, fit_intercept):
+    X, y = digits
+    X = X.astype(dtype)
+    smooth = ref.logistic(X, y, fit_intercept=fit_intercept)
+    made = LAYOUTS[layout](X)
+    assert made.dtype == dtype
+    loss = LogisticLoss(made, y, fit_intercept=fit_intercept)
+    l1 = loss.l1_vector(0.5)
+    best, _ = ref.oba(smooth, l1)
+    # X's entries are multiples of 1/16, exact in float32: what differs is only rounding inside
+    tol = 1e-8 if dtype == np.float64 else 1e-5
+    result = minimize_oba(loss, l1, tol=tol)
+    assert result.status == 0 and result.x.dtype == np.float64
+    assert_allclose(result.x, best, atol=1e-6 if dtype == np.float64 else 5e-3)
+    assert ref.relative_optimality(smooth, l1, result.x) <= 2 * tol
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_index_types_and_thread_counts_agree_bitwise(digits, kind, n_threads):
+    X, y = digits
+    runs = []
+    for index in (np.int32, np.int64):
+        for threads in (1, n_threads):
+            made = with_index_type(getattr(sp, kind)(X), index)
+            loss = LogisticLoss(made, y, fit_intercept=True, n_threads=threads)
+            runs.append(minimize_oba(loss, loss.l1_vector(0.5), tol=1e-8))
+    for other in runs[1:]:
+        assert_array_equal(other.x, runs[0].x)
+        assert other.nit == runs[0].nit and other.n_cg == runs[0].n_cg
+
+
+def test_many_columns_threads_agree_bitwise():
+    # larger than what one thread gets at a time
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 8000, density=0.01, format="csr", random_state=np.random.RandomState(0))
+    y = rng.choice([-1.0, 1.0], 3000)
+    runs = [minimize_oba(LogisticLoss(X, y, n_threads=k), 1.0, tol=1e-7) for k in (1, 2, 3)]
+    assert runs[0].status == 0 and 0 < np.count_nonzero(runs[0].x) < 8000
+    wide = minimize_oba(LogisticLoss(with_index_type(X.copy(), np.int64), y, n_threads=2), 1.0, tol=1e-7)
+    for other in [*runs[1:], wide]:
+        assert_array_equal(other.x, runs[0].x)
+
+
+def test_inputs_are_left_alone(digits):
+    X, y = digits
+    made, start = sp.csr_matrix(X), np.linspace(-1, 1, X.shape[1])
+    for array in (made.data, made.indices, made.indptr, y, start):
+        array.setflags(write=False)
+    l1 = np.full(X.shape[1], 0.5)
+    l1.setflags(write=False)
+    before = start.copy()
+    result = minimize_oba(LogisticLoss(made, y), l1, start, tol=1e-6)
+    assert result.status == 0
+    assert_array_equal(start, before)
+    assert not np.shares_memory(result.x, start)
+
+
+def test_penalties_of_each_coordinate(cancer):
+    X, y = cancer
+    smooth = ref.logistic(X, y, fit_intercept=True)
+    rng = np.random.default_rng(0)
+    l1 = np.append(rng.uniform(0, 20, X.shape[1]), 0.0)
+    l1[[1, 4]] = 0.0
+    l1[7] = 1e9
+    best, _ = ref.oba(smooth, l1)
+    result = minimize_oba(LogisticLoss(X, y, fit_intercept=True), l1, tol=1e-9)
+    assert result.status == 0
+    assert_allclose(result.x, best, atol=1e-6 * np.abs(best).max())
+    assert result.x[7] == 0 and result.x[1] != 0 and result.x[4] != 0
+
+
+def test_above_the_largest_penalty_everything_is_zero_at_once(cancer):
+    X, y = cancer
+    smooth = ref.logistic(X, y)
+    result = minimize_oba(LogisticLoss(X, y), fraction_of_largest(smooth, 1.0001), tol=1e-10)
+    assert result.nit == 0 and result.status == 0 and not result.x.any()
+    just_below = minimize_oba(LogisticLoss(X, y), fraction_of_largest(smooth, 0.999), tol=1e-10)
+    assert np.count_nonzero(just_below.x) == 1
+
+
+def test_warm_start(digits):
+    X, y = digits
+    loss = LogisticLoss(sp.csr_matrix(X), y)
+    cold = minimize_oba(loss, 0.5, tol=1e-7)
+    again = minimize_oba(loss, 0.5, cold.x, tol=1e-7)
+    assert again.nit == 0 and again.status == 0
+    assert_array_equal(again.x, cold.x)
+    near = minimize_oba(loss, 0.5, minimize_oba(loss, 0.55, tol=1e-7).x, tol=1e-7)
+    assert near.nit < cold.nit
+    assert_allclose(near.x, cold.x, atol=1e-4)
+    # a far and dense start reaches the same point
+    far = minimize_oba(loss, 0.5, np.full(X.shape[1], 3.0), tol=1e-7)
+    assert far.status == 0
+    assert_allclose(far.fun, cold.fun, rtol=1e-8)
+
+
+def test_history_tells_the_run(digits):
+    X, y = digits
+    smooth = ref.logistic(X, y)
+    result = minimize_oba(LogisticLoss(X, y), 0.5, tol=1e-8, history=True)
+    history = result.history
+    assert set(history) == {"time", "fun", "optimality", "nnz", "n_free", "n_corrections"}
+    assert {len(column) for column in history.values()} == {result.nit + 1}
+    assert_allclose(history["fun"][0], smooth.value(np.zeros(64)), rtol=1e-12)
+    assert history["fun"][-1] == result.fun and history["optimality"][-1] == result.optimality
+    assert np.all(np.diff(history["time"]) >= 0) and np.all(np.diff(history["fun"]) <= 0)
+    assert history["nnz"][-1] == np.count_nonzero(result.x)
+    assert np.all(history["nnz"] <= np.maximum(history["n_free"], history["nnz"][0]))
+    assert_array_equal(history["n_corrections"][1:], result.n_corrections)
+    assert len(result.n_corrections) == result.nit and min(result.n_corrections) >= 1
+    assert minimize_oba(LogisticLoss(X, y), 0.5).history is None
+
+
+def test_counts_are_plausible_and_the_ista_point_is_not_needed(digits):
+    X, y = digits
+    result = minimize_oba(LogisticLoss(X, y), 0.5, tol=1e-8)
+    assert isinstance(result, OptimizeResult)
+    assert result.n_ista == 0
+    assert result.n_data_passes >= result.nit and result.nfev >= result.nit
+    assert result.n_cg >= 0
+    assert result.message.startswith("Converged")
+
+
+def test_max_iter_and_max_time_stop_with_their_status(digits):
+    X, y = digits
+    loss = LogisticLoss(X, y)
+    smooth = ref.logistic(X, y)
+    for max_iter in (0, 1, 2):
+        result = minimize_oba(loss, 0.5, tol=1e-12, max_iter=max_iter)
+        assert result.status == 1 and not result.success and result.nit == max_iter
+        assert "max_iter" in result.message
+        check_certificate(result, smooth, 0.5)
+    result = minimize_oba(loss, 0.5, tol=1e-12, max_time=0.0)
+    assert result.status == 2 and not result.success and "max_time" in result.message
+
+    def slow(_):
+        time.sleep(0.05)
+
+    result = minimize_oba(loss, 0.5, tol=1e-12, max_time=0.08, callback=slow)
+    assert result.status == 2 and 1 <= result.nit <= 3
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
+def test_callback_stops_and_gets_copies(digits, how):
+    X, y = digits
+    smooth = ref.logistic(X, y)
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append((intermediate_result.nit, intermediate_result.fun, intermediate_result.x.copy()))
+        assert_allclose(
+            intermediate_result.fun, ref.objective(smooth, 0.5, intermediate_result.x), rtol=1e-10
+        )
+        assert intermediate_result.nnz == np.count_nonzero(intermediate_result.x)
+        assert intermediate_result.time >= 0 and intermediate_result.optimality > 0
+        intermediate_result.x[:] = np.nan  # must not reach the solver
+        if len(seen) == 3:
+            if how == "raise":
+                raise StopIteration
+            return True
+        return None
+
+    result = minimize_oba(LogisticLoss(X, y), 0.5, tol=1e-12, callback=callback)
+    assert result.status == 3 and not result.success and result.nit == 3
+    assert [nit for nit, _, _ in seen] == [1, 2, 3]
+    assert_array_equal(result.x, seen[-1][2])
+    check_certificate(result, smooth, 0.5)
+
+
+def test_an_error_in_the_callback_comes_out(digits):
+    X, y = digits
+
+    def callback(intermediate_result):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        minimize_oba(LogisticLoss(X, y), 0.5, callback=callback)
+
+
+def test_impossible_tolerance_ends_with_status_4(cancer):
+    X, y = cancer
+    result = minimize_oba(LogisticLoss(X, y), 1.0, tol=0.0, max_iter=10_000)
+    assert result.status == 4 and not result.success
+    assert result.optimality < 1e-10 and result.nit < 200
+
+
+@pytest.mark.parametrize(
+    "l1, x0, match",
+    [
+        (-1.0, None, "l1"),
+        (np.nan, None, "l1"),
+        (np.inf, None, "l1"),
+        (np.ones(3), None, r"l1 .*\(64,\)"),
+        (1.0, np.zeros(3), r"x0 .*\(64,\)"),
+        (1.0, np.full(64, np.nan), "x0 .*finite"),
+    ],
+)
+def test_bad_arguments_are_named(digits, l1, x0, match):
+    X, y = digits
+    with pytest.raises(ValueError, match=match):
+        minimize_oba(LogisticLoss(X, y), l1, x0)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("tol", -1.0),
+        ("tol", np.nan),
+        ("max_iter", -1),
+        ("max_time", -1.0),
+        ("hessian", "none"),
+        ("memory", 0),
+    ],
+)
+def test_bad_options_are_named(digits, name, value):
+    X, y = digits
+    with pytest.raises(ValueError, match=name):
+        minimize_oba(LogisticLoss(X, y), 1.0, **{name: value})
+
+
+def test_hard_designs_end_with_the_right_answer():
+    """Constant, duplicate, zero, tiny and huge columns, a single row, nothing to fit."""
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((40, 4))
+    X = np.column_stack([base, base[:, 0], np.ones(40), np.zeros(40), 1e-8 * base[:, 1], 1e8 * base[:, 2]])
+    y = rng.choice([-1.0, 1.0], 40)
+    for fit_intercept in (False, True):
+        smooth = ref.logistic(X, y, fit_intercept=fit_intercept)
+        loss = LogisticLoss(X, y, fit_intercept=fit_intercept)
+        l1 = loss.l1_vector(1.0)
+        result = minimize_oba(loss, l1, tol=1e-12, max_iter=500)
+        assert np.isfinite(result.x).all() and result.status in (0, 4)
+        # 1e8-fold columns make the relative measure weak, the value is what counts
+        lowest = ref.objective(smooth, l1, ref.oba(smooth, l1, tol=1e-13)[0])
+        assert result.fun <= lowest + 1e-7 * lowest
+    one = minimize_oba(LogisticLoss(X[:1], y[:1]), 0.5, tol=1e-9)
+    assert one.status in (0, 4) and np.isfinite(one.x).all()
+    empty = minimize_oba(LogisticLoss(np.zeros((5, 0)), y[:5]), 0.5)
+    assert empty.status == 0 and empty.x.shape == (0,)
+    free = minimize_oba(LogisticLoss(np.zeros((40, 0)), y, fit_intercept=True), 0.0, tol=1e-10)
+    assert_allclose(free.x[0], np.log((y > 0).sum() / (y < 0).sum()), rtol=1e-8)
+
+
+def test_separable_data_with_a_tiny_penalty_stays_finite(cancer):
+    X, y = cancer[0][:50], cancer[1][:50]
+    result = minimize_oba(LogisticLoss(X, y), 1e-7, tol=1e-6, max_iter=500)
+    assert np.isfinite(result.x).all() and np.isfinite(result.fun)
+    assert result.status in (0, 1, 4)
+    assert result.fun < 1e-3

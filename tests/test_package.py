@@ -1,0 +1,353 @@
+"""The package as a whole: who may import whom, what an import costs, what the distributions hold."""
+
+import ast
+import importlib
+import importlib.metadata
+import os
+import re
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sparsekit
+
+# Floors, lowest first. A module may import from its own floor and from those below.
+KERNELS, PIECES, SOLVERS, ESTIMATORS, TOOLS = range(5)
+FLOORS = {
+    "_cython": KERNELS,
+    "gpu": KERNELS,
+    "_losses": PIECES,
+    "_linalg": PIECES,
+    "_solvers": SOLVERS,
+    # programs over estimators
+    "_cli": TOOLS,
+    "_compare": TOOLS,
+}
+# import name -> distribution name where they differ
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "liblinear": "liblinear-official", "cupy": "cupy-cuda12x"}
+EXTRAS = {"gpu", "torch", "plot", "compare", "doc", "test"}
+
+
+@pytest.fixture(scope="module")
+def source(checkout):
+    return checkout / "sparsekit"
+
+
+@pytest.fixture(scope="module")
+def project(checkout):
+    return tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+
+
+def module_name(path, source):
+    parts = ["sparsekit", *path.relative_to(source).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts), parts[-1] == "__init__"
+
+
+def floor(module):
+    """Floor of ``sparsekit.x.y``; what has no line in FLOORS is an estimator or a public module."""
+    parts = module.split(".")
+    return ESTIMATORS if len(parts) == 1 else FLOORS.get(parts[1], ESTIMATORS)
+
+
+def imports(text, name, is_package):
+    """(imported module or name in full, whether at module level) of every import in a source text."""
+    found = []
+
+    def visit(node, top):
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = name.split(".") if is_package else name.split(".")[:-1]
+                package = package[: len(package) - (node.level - 1)]
+                base = ".".join([*package, base] if base else package)
+            found.extend((f"{base}.{alias.name}", top) for alias in node.names)
+        inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for child in ast.iter_child_nodes(node):
+            visit(child, top and not inside)
+
+    visit(ast.parse(text), True)
+    return found
+
+
+def upward(text, name, is_package=False):
+    """Imports of a module that lead to a floor above its own."""
+    return [
+        target
+        for target, _ in imports(text, name, is_package)
+        if target.split(".")[0] == "sparsekit" and floor(target) > floor(name)
+    ]
+
+
+def python_files(source):
+    files = sorted(source.rglob("*.py"))
+    assert files
+    return files
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("sparsekit._solvers.oba", "from .._losses import LogisticLoss\nimport numpy.linalg", []),
+        (
+            "sparsekit._solvers.oba",
+            "from .._logistic import L1LogisticOBA",
+            ["sparsekit._logistic.L1LogisticOBA"],
+        ),
+        ("sparsekit._solvers.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
+        ("sparsekit._solvers.oba", "def f():\n  import sparsekit._cli as c", ["sparsekit._cli"]),
+        ("sparsekit._linalg.design", "from .. import _solvers", ["sparsekit._solvers"]),
+        ("sparsekit._linalg.design", "from .._cython._model import solve", []),
+        ("sparsekit._cython.helper", "from .._linalg import design", ["sparsekit._linalg.design"]),
+        ("sparsekit._logistic", "from ._solvers.oba import minimize_oba\nfrom . import metrics", []),
+        ("sparsekit._logistic", "from ._compare import engine", ["sparsekit._compare.engine"]),
+    ],
+)
+def test_the_scan_sees_imports_that_go_up(name, text, expected):
+    assert upward(text, name) == expected
+
+
+def test_imports_go_down_only(source):
+    edges, wrong = 0, []
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        if name == "sparsekit":  # re-exports everything, lazily
+            continue
+        text = path.read_text()
+        edges += sum(target.startswith("sparsekit.") for target, _ in imports(text, name, is_package))
+        wrong += [f"{name} imports {target}" for target in upward(text, name, is_package)]
+    assert not wrong
+    assert edges > 10
+
+
+def test_kernels_import_no_python_of_the_package(source):
+    files = sorted([*source.rglob("*.pyx"), *source.rglob("*.pxd")])
+    assert files
+    statement = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.MULTILINE)
+    seen = 0
+    for path in files:
+        for match in statement.finditer(path.read_text()):
+            seen += 1
+            target = match[1] or match[2]
+            inside = target.startswith(("sparsekit._cython", ".")) and not target.startswith("..")
+            assert inside or not target.startswith(("sparsekit", "..")), f"{path.name} imports {target}"
+    assert seen
+
+
+def requirement_names(requirements):
+    return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements}
+
+
+def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(source, project):
+    required = requirement_names(project["dependencies"])
+    optional = set().union(*map(requirement_names, project["optional-dependencies"].values()))
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        for target, top in imports(path.read_text(), name, is_package):
+            root = target.split(".")[0]
+            if root == "sparsekit" or root in sys.stdlib_module_names:
+                continue
+            distribution = DISTRIBUTIONS.get(root, root).lower()
+            if distribution not in required:
+                assert not top, f"{name} imports {root} at module level, which is no dependency"
+                assert distribution in optional, f"{name} imports {root}, which no extra installs"
+
+
+def test_extras_are_the_promised_ones(project):
+    extras = project["optional-dependencies"]
+    assert set(extras) == EXTRAS
+    # the plots of the command and of the tests
+    assert requirement_names(extras["plot"]) <= requirement_names(extras["compare"])
+    assert requirement_names(extras["plot"]) <= requirement_names(extras["test"])
+
+
+# Ends the editable installs' rebuild check before anything is watched or timed.
+SETTLE = """
+import sys
+for finder in reversed(sys.meta_path):
+    getattr(finder, "_rebuild", lambda: None)()
+"""
+
+BLOCK = """
+import importlib.abc, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(f"No module named {name!r} (blocked)", name=name)
+
+sys.meta_path.insert(0, Blocked())
+for name in sys.argv[1:]:
+    try:
+        __import__(name)
+    except ModuleNotFoundError as error:
+        assert "blocked" in str(error)
+    else:
+        raise SystemExit(f"{name} was not blocked")
+"""
+
+USE = """
+import numpy as np
+import sparsekit
+from sklearn.datasets import load_breast_cancer
+X, y = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(axis=0)) / X.std(axis=0)
+model = sparsekit.L1LogisticOBA(C=0.1).fit(X, y)
+assert model.score(X, y) > 0.95, model.score(X, y)
+for name in (*sparsekit.__all__, "datasets", "inspection", "metrics", "optimize"):
+    getattr(sparsekit, name)
+print("works")
+"""
+
+
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        ["cupy"],
+        ["torch"],
+        ["matplotlib"],
+        ["cupy", "torch", "matplotlib", "pandas", "liblinear", "skglm", "celer", "glum"],
+    ],
+    ids=" ".join,
+)
+def test_works_without_optional_packages(run_python, blocked):
+    assert run_python(BLOCK + USE, *blocked) == "works\n"
+
+
+def test_importing_and_fitting_loads_no_optional_package(run_python):
+    # what the dependencies load by themselves is their affair
+    before = "import sys, sklearn.linear_model, sklearn.datasets\nbefore = set(sys.modules)\n"
+    after = "print(sorted({n.split('.')[0] for n in set(sys.modules) - before} & set(sys.argv[1:])))"
+    code = before + USE + after
+    names = ["cupy", "torch", "matplotlib", "liblinear", "skglm", "celer", "glum", "numba", "Cython"]
+    assert run_python(code, *names) == "works\n[]\n"
+
+
+def test_import_costs_little_more_than_scikit_learns_linear_models(run_python):
+    """At most 0.1 s on top of sklearn.linear_model; the best of several runs, since noise only adds."""
+    code = SETTLE + (
+        "import time, sklearn.linear_model\n"
+        "start = time.perf_counter()\n"
+        "import sparsekit\n"
+        "sparsekit.L1LogisticOBA\n"
+        "print(time.perf_counter() - start)"
+    )
+    limit, extra = 0.1, []
+    for _ in range(12):
+        extra.append(float(run_python(code)))
+        if len(extra) >= 3 and min(extra) <= limit:
+            break
+    assert min(extra) <= limit, extra
+
+
+WATCH = """
+import sys
+import sklearn.datasets, sklearn.linear_model
+started, before = [], set(sys.modules)
+
+def watch(event, args):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.system"):
+        started.append((event, str(args[:1])))
+    if event == "open" and str(args[0]).endswith((".so", ".pyd", ".c", ".o")) and "w" in str(args[1] or ""):
+        started.append((event, str(args[0])))
+
+sys.addaudithook(watch)
+"""
+
+
+def test_nothing_is_compiled_at_run_time(run_python):
+    check = """
+loaded = {name.split(".")[0] for name in set(sys.modules) - before}
+assert not loaded & {"numba", "llvmlite", "Cython", "pythran", "cffi", "torch"}, loaded
+assert not started, started
+"""
+    # neither a compiler nor anything else to start is on the path
+    assert run_python(SETTLE + WATCH + USE + check, env={"PATH": ""}) == "works\n"
+    with pytest.raises(pytest.fail.Exception, match=r"subprocess\.Popen"):
+        start = "import subprocess\nsubprocess.run([sys.executable, '-c', ''])\n"
+        run_python(WATCH + start + check, env={"PATH": ""})
+
+
+def test_one_version(checkout, project):
+    meson = re.search(r"version:\s*'([^']+)'", (checkout / "meson.build").read_text())[1]
+    installed = importlib.metadata.version("sparsekit")
+    assert {meson, project["version"], installed, sparsekit.__version__} == {sparsekit.__version__}
+
+
+def test_every_public_name_resolves():
+    assert sparsekit.__all__ and len(set(sparsekit.__all__)) == len(sparsekit.__all__)
+    for name in sparsekit.__all__:
+        assert getattr(sparsekit, name) is not None
+        assert name in dir(sparsekit)
+    for name in ("datasets", "inspection", "metrics", "optimize"):
+        module = importlib.import_module(f"sparsekit.{name}")
+        assert getattr(sparsekit, name) is module
+        for public in module.__all__:
+            assert getattr(module, public) is not None, f"{name}.{public}"
+    with pytest.raises(AttributeError, match="no attribute 'L1Logistics'"):
+        sparsekit.L1Logistics  # noqa: B018
+
+
+def test_public_names_have_docstrings():
+    for name in sparsekit.__all__:
+        value = getattr(sparsekit, name)
+        if callable(value):
+            assert value.__doc__ and "Parameters\n" in value.__doc__, name
+
+
+def test_files_stay_readable(source):
+    files = [path for kind in ("py", "pyx", "pxd", "h", "c", "cu") for path in source.rglob(f"*.{kind}")]
+    assert len(files) > 10
+    lengths = {str(path.relative_to(source)): len(path.read_text().splitlines()) for path in files}
+    too_long = {name: length for name, length in lengths.items() if length > 450}
+    assert not too_long
+
+
+def test_the_command_is_installed_with_the_package(project):
+    (script,) = [
+        entry
+        for entry in importlib.metadata.distribution("sparsekit").entry_points
+        if entry.group == "console_scripts"
+    ]
+    assert script.name == "sparsekit" and project["scripts"] == {"sparsekit": script.value}
+    assert callable(script.load())
+
+
+def readme_command(checkout, name):
+    text = (checkout / "README.md").read_text()
+    return re.search(rf"^<!-- command: {name} -->\n```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
+
+
+def test_the_readmes_commands_are_what_ci_runs(checkout):
+    """.ci/run executes the marked blocks of the README; they must be there and say what they promise."""
+    assert "sparsekit compare" in readme_command(checkout, "compare")
+    assert readme_command(checkout, "test").rstrip().splitlines()[-1].endswith("pytest")
+    script = (checkout / ".ci" / "run").read_text()
+    for name in ("compare", "test"):
+        assert f"readme_command {name}" in script
+    assert os.access(checkout / ".ci" / "run", os.X_OK)
+
+
+def test_source_distribution_holds_what_a_build_needs(checkout):
+    archive = os.environ.get("SPARSEKIT_SDIST")
+    if not archive:
+        pytest.skip("SPARSEKIT_SDIST names no source distribution; .ci/run builds one and sets it")
+    with tarfile.open(archive) as tar:
+        names = {str(Path(*Path(name).parts[1:])) for name in tar.getnames()}
+    needed = {"pyproject.toml", "meson.build", "LICENSE", "README.md"}
+    for folder, kinds in (
+        ("sparsekit", ("py", "pyx", "pxd", "h", "build")),
+        ("tests", ("py",)),
+        ("examples", ("py",)),
+    ):
+        needed |= {
+            str(path.relative_to(checkout))
+            for kind in kinds
+            for path in (checkout / folder).rglob(f"*.{kind}")
+        }
+    assert needed <= names
+    assert not [name for name in names if name.endswith((".so", ".o", ".pyc", ".npz"))]

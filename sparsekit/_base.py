@@ -26,7 +26,7 @@ TOL = _SOLVER_PARAMETERS["tol"].default
 MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
 MEMORY = _SOLVER_PARAMETERS["memory"].default
 
-SOLVER_CONSTRAINTS = {
+SOLVER_CONSTRAINTS: dict = {
     "tol": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -39,8 +39,8 @@ SOLVER_CONSTRAINTS = {
 
 CONVERGED, MAX_ITER_REACHED, MAX_TIME_REACHED, STOPPED, NO_PROGRESS = range(5)
 _WHY = {
-    MAX_ITER_REACHED: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the columns of X "
-    "to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
+    MAX_ITER_REACHED: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
+    "columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
     MAX_TIME_REACHED: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
     NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar scales "
     "(sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
@@ -141,8 +141,9 @@ class FitMonitor:
         )
 
     def _print(self, result):
+        name, objective = type(self.estimator).__name__, result.fun / self.scale
         sys.stdout.write(
-            f"{type(self.estimator).__name__}  iteration {result.nit:3d}  objective {result.fun / self.scale:.8e}  "
+            f"{name}  iteration {result.nit:3d}  objective {objective:.8e}  "
             f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s\n"
         )
         sys.stdout.flush()
@@ -159,7 +160,6 @@ class OBAEstimatorMixin(CallbackSupportMixin):
             max_time=self.max_time,
             hessian=self.hessian,
             memory=self.memory,
-            n_threads=effective_n_threads(self.n_jobs),
         )
 
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):

@@ -1,8 +1,8 @@
 """The Lasso by the orthant-based adaptive method."""
 
 from numbers import Real
+from typing import ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval
@@ -42,8 +42,9 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. None: all one.
     tol : float, default: that of :func:`minimize_oba`
         The fit stops when the optimality measure is at most tol: the largest entry of
-        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the weighted sum of
-        squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry of the gradient at zero.
+        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
+        weighted sum of squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry
+        of the gradient at zero; with an intercept y is centred first.
     max_iter : int, default: that of :func:`minimize_oba`
         Largest number of outer iterations.
     max_time : float, default=None
@@ -95,7 +96,7 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
     (5, 0.455)
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", None],

@@ -1,6 +1,7 @@
 """L1-regularised logistic regression, binary and multinomial, by the orthant-based adaptive method."""
 
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -173,7 +174,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     (8, 0.977)
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", None],

@@ -30,9 +30,13 @@ def check_penalties(values, name):
     ValueError
         If there is none, or one is not a finite number > 0.
     """
-    values = check_array(values, ensure_2d=False, allow_nd=True, dtype=np.float64, input_name=name)
+    values = check_array(
+        values, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_min_samples=0, input_name=name
+    )
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {values.shape}.")
+    if not values.size:
+        raise ValueError(f"{name} is empty; give at least one value > 0.")
     if not (values > 0).all():
         raise ValueError(f"{name} must be > 0, got {values[~(values > 0)][0]:g}.")
     return values

@@ -122,7 +122,7 @@ def encode_labels(y):
         If y holds no class labels (real numbers) or only one class.
     """
     # every integer, bool or string vector is a vector of labels; the others need the long check
-    if y.dtype.kind not in "biuUS":
+    if y.dtype.kind not in "biuU":
         check_classification_targets(y)
     if y.dtype.kind != "O":
         # two classes, the usual case, need no sort: two comparisons with the data are enough

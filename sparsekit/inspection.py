@@ -112,7 +112,7 @@ class RegularizationPathDisplay:
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         n_named : int, default=8
-            How many coefficients, the largest at the end of the path, are coloured and named.
+            How many coefficients, those that grow largest along the path, are coloured and named.
         max_lines : int, default=200
             How many coefficients are drawn, the largest first; the title says if some are not.
         target : int, default=0
@@ -133,10 +133,7 @@ class RegularizationPathDisplay:
         if sp.issparse(largest):
             largest = largest.toarray().ravel()
         nonzero = np.flatnonzero(largest)
-        last = np.abs(coefs[:, [-1]])
-        last = (last.toarray() if sp.issparse(last) else last).ravel()
-        # at the end of the path first, then those that were ever large
-        order = nonzero[np.lexsort((-largest[nonzero], -last[nonzero]))]
+        order = nonzero[np.argsort(-largest[nonzero], kind="stable")]
         self.drawn_ = order[:max_lines]
         drawn = coefs[self.drawn_]
         drawn = drawn.toarray() if sp.issparse(drawn) else drawn

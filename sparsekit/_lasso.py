@@ -93,7 +93,7 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = LassoOBA(alpha=0.5).fit(X, y)
     >>> int((model.coef_ != 0).sum()), round(model.score(X, y), 3)
-    (5, 0.455)
+    (4, 0.455)
     """
 
     _parameter_constraints: ClassVar[dict] = {

@@ -79,10 +79,11 @@ def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
     orders of magnitude, that is the entry of a huge column, and the others go unnoticed.
     """
     gap = result.dual_gap
-    if result.status != CONVERGED or not np.isfinite(gap) or gap <= GAP_LIMIT * result.fun:
+    limit = max(GAP_LIMIT, 10 * options["tol"])  # who asks for a loose fit gets one
+    if result.status != CONVERGED or not np.isfinite(gap) or gap <= limit * result.fun:
         return
     # a small objective (separable data) makes any gap large beside it; the value at zero does not
-    if gap <= GAP_LIMIT * loss.value(np.zeros(loss.n_variables)):
+    if gap <= limit * loss.value(np.zeros(loss.n_variables)):
         return
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "

@@ -145,6 +145,18 @@ def test_lasso_matches_scikit_learn(fit_intercept, weighted):
         assert abs(model.dual_gap_) <= 1e-6 * model.objective_
 
 
+def test_lasso_dual_gap_is_that_of_the_objective():
+    X, y = load_diabetes(return_X_y=True)
+    n, alpha = len(y), 0.05
+    model = LassoOBA(alpha, tol=0.2, fit_intercept=False).fit(X, y)
+    residual = y - X @ model.coef_
+    theta = residual * min(1.0, alpha * n / np.abs(X.T @ residual).max())
+    dual = (theta @ y - 0.5 * theta @ theta) / n
+    assert model.dual_gap_ == pytest.approx(model.objective_ - dual, rel=1e-6)
+    best = LassoOBA(alpha, tol=TIGHT, fit_intercept=False).fit(X, y).objective_
+    assert 0 < model.objective_ - best <= model.dual_gap_
+
+
 def formats(X):
     yield "C", np.ascontiguousarray(X)
     yield "F", np.asfortranarray(X)

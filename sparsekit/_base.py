@@ -1,0 +1,227 @@
+"""What every OBA estimator shares: the solver's parameters, its call, its callbacks, its warnings."""
+
+import inspect
+import sys
+import warnings
+from numbers import Integral, Real
+
+import joblib
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ._solvers.oba import minimize_oba
+
+try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class CallbackSupportMixin:
+        """Stands where the installed scikit-learn has no callbacks."""
+
+
+# the solver states its defaults; the estimators repeat none of them
+_SOLVER_PARAMETERS = inspect.signature(minimize_oba).parameters
+TOL = _SOLVER_PARAMETERS["tol"].default
+MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
+MEMORY = _SOLVER_PARAMETERS["memory"].default
+
+SOLVER_CONSTRAINTS: dict = {
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "n_jobs": [Integral, None],
+    "hessian": [StrOptions({"exact", "lbfgs"})],
+    "memory": [Interval(Integral, 1, None, closed="left")],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
+
+CONVERGED, MAX_ITER_REACHED, MAX_TIME_REACHED, STOPPED, NO_PROGRESS = range(5)
+_WHY = {
+    MAX_ITER_REACHED: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
+    "columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
+    MAX_TIME_REACHED: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
+    NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar scales "
+    "(sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
+}
+
+# relative duality gap from which a fit is not called converged, whatever its optimality measure:
+# ordinary fits at the default tol are four orders of magnitude better
+GAP_LIMIT = 1e-3
+
+
+def effective_n_threads(n_jobs):
+    """Number of threads for n_jobs, which means what it means in joblib (None is 1, -1 is all)."""
+    return 1 if n_jobs is None else joblib.effective_n_jobs(n_jobs)
+
+
+def warn_if_unconverged(result, options, *, who, stacklevel=3):
+    """Issue a ConvergenceWarning that says why the solver stopped early and what to do.
+
+    A run that the user's own callback stopped is not warned about.
+    """
+    why = _WHY.get(result.status)
+    if why is None:
+        return
+    warnings.warn(
+        f"{who} did not converge: {why.format(**options)}. "
+        f"Optimality {result.optimality:.2e}, tol {options['tol']:.2e}, {result.nit} iterations.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
+    """Issue a ConvergenceWarning if tol was reached but the duality gap says that it means nothing.
+
+    ``tol`` is relative to the largest gradient entry at zero. Where columns of X differ by many
+    orders of magnitude, that is the entry of a huge column, and the others go unnoticed.
+    """
+    gap = result.dual_gap
+    limit = max(GAP_LIMIT, 10 * options["tol"])  # who asks for a loose fit gets one
+    if result.status != CONVERGED or not np.isfinite(gap) or gap <= limit * result.fun:
+        return
+    # a small objective (separable data) makes any gap large beside it; the value at zero does not
+    if gap <= limit * loss.value(np.zeros(loss.n_variables)):
+        return
+    warnings.warn(
+        f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
+        f"{100 * gap / result.fun:.2g} % too high: the columns of X differ too much in scale. Bring them to "
+        "similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse) or tighten tol.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+class FitMonitor:
+    """The one callback that the solver gets: progress line, user's hook, scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose`` and ``callback`` are used, and the callbacks set with ``set_callbacks``.
+    context : sklearn.callback.CallbackContext or None
+        Context of the whole fit; each iteration becomes a subtask of it.
+    data : dict
+        The arguments X, y and metadata of scikit-learn's callback hooks.
+    attributes : callable
+        Maps the solver's variables to the fitted attributes that prediction needs.
+    scale : float
+        Divides the solver's objective, to give the estimator's.
+    """
+
+    def __init__(self, estimator, context, data, attributes, scale):
+        self.estimator = estimator
+        self.context = context
+        self.data = data
+        self.attributes = attributes
+        self.scale = scale
+        self._iteration = None
+
+    @property
+    def is_needed(self):
+        estimator = self.estimator
+        return bool(estimator.verbose or estimator.callback is not None or self._has_hooks)
+
+    @property
+    def _has_hooks(self):
+        return self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", None))
+
+    def begin(self, x0):
+        """Open the first iteration's task."""
+        if self._has_hooks:
+            self._begin_iteration(x0)
+
+    def __call__(self, intermediate_result):
+        result = intermediate_result
+        if self.estimator.verbose:
+            self._print(result)
+        stop = False
+        if self.estimator.callback is not None:
+            try:
+                stop = bool(self.estimator.callback(result))
+            except StopIteration:  # scipy's way to stop; here so that the open task is closed first
+                stop = True
+        if self._iteration is not None and result.nit > 0:
+            stop |= bool(
+                self._iteration.call_on_fit_task_end(
+                    estimator=self.estimator,
+                    reconstruction_attributes=lambda: self.attributes(result.x),
+                    **self.data,
+                )
+            )
+            self._begin_iteration(result.x)
+        return stop
+
+    def end(self):
+        """Close the task of the iteration that was opened and never run."""
+        if self._iteration is not None:
+            self._iteration.call_on_fit_task_end(estimator=self.estimator)
+            self._iteration = None
+
+    def _begin_iteration(self, x):
+        self._iteration = self.context.subcontext(task_name="iteration")
+        self._iteration.call_on_fit_task_begin(
+            estimator=self.estimator, reconstruction_attributes=lambda: self.attributes(x), **self.data
+        )
+
+    def _print(self, result):
+        name, objective = type(self.estimator).__name__, result.fun / self.scale
+        sys.stdout.write(
+            f"{name}  iteration {result.nit:3d}  objective {objective:.8e}  "
+            f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s\n"
+        )
+        sys.stdout.flush()
+
+
+class OBAEstimatorMixin(CallbackSupportMixin):
+    """Runs OBA with the estimator's parameters and keeps what it reports as fitted attributes."""
+
+    @property
+    def _solver_options(self):
+        return dict(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            hessian=self.hessian,
+            memory=self.memory,
+        )
+
+    def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
+        """Minimise ``loss + l1 . |x|`` from ``x0`` and set the attributes that describe the run.
+
+        ``data``, ``attributes`` and ``scale`` are those of `FitMonitor`.
+        """
+        options = self._solver_options
+        context = None
+        if hasattr(self, "_init_callback_context"):
+            # one task more than iterations: the last one opened is never run
+            context = self._init_callback_context(max_subtasks=self.max_iter + 1)
+            context.call_on_fit_task_begin(estimator=self, **data)
+        monitor = FitMonitor(self, context, data, attributes, scale)
+        monitor.begin(np.zeros(loss.n_variables) if x0 is None else x0)
+        result = minimize_oba(
+            loss,
+            l1,
+            x0,
+            callback=monitor if monitor.is_needed else None,
+            history=self.history,
+            **options,
+        )
+        monitor.end()
+        self.n_iter_ = np.array([result.nit], dtype=np.int32)
+        self.optimality_ = float(result.optimality)
+        self.objective_ = float(result.fun) / scale
+        self.dual_gap_ = float(result.dual_gap) / scale
+        if self.history:
+            self.history_ = dict(result.history, fun=np.asarray(result.history["fun"]) / scale)
+        elif hasattr(self, "history_"):
+            del self.history_
+        for name, value in attributes(result.x).items():
+            setattr(self, name, value)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
+        warn_if_unconverged(result, options, who=type(self).__name__, stacklevel=4)
+        warn_if_gap_is_large(result, loss, options, who=type(self).__name__, stacklevel=4)
+        return result

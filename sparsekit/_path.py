@@ -1,0 +1,277 @@
+"""Regularisation paths of L1 logistic regression and of the Lasso."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, effective_n_threads
+from ._losses import LeastSquaresLoss
+from ._path_solver import solve_path, warn_if_path_unconverged
+from ._problem import (
+    X_CHECKS,
+    apply_class_weight,
+    as_kernel_input,
+    center_target,
+    check_penalty_weights,
+    check_sample_weight,
+    encode_labels,
+    logistic_loss,
+    null_intercept,
+)
+
+
+def check_penalties(values, name):
+    """Positive finite penalties (or Cs) as a float64 vector.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is not a finite number > 0.
+    """
+    values = check_array(
+        values, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_min_samples=0, input_name=name
+    )
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got an array of shape {values.shape}.")
+    if not values.size:
+        raise ValueError(f"{name} is empty; give at least one value > 0.")
+    if not (values > 0).all():
+        raise ValueError(f"{name} must be > 0, got {values[~(values > 0)][0]:g}.")
+    return values
+
+
+_PATH_CONSTRAINTS = {
+    "n_lambdas": [Interval(Integral, 1, None, closed="left")],
+    "eps": [Interval(Real, 0, 1, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "coefs": [StrOptions({"auto", "dense", "sparse"})],
+    **{name: rule for name, rule in SOLVER_CONSTRAINTS.items() if name != "verbose"},
+}
+
+
+@validate_params(
+    {"class_weight": [dict, StrOptions({"balanced"}), None], **_PATH_CONSTRAINTS},
+    prefer_skip_nested_validation=True,
+)
+def l1_logistic_path(
+    X,
+    y,
+    *,
+    Cs=None,
+    lambdas=None,
+    n_lambdas=50,
+    eps=1e-3,
+    fit_intercept=True,
+    penalty_weights=None,
+    class_weight=None,
+    sample_weight=None,
+    tol=TOL,
+    max_iter=MAX_ITER,
+    max_time=None,
+    hessian="exact",
+    memory=MEMORY,
+    n_jobs=None,
+    coefs="auto",
+    callback=None,
+):
+    r"""Regularisation path of L1 logistic regression, binary or multinomial.
+
+    Solves, for falling :math:`\lambda` and each time from the solution before,
+
+    .. math:: \min_{w, b} \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b))) + \lambda \sum_j v_j |w_j|
+
+    (for more than two classes the multinomial loss). :math:`\lambda = 1/C` with the C of
+    :class:`L1LogisticOBA`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data, used without a copy where the dtype and layout allow it.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    Cs : array-like, default=None
+        Inverse penalties C > 0, in any order; the path goes through them from the smallest up.
+    lambdas : array-like, default=None
+        Penalties 1/C > 0, in any order. Give Cs, lambdas or neither.
+    n_lambdas : int, default=50
+        Length of the grid where neither is given: from the smallest penalty at which every penalised
+        coefficient is zero down to ``eps`` times it, evenly in the logarithm.
+    eps : float, default=1e-3
+        Ratio of the grid's ends, in (0, 1).
+    fit_intercept, penalty_weights, class_weight, tol, max_iter, hessian, memory, n_jobs
+        As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
+    sample_weight : float or array-like of shape (n_samples,), default=None
+        Weights s_i >= 0 of the rows.
+    max_time : float, default=None
+        Largest time in seconds of the whole path. Points for which no time is left keep the last solution
+        and have status 2.
+    coefs : {"auto", "dense", "sparse"}, default="auto"
+        Form of the result's coefficients; "auto" is sparse where dense ones would take more than 64 MiB.
+    callback : callable, default=None
+        The solver's callback, called at every outer iteration; it stops the whole path by returning True.
+
+    Returns
+    -------
+    RegularizationPath
+        Ordered by falling penalty (rising C). Shorter than asked for if the callback stopped it.
+
+    Raises
+    ------
+    ValueError
+        As `L1LogisticOBA.fit`, or if both Cs and lambdas are given.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If a point did not reach ``tol``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import l1_logistic_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = l1_logistic_path(scale(X), y, n_lambdas=5)
+    >>> path.coefs.shape
+    (30, 5)
+    >>> int(path.n_nonzero[0])
+    0
+    """
+    if Cs is not None and lambdas is not None:
+        raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
+    feature_names = _feature_names(X)
+    X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
+    X = as_kernel_input(X)
+    classes, codes = encode_labels(y)
+    weight = apply_class_weight(class_weight, classes, codes, check_sample_weight(sample_weight, X.shape[0]))
+    if Cs is not None:
+        lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
+    elif lambdas is not None:
+        lambdas = np.sort(check_penalties(lambdas, "lambdas"))[::-1]
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    path = logistic_path(
+        X,
+        codes,
+        len(classes),
+        weight,
+        check_penalty_weights(penalty_weights, X.shape[1]),
+        fit_intercept,
+        options,
+        n_threads=effective_n_threads(n_jobs),
+        lambdas=lambdas,
+        n_lambdas=n_lambdas,
+        eps=eps,
+        max_time=max_time,
+        callback=callback,
+        coefs=coefs,
+    )
+    path.classes, path.feature_names = classes, feature_names
+    warn_if_path_unconverged(path, options, "l1_logistic_path")
+    return path
+
+
+def logistic_path(
+    X, codes, n_classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, **path_options
+):
+    """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
+
+    def make_loss(X):
+        return logistic_loss(X, codes, n_classes, weight, fit_intercept, n_threads)
+
+    return solve_path(
+        make_loss,
+        X,
+        penalty_weights,
+        1 if n_classes == 2 else n_classes,
+        null_intercept(codes, weight, n_classes) if fit_intercept else None,
+        options,
+        **path_options,
+    )
+
+
+@validate_params(_PATH_CONSTRAINTS, prefer_skip_nested_validation=True)
+def lasso_path(
+    X,
+    y,
+    *,
+    alphas=None,
+    n_lambdas=50,
+    eps=1e-3,
+    fit_intercept=True,
+    penalty_weights=None,
+    sample_weight=None,
+    tol=TOL,
+    max_iter=MAX_ITER,
+    max_time=None,
+    hessian="exact",
+    memory=MEMORY,
+    n_jobs=None,
+    coefs="auto",
+    callback=None,
+):
+    r"""Regularisation path of the Lasso, on the scale of :class:`LassoOBA`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    alphas : array-like, default=None
+        Penalties > 0, in any order; the path goes through them from the largest down.
+    n_lambdas, eps, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time, hessian, memory, \
+    n_jobs, coefs, callback
+        As in :func:`l1_logistic_path`.
+
+    Returns
+    -------
+    RegularizationPath
+        Ordered by falling penalty.
+
+    Raises
+    ------
+    ValueError
+        As `LassoOBA.fit`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If a point did not reach ``tol``.
+    """
+    feature_names = _feature_names(X)
+    X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
+    X = as_kernel_input(X)
+    weight = check_sample_weight(sample_weight, X.shape[0])
+    y, offset = center_target(y, weight, fit_intercept)
+    if alphas is not None:
+        alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    n_threads = effective_n_threads(n_jobs)
+
+    def make_loss(X):
+        return LeastSquaresLoss(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+
+    path = solve_path(
+        make_loss,
+        X,
+        check_penalty_weights(penalty_weights, X.shape[1]),
+        1,
+        np.zeros(1) if fit_intercept else None,
+        options,
+        lambdas=alphas,
+        n_lambdas=n_lambdas,
+        eps=eps,
+        max_time=max_time,
+        callback=callback,
+        coefs=coefs,
+        scale=float(X.shape[0]) if weight is None else float(weight.sum()),
+    )
+    path.intercepts = path.intercepts + path.intercepts.dtype.type(offset)
+    path.feature_names = feature_names
+    warn_if_path_unconverged(path, options, "lasso_path")
+    return path
+
+
+def _feature_names(X):
+    names = getattr(X, "columns", None)
+    return None if names is None else np.asarray(names, dtype=object)

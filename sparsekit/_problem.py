@@ -1,0 +1,251 @@
+"""From checked arrays to the solver's problem and back: weights, labels, losses, coefficients.
+
+The solver sees one vector of variables; scikit-learn's users see ``coef_`` and ``intercept_``.
+Everything that translates between the two stands here, for the estimators and the paths alike.
+"""
+
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._losses import LogisticLoss, MultinomialLoss
+
+# what the losses take without a copy; anything else is converted to float64
+FLOAT_DTYPES = (np.float64, np.float32)
+X_CHECKS = dict(
+    accept_sparse=("csr", "csc"), accept_large_sparse=True, dtype=list(FLOAT_DTYPES), order=None, copy=False
+)
+
+
+def as_kernel_input(X):
+    """Return X itself where the kernels can read it, else the cheapest equivalent copy.
+
+    The kernels need contiguous dense arrays, and sparse ones with sorted, unique indices of one
+    integer type. The user's X is never changed.
+    """
+    if sp.issparse(X):
+        if X.indices.dtype != X.indptr.dtype:
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X
+
+
+def check_sample_weight(sample_weight, n_samples):
+    """Return the sample weights as float64 of shape (n_samples,), or None for "all equal to one".
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, a weight is negative, NaN or infinite, or all are zero.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, sample_weight, dtype=np.float64)
+    weight = check_array(
+        sample_weight, ensure_2d=False, allow_nd=True, dtype=np.float64, order="C", input_name="sample_weight"
+    )
+    if weight.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weight.ndim}D array. Expected either a scalar "
+            f"value or a 1D array of length {n_samples}."
+        )
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected {(n_samples,)}: one weight per row of X."
+        )
+    smallest = weight.min()
+    if smallest < 0:
+        raise ValueError(
+            f"Negative values in sample_weight: sample_weight[{int(weight.argmin())}] is {smallest:g}, "
+            "weights must be >= 0."
+        )
+    if not weight.any():
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
+        )
+    return weight
+
+
+def check_penalty_weights(penalty_weights, n_features):
+    """Return the L1 weights per feature as float64 of shape (n_features,), or 1.0 for None.
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit or a weight is negative, NaN or infinite.
+    """
+    if penalty_weights is None:
+        return 1.0
+    weights = check_array(
+        penalty_weights,
+        ensure_2d=False,
+        allow_nd=True,
+        dtype=np.float64,
+        order="C",
+        input_name="penalty_weights",
+    )
+    if weights.shape != (n_features,):
+        raise ValueError(
+            f"penalty_weights.shape == {weights.shape}, expected {(n_features,)}: one weight per column of X."
+        )
+    if (weights < 0).any():
+        j = int(weights.argmin())
+        raise ValueError(
+            f"Negative values in penalty_weights: penalty_weights[{j}] is {weights[j]:g}, "
+            "weights must be >= 0 (0 leaves the feature unpenalised)."
+        )
+    return weights
+
+
+def l1_weights(penalty_weights, strength):
+    """``strength * penalty_weights`` without overflow to infinity (and without 0 * inf = NaN)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.multiply(penalty_weights, strength)
+    return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
+
+
+def encode_labels(y):
+    """Return the sorted classes and each row's index among them.
+
+    Raises
+    ------
+    ValueError
+        If y holds no class labels (real numbers) or only one class.
+    """
+    # every integer, bool or string vector is a vector of labels; the others need the long check
+    if y.dtype.kind not in "biuU":
+        check_classification_targets(y)
+    if y.dtype.kind != "O":
+        # two classes, the usual case, need no sort: two comparisons with the data are enough
+        is_first = y == y[0]
+        other = int(is_first.argmin())
+        if not is_first[other] and bool((is_first | (y == y[other])).all()):
+            classes = np.sort(y[[0, other]])
+            codes = is_first if y[0] == classes[1] else ~is_first
+            return classes, codes.astype(np.intp)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
+            f"{classes[0]!r}"
+        )
+    return classes, codes.astype(np.intp, copy=False)
+
+
+def apply_class_weight(class_weight, classes, codes, sample_weight):
+    """Fold ``class_weight`` into the sample weights.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        As in scikit-learn. "balanced" gives class k the weight ``sum(s) / (K * sum of s in k)``.
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n_samples,)
+        Index of each row's class.
+    sample_weight : ndarray of shape (n_samples,) or None
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+
+    Raises
+    ------
+    ValueError
+        If a key is not a class, a weight is not a finite number >= 0, or fewer than two classes
+        are left with a positive weight.
+    """
+    if class_weight is None and sample_weight is None:
+        return None
+    n_classes = len(classes)
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    weight = sample_weight
+    if class_weight is not None:
+        per_class = np.ones(n_classes)
+        if isinstance(class_weight, str):
+            per_class = np.divide(totals.sum(), n_classes * totals, out=np.zeros(n_classes), where=totals > 0)
+        else:
+            index = {label: k for k, label in enumerate(classes.tolist())}
+            for label, value in class_weight.items():
+                if label not in index:
+                    raise ValueError(
+                        f"class_weight has the key {label!r}, which is not a class; the classes are "
+                        f"{classes.tolist()}."
+                    )
+                if not (isinstance(value, Real) and 0 <= value < np.inf):
+                    raise ValueError(f"class_weight[{label!r}] must be a finite number >= 0, got {value!r}.")
+                per_class[index[label]] = value
+        weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
+        totals = totals * per_class
+    if np.count_nonzero(totals) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes with a positive weight (sample_weight times "
+            f"class_weight), but only these have one: {classes[totals > 0].tolist()}"
+        )
+    return weight
+
+
+def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
+    """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
+    if n_classes == 2:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return MultinomialLoss(
+        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+    )
+
+
+def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
+    """Split the solver's variables into coef (n_outputs, n_features) and intercept (n_outputs,).
+
+    The variables of more than one output are ordered as ``W`` of shape (n_features, n_outputs) in
+    C order, then the intercepts.
+    """
+    end = n_features * n_outputs
+    coef = np.array(x[:end].reshape(n_features, n_outputs).T, dtype=dtype, order="C")
+    intercept = np.zeros(n_outputs, dtype=dtype)
+    if fit_intercept:
+        free = x[end:]
+        # a constant added to every class changes no probability: take the representative that
+        # sums to zero, so that the answer does not depend on the way the solver took
+        intercept[:] = free - free.mean() if n_outputs > 1 else free
+    return coef, intercept
+
+
+def pack(coef, intercept, fit_intercept):
+    """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
+    coef = coef.toarray() if sp.issparse(coef) else np.asarray(coef)
+    coef = np.atleast_2d(coef).astype(np.float64)
+    parts = [coef.T.ravel()]
+    if fit_intercept:
+        parts.append(np.broadcast_to(np.asarray(intercept, dtype=np.float64), (coef.shape[0],)))
+    return np.concatenate(parts)
+
+
+def center_target(y, sample_weight, fit_intercept):
+    """Return float64 ``y - offset`` and the offset: y's weighted mean with an intercept, else 0.
+
+    The intercept absorbs the offset. A large mean of y would otherwise be most of the gradient at
+    zero, which the tolerance is relative to, and drown the features.
+    """
+    y = y.astype(np.float64, copy=False)
+    offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
+    return (y - offset if offset else y), offset
+
+
+def null_intercept(codes, sample_weight, n_classes):
+    """Intercept of the logistic model without features: the log-odds, or the centred log-frequencies."""
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    # a class without weight has intercept -inf; the smallest normal number keeps it finite
+    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
+    if n_classes == 2:
+        return log_totals[1:] - log_totals[:1]
+    return log_totals - log_totals.mean()

@@ -1,0 +1,314 @@
+"""Bad input is refused by name; hard input gets a right answer or a ConvergenceWarning, never NaN."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso
+from sklearn.preprocessing import scale
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+
+ALL = [L1LogisticOBA(), LassoOBA(0.1), L1LogisticOBACV(Cs=3, cv=3)]
+names = [type(model).__name__ for model in ALL]
+every = pytest.mark.parametrize("model", ALL, ids=names)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+def refused(model, X, y, match, **fit_params):
+    with pytest.raises(ValueError, match=match):
+        clone(model).fit(X, y, **fit_params)
+
+
+@every
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused(cancer, model, bad):
+    X, y = cancer
+    X = X.copy()
+    X[3, 2] = bad
+    what = "NaN" if np.isnan(bad) else "infinity"
+    for container in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
+        refused(model, container(X), y, f"Input X contains {what}")
+    labels = y.astype(float)
+    labels[0] = bad
+    refused(model, cancer[0], labels, f"Input y contains {what}")
+    weights = np.ones(len(y))
+    weights[0] = bad
+    refused(model, cancer[0], y, f"Input sample_weight contains {what}", sample_weight=weights)
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(), L1LogisticOBACV(cv=3)])
+def test_labels(cancer, model):
+    X, y = cancer
+    refused(model, X, np.ones(len(y)), r"at least 2 classes.*only one class: .*1\.0")
+    refused(model, X, np.full(len(y), "spam"), "only one class: .*spam")
+    refused(model, X, np.linspace(0, 1, len(y)), "Unknown label type.*continuous")
+    refused(model, X, np.column_stack([y, y]), "y should be a 1d array")
+
+
+@every
+def test_weights_are_checked(cancer, model):
+    X, y = cancer
+    negative = np.ones(len(y))
+    negative[7] = -2.0
+    refused(
+        model, X, y, r"Negative values in sample_weight: sample_weight\[7\] is -2", sample_weight=negative
+    )
+    refused(model, X, y, "at least one non-zero", sample_weight=np.zeros(len(y)))
+    refused(model, X, y, r"sample_weight\.shape == \(3,\), expected \(569,\)", sample_weight=np.ones(3))
+    refused(model, X, y, "1D array or scalar", sample_weight=np.ones((len(y), 1)))
+    for weights, match in (
+        (np.ones(3), r"penalty_weights\.shape == \(3,\), expected \(30,\)"),
+        (np.ones((30, 1)), r"penalty_weights\.shape"),
+        (-np.ones(30), r"penalty_weights\[0\] is -1"),
+        (np.full(30, np.nan), "Input penalty_weights contains NaN"),
+    ):
+        refused(clone(model).set_params(penalty_weights=weights), X, y, match)
+
+
+def test_zero_weight_rows_are_as_good_as_absent(cancer):
+    X, y = cancer
+    s = (np.arange(len(y)) % 4 > 0).astype(float)
+    weighted, less = L1LogisticOBA(tol=1e-9).fit(X, y, s), L1LogisticOBA(tol=1e-9).fit(X[s > 0], y[s > 0])
+    np.testing.assert_allclose(weighted.coef_, less.coef_, atol=1e-6)
+    refused(L1LogisticOBA(), X, y, r"only these have one: \[1\]", sample_weight=(y == 1).astype(float))
+    refused(L1LogisticOBA(class_weight={0: 0.0}), X, y, r"only these have one: \[1\]")
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(), L1LogisticOBACV(cv=3)])
+def test_class_weight_names_a_class_that_is_not_there(cancer, model):
+    X, y = cancer
+    refused(
+        clone(model).set_params(class_weight={0: 1.0, "spam": 2.0}), X, y, "class_weight has the key 'spam'"
+    )
+    refused(clone(model).set_params(class_weight={0: -1.0}), X, y, r"class_weight\[0\] must be .*got -1\.0")
+    refused(clone(model).set_params(class_weight="heavy"), X, y, "'class_weight' parameter")
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("C", [0, -1.0, np.nan, "1", None]), ("alpha", [-0.1, np.nan, "1", None]),
+        ("tol", [0.0, -1e-3, None]), ("max_iter", [0, -5, 1.5, None]), ("max_time", [0.0, -1.0, "1"]),
+        ("n_jobs", [1.5, "2"]),
+        ("hessian", ["diagonal", None]), ("memory", [0, 2.5]), ("warm_start", ["yes"]),
+        ("fit_intercept", ["no"]), ("callback", [3]), ("verbose", [-1]),
+    ],
+)  # fmt: skip
+def test_parameters_out_of_range(cancer, name, values):
+    X, y = cancer
+    for model in (L1LogisticOBA(), LassoOBA()):
+        if name not in model.get_params():
+            continue
+        for value in values:
+            refused(
+                clone(model).set_params(**{name: value}),
+                X,
+                y,
+                f"'{name}' parameter of {type(model).__name__}",
+            )
+    with pytest.raises(ValueError, match="n_jobs"):
+        L1LogisticOBA(n_jobs=0).fit(X, y)
+
+
+@every
+def test_shapes(cancer, model):
+    X, y = cancer
+    refused(model, X, y[:-1], r"inconsistent numbers of samples: \[569, 568\]")
+    refused(model, X[:, 0], y, "Expected 2D array")
+    refused(model, X[:0], y[:0], "0 sample")
+    refused(model, X[:, :0], y, r"0 feature\(s\) \(shape=\(569, 0\)\)")
+    refused(model, np.full((4, 2), "a"), y[:4], "could not convert|dtype")
+    fitted = clone(model).fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 30"):
+        fitted.predict(X[:, :3])
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(), LassoOBA(0.1)])
+def test_a_single_row(model):
+    if isinstance(model, L1LogisticOBA):
+        refused(model, [[1.0, 2.0]], [1], "only one class")
+    else:
+        fitted = model.fit([[1.0, 2.0]], [3.0])
+        np.testing.assert_array_equal(fitted.coef_, 0.0)
+        assert fitted.intercept_ == 3.0
+    two = L1LogisticOBA(C=0.1).fit([[1.0], [2.0]], [0, 1])
+    assert np.isfinite(two.coef_).all()
+
+
+def answer_or_warning(model, X, y, **params):
+    """Fit; the result must be finite, and optimal unless a ConvergenceWarning says that it is not."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, **params)
+    assert time.perf_counter() - start < 20
+    assert all(issubclass(w.category, ConvergenceWarning) for w in caught), [str(w.message) for w in caught]
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    assert np.isfinite(model.objective_) and not np.isnan(model.optimality_)
+    if isinstance(model, L1LogisticOBA):
+        proba = model.predict_proba(X)
+        assert not np.isnan(proba).any()
+    return not caught
+
+
+@pytest.mark.parametrize("C", [1e6, 1e10, 1e15, np.inf])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separable_data_with_huge_C(C, n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = rng.normal(size=(60, 5)) + 8.0 * np.eye(5)[y]
+    model = L1LogisticOBA(C=C)
+    answer_or_warning(model, X, y)
+    assert model.score(X, y) == 1.0
+    # the certificate: no classifier of larger norm is worth more than this
+    assert model.objective_ < 1e-2 * len(y)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_array])
+def test_constant_zero_and_duplicate_columns(cancer, container):
+    X, y = cancer
+    n = len(y)
+    plain = L1LogisticOBA(tol=1e-8).fit(X, y)
+    odd = np.column_stack([X, np.zeros(n), np.full(n, 3.0), X[:, :4]])
+    model = L1LogisticOBA(tol=1e-8)
+    assert answer_or_warning(model, container(odd), y)
+    assert model.coef_[0, 30] == 0.0
+    # the constant column is the intercept's job, which costs nothing
+    assert model.coef_[0, 31] == pytest.approx(0.0, abs=1e-6)
+    # duplicates share a coefficient in some way: the objective cannot change
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-7)
+    np.testing.assert_allclose(model.predict_proba(odd), plain.predict_proba(X), atol=1e-3)
+    lasso = LassoOBA(0.01, tol=1e-9)
+    assert answer_or_warning(lasso, container(odd), y.astype(float))
+    assert lasso.objective_ == pytest.approx(LassoOBA(0.01, tol=1e-9).fit(X, y).objective_, rel=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e8])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_columns_of_extreme_scale(cancer, factor, container):
+    X, y = cancer
+    scaled = X.copy()
+    scaled[:, 5:10] *= factor
+    weights = np.ones(30)
+    weights[5:10] = factor  # undoes the scaling: the same problem in other units
+    plain = L1LogisticOBA(C=0.5, tol=1e-8).fit(X, y)
+    model = L1LogisticOBA(C=0.5, penalty_weights=weights, tol=1e-12, max_iter=500)
+    if answer_or_warning(model, container(scaled), y):
+        assert model.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    # without the weights the tiny columns cannot pay for their penalty, the huge ones are free
+    model = L1LogisticOBA(C=0.5, max_iter=500)
+    if answer_or_warning(model, container(scaled), y):
+        others = np.delete(X, range(5, 10), axis=1)
+        if factor < 1:
+            assert not model.coef_[0, 5:10].any()
+            best = L1LogisticOBA(C=0.5, tol=1e-8).fit(others, y).objective_
+        else:
+            weights = np.where(weights > 1, 1e-8, 1.0)
+            best = L1LogisticOBA(C=0.5, tol=1e-8, penalty_weights=weights).fit(X, y).objective_
+        assert model.objective_ == pytest.approx(best, rel=1e-3)
+    lasso = LassoOBA(0.01, max_iter=500)
+    answer_or_warning(lasso, container(scaled), y.astype(float))
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e8])
+def test_whole_matrix_of_extreme_scale(cancer, factor):
+    X, y = cancer
+    plain = L1LogisticOBA(C=0.5, tol=1e-8).fit(X, y)
+    model = L1LogisticOBA(C=0.5 / factor, tol=1e-8)
+    if answer_or_warning(model, X * factor, y):
+        np.testing.assert_allclose(model.predict_proba(X * factor), plain.predict_proba(X), atol=1e-2)
+    lasso = LassoOBA(0.02 * factor, tol=1e-9)
+    if answer_or_warning(lasso, X * factor, y.astype(float)):
+        other = Lasso(0.02, tol=1e-12).fit(X, y)
+        np.testing.assert_allclose(lasso.coef_ * factor, other.coef_, atol=1e-4)
+
+
+def test_a_tolerance_that_means_nothing_is_warned_about(cancer):
+    X, y = cancer
+    scaled = X.copy()
+    scaled[:, 5:10] *= 1e8  # their gradient at zero is the unit of tol
+    with pytest.warns(ConvergenceWarning, match=r"duality gap shows .* differ too much in scale"):
+        L1LogisticOBA(C=0.5).fit(scaled, y)
+
+
+def test_huge_target_mean_does_not_loosen_the_lasso():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 8))
+    y = X[:, 0] - 2 * X[:, 1] + 0.1 * rng.normal(size=100)
+    near, far = LassoOBA(0.05).fit(X, y), LassoOBA(0.05).fit(X, y + 1e7)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-6)
+    assert far.intercept_ == pytest.approx(near.intercept_ + 1e7, abs=1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-310, 1e-6])
+def test_no_feature_survives_a_small_C(cancer, C):
+    X, y = cancer
+    model = L1LogisticOBA(C=C, tol=1e-10).fit(X, y)
+    assert not model.coef_.any()
+    assert model.intercept_[0] == pytest.approx(logit(y.mean()), rel=1e-6)
+    weights = np.ones(30)
+    weights[0] = 0.0
+    free = L1LogisticOBA(C=C, tol=1e-10, penalty_weights=weights).fit(X, y)
+    assert np.flatnonzero(free.coef_[0]).tolist() == [0]
+
+
+def test_path_and_cv_on_separable_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 200))
+    y = (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        path = l1_logistic_path(X, y, eps=1e-6, n_lambdas=20)
+        model = L1LogisticOBACV(Cs=10, eps=1e-6, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert np.isfinite(path.coefs).all() and np.isfinite(path.objectives).all()
+    assert np.isfinite(model.scores_).all() and np.isfinite(model.coef_).all()
+
+
+def test_keyboard_interrupt_ends_a_fit_within_a_second():
+    code = textwrap.dedent("""
+        import sys, time
+        import numpy as np
+        from sparsekit import L1LogisticOBA
+
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((4000, 1500))
+        y = np.arange(4000) % 2
+        print("ready", flush=True)
+        try:
+            while True:  # a fit must be running when the signal comes, however fast it is
+                L1LogisticOBA(C=10.0, tol=1e-15, max_iter=10**6).fit(X, y)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            sys.exit(7)
+    """)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ.copy()
+    )
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(1.5)
+        start = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline().strip() == "interrupted"
+        elapsed = time.perf_counter() - start
+        assert process.wait(timeout=10) == 7
+    finally:
+        process.kill()
+    assert elapsed < 1.0

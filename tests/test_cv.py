@@ -1,0 +1,198 @@
+"""L1LogisticOBACV: its scores against plain cross-validation, its two choices of C, its metadata."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
+from sklearn.metrics import accuracy_score, get_scorer, log_loss, make_scorer
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.preprocessing import scale
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+
+TIGHT = 1e-8
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris"])
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+def test_scores_are_those_of_plain_cross_validation(data, scoring, request):
+    X, y = request.getfixturevalue(data)
+    cv = StratifiedKFold(4, shuffle=True, random_state=0)
+    Cs = [0.5, 0.02, 0.1]
+    model = L1LogisticOBACV(Cs=Cs, cv=cv, scoring=scoring, tol=TIGHT).fit(X, y)
+    np.testing.assert_allclose(model.Cs_, sorted(Cs))
+    for j, C in enumerate(model.Cs_):
+        expected = cross_val_score(L1LogisticOBA(C=C, tol=TIGHT), X, y, cv=cv, scoring=scoring)
+        np.testing.assert_allclose(model.scores_[:, j], expected, rtol=1e-4)
+    np.testing.assert_allclose(model.mean_score_, model.scores_.mean(axis=0))
+    np.testing.assert_allclose(model.se_, model.scores_.std(axis=0, ddof=1) / 2.0)
+    assert model.C_ == model.C_best_ == model.Cs_[np.argmax(model.mean_score_)]
+    final = L1LogisticOBA(C=model.C_, tol=TIGHT).fit(X, y)
+    np.testing.assert_allclose(model.coef_, final.coef_, atol=1e-4)
+    assert model.objective_ == pytest.approx(final.objective_, rel=1e-8)
+    assert model.score(X, y) == pytest.approx(get_scorer(scoring or "accuracy")(final, X, y), rel=1e-5)
+
+
+def test_grid_starts_at_the_null_model(cancer):
+    X, y = cancer
+    model = L1LogisticOBACV(Cs=7, eps=0.01, cv=3).fit(X, y)
+    path = l1_logistic_path(X, y, n_lambdas=7, eps=0.01)
+    np.testing.assert_allclose(model.Cs_, path.Cs)
+    assert (np.diff(model.Cs_) > 0).all() and path.n_nonzero[0] == 0
+
+
+def test_one_standard_error_takes_the_sparser_side(cancer):
+    X, y = cancer
+    best = L1LogisticOBACV(Cs=20, cv=5, scoring="neg_log_loss").fit(X, y)
+    sparser = L1LogisticOBACV(Cs=20, cv=5, scoring="neg_log_loss", selection="1se").fit(X, y)
+    assert sparser.C_ == sparser.C_1se_ == best.C_1se_ and best.C_ == best.C_best_ == sparser.C_best_
+    assert sparser.C_1se_ < best.C_best_
+    assert np.count_nonzero(sparser.coef_) < np.count_nonzero(best.coef_)
+    b = int(np.argmax(best.mean_score_))
+    threshold = best.mean_score_[b] - best.se_[b]
+    chosen = int(np.flatnonzero(best.Cs_ == best.C_1se_)[0])
+    assert best.mean_score_[chosen] >= threshold
+    assert (best.mean_score_[:chosen] < threshold).all() and chosen > 0
+
+
+@pytest.mark.parametrize(
+    "scores, best, one_se",
+    [
+        # falling curve: the smallest C is best and nothing sparser exists
+        ([[3.0, 2.0, 1.0], [3.2, 2.1, 1.1]], 1.0, 1.0),
+        # a flat top: ties go to the smaller C
+        ([[1.0, 2.0, 2.0], [1.0, 2.0, 2.0]], 2.0, 2.0),
+        # the best is the largest C, the middle is within its standard error of 0.5, the first is not
+        ([[0.0, 2.6, 2.5], [0.0, 2.6, 3.5]], 3.0, 2.0),
+        # a dip below the threshold between two that are good enough: still the smallest C
+        ([[2.6, 0.0, 2.5], [2.6, 0.0, 3.5]], 3.0, 1.0),
+    ],
+)
+def test_choice_from_known_scores(scores, best, one_se):
+    model = L1LogisticOBACV()
+    model.Cs_ = np.array([1.0, 2.0, 3.0])
+    model._choose(np.array(scores))
+    assert (model.C_best_, model.C_1se_) == (best, one_se)
+
+
+def test_refit_false_averages_the_folds(cancer):
+    X, y = cancer
+    cv = list(StratifiedKFold(3).split(X, y))
+    model = L1LogisticOBACV(Cs=[0.1], cv=cv, refit=False, tol=TIGHT).fit(X, y)
+    folds = [L1LogisticOBA(C=0.1, tol=TIGHT).fit(X[train], y[train]) for train, _ in cv]
+    np.testing.assert_allclose(model.coef_, np.mean([fold.coef_ for fold in folds], axis=0), atol=1e-4)
+    np.testing.assert_allclose(
+        model.intercept_, np.mean([fold.intercept_ for fold in folds], axis=0), atol=1e-4
+    )
+    assert not hasattr(model, "objective_")
+
+
+def test_folds_in_parallel_and_sparse_data_change_nothing(cancer):
+    X, y = cancer
+    one = L1LogisticOBACV(Cs=5, cv=3, scoring="neg_log_loss").fit(X, y)
+    two = clone(one).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_allclose(one.scores_, two.scores_, rtol=1e-9)
+    sparse = clone(one).fit(sp.csc_array(X), y)
+    np.testing.assert_allclose(one.scores_, sparse.scores_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
+def test_sample_weight_enters_fits_and_scores(cancer, class_weight):
+    X, y = cancer
+    s = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    cv = list(StratifiedKFold(3).split(X, y))
+    model = L1LogisticOBACV(Cs=[0.05, 0.5], cv=cv, tol=TIGHT, class_weight=class_weight).fit(
+        X, y, sample_weight=s
+    )
+    totals = np.bincount(y, weights=s)
+    per_class = {None: [1.0, 1.0], "balanced": s.sum() / (2 * totals)}.get(
+        class_weight if not isinstance(class_weight, dict) else 0, [1.0, 3.0]
+    )
+    for k, (train, test) in enumerate(cv):
+        for j, C in enumerate(model.Cs_):
+            fold = L1LogisticOBA(C=C, tol=TIGHT).fit(
+                X[train], y[train], (s * np.asarray(per_class)[y])[train]
+            )
+            expected = accuracy_score(y[test], fold.predict(X[test]), sample_weight=s[test])
+            assert model.scores_[k, j] == pytest.approx(expected)
+
+
+def test_a_fold_may_lack_a_class(iris):
+    X, y = iris
+    names = np.array(["a", "b", "c"])[y]
+    everything = np.arange(150)
+    lacking = np.flatnonzero(y != 1)  # the middle one
+    cv = [(lacking, everything), (everything, np.flatnonzero(y == 1))]
+    for scoring in ("neg_log_loss", "accuracy"):
+        model = L1LogisticOBACV(Cs=[0.1, 1.0], cv=cv, scoring=scoring, tol=TIGHT).fit(X, names)
+        assert np.isfinite(model.scores_).all()
+        two = L1LogisticOBA(C=1.0, tol=TIGHT).fit(X[lacking], names[lacking])
+        if scoring == "accuracy":
+            assert model.scores_[0, 1] == pytest.approx(accuracy_score(names, two.predict(X)))
+        else:
+            proba = np.insert(two.predict_proba(X), 1, 0.0, axis=1)
+            assert model.scores_[0, 1] == pytest.approx(
+                -log_loss(names, proba, labels=["a", "b", "c"]), rel=1e-4
+            )
+    with pytest.raises(ValueError, match=r"training part of fold 0 has only the class \['a'\]"):
+        L1LogisticOBACV(cv=[(np.flatnonzero(y == 0), everything)]).fit(X, names)
+
+
+def test_metadata_routing(cancer):
+    X, y = cancer
+    groups = np.arange(len(y)) % 7
+    s = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    with pytest.raises(ValueError, match="groups"):
+        L1LogisticOBACV(cv=GroupKFold(3)).fit(X, y, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        model = L1LogisticOBACV(Cs=[0.1], cv=GroupKFold(3), scoring=scorer, tol=TIGHT)
+        model.set_fit_request(sample_weight=True)
+        model.fit(X, y, groups=groups, sample_weight=s)
+        for k, (train, test) in enumerate(GroupKFold(3).split(X, y, groups)):
+            fold = L1LogisticOBA(C=0.1, tol=TIGHT).fit(X[train], y[train], s[train])
+            expected = accuracy_score(y[test], fold.predict(X[test]), sample_weight=s[test])
+            assert model.scores_[k, 0] == pytest.approx(expected)
+        unasked = L1LogisticOBACV(Cs=[0.1], cv=GroupKFold(3), scoring=make_scorer(accuracy_score))
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            unasked.fit(X, y, groups=groups, sample_weight=s)
+        # inside another cross-validation the weights and groups arrive as well
+        nested = cross_validate(
+            model,
+            X,
+            y,
+            cv=3,
+            params={"sample_weight": s, "groups": groups},
+            scoring=scorer,
+            error_score="raise",
+        )
+        assert (nested["test_score"] > 0.9).all()
+
+
+def test_convergence_warning_counts_the_solves(cancer):
+    X, y = cancer
+    with pytest.warns(ConvergenceWarning, match=r"L1LogisticOBACV: 8 of 8 points .* did not converge"):
+        L1LogisticOBACV(Cs=[0.1, 1.0], cv=3, max_iter=1, tol=1e-12, scoring="neg_log_loss").fit(X, y)
+
+
+def test_bad_parameters(cancer):
+    X, y = cancer
+    for name, value in (("Cs", []), ("Cs", [0.0]), ("Cs", 0), ("eps", 1.0), ("selection", "first"),
+                        ("scoring", "nothing"), ("cv", 1)):  # fmt: skip
+        with pytest.raises(ValueError, match=name):
+            L1LogisticOBACV(**{name: value}).fit(X, y)

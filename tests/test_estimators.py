@@ -1,0 +1,383 @@
+"""The estimators against scikit-learn's contract and against independent solvers."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA
+from sparsekit.metrics import kkt_violation
+
+TIGHT = 1e-9
+
+
+@parametrize_with_checks([L1LogisticOBA(), L1LogisticOBACV(), LassoOBA()])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return scale(X), y
+
+
+def split_variables(value_and_gradient, l1):
+    """min f(x) + l1 . |x| by SciPy's L-BFGS-B on x = u - v, u and v >= 0: shares no code with OBA."""
+    n = len(l1)
+
+    def fun(uv):
+        f, g = value_and_gradient(uv[:n] - uv[n:])
+        return f + l1 @ (uv[:n] + uv[n:]), np.concatenate([g + l1, l1 - g])
+
+    options = dict(maxiter=50000, maxfun=100000, ftol=1e-16, gtol=1e-9)
+    res = minimize(
+        fun, np.zeros(2 * n), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2 * n, options=options
+    )
+    return res.x[:n] - res.x[n:], res.fun
+
+
+def logistic_value_and_gradient(X, y, s):
+    A, sign = np.column_stack([X, np.ones(len(X))]), np.where(y == np.unique(y)[1], 1.0, -1.0)
+
+    def f(x):
+        z = sign * (A @ x)
+        return s @ np.logaddexp(0, -z), A.T @ (-s * sign * expit(-z))
+
+    return f
+
+
+def multinomial_objective(model, X, y, weights=1.0):
+    scores = X @ model.coef_.T + model.intercept_
+    codes = np.searchsorted(model.classes_, y)
+    loss = np.sum(logsumexp(scores, axis=1) - scores[np.arange(len(y)), codes])
+    return loss + np.sum(weights * np.abs(model.coef_)) / model.C
+
+
+def scikit_learn_l1(solver, **params):
+    """scikit-learn renamed the choice of the penalty in 1.8."""
+    new = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+    return LogisticRegression(solver=solver, **({"l1_ratio": 1} if new else {"penalty": "l1"}), **params)
+
+
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
+def test_binary_matches_independent_solver(cancer, C):
+    X, y = cancer
+    s = np.random.default_rng(0).uniform(0.2, 2.0, len(y))
+    weights = np.linspace(0.5, 2.0, X.shape[1])
+    weights[3] = 0.0
+    model = L1LogisticOBA(C=C, tol=TIGHT, penalty_weights=weights).fit(X, y, sample_weight=s)
+    value_and_gradient = logistic_value_and_gradient(X, y, s)
+    l1 = np.append(weights / C, 0.0)
+    x, best = split_variables(value_and_gradient, l1)
+    fitted = np.append(model.coef_, model.intercept_)
+    f, g = value_and_gradient(fitted)
+    assert f + l1 @ np.abs(fitted) <= best * (1 + 1e-9)
+    assert model.objective_ == pytest.approx(f + l1 @ np.abs(fitted), rel=1e-12)
+    assert kkt_violation(fitted, g, l1) <= TIGHT * np.abs(value_and_gradient(0 * fitted)[1]).max() * 1.01
+    np.testing.assert_allclose(fitted, x, atol=1e-3)
+    assert model.coef_[0, 3] != 0
+    assert 0 <= model.dual_gap_ + 1e-10 <= 1e-6 * model.objective_
+
+
+def test_binary_matches_saga_with_free_intercept(cancer):
+    X, y = cancer
+    X = X + 5.0  # an intercept that was penalised would show
+    model = L1LogisticOBA(C=0.5, tol=TIGHT).fit(X - 5.0, y)
+    other = scikit_learn_l1("saga", C=0.5, tol=1e-10, max_iter=20000).fit(X - 5.0, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
+    shifted = L1LogisticOBA(C=0.5, tol=TIGHT).fit(X, y)
+    # a shift of the features moves the free intercept and nothing else
+    np.testing.assert_allclose(shifted.coef_, model.coef_, atol=1e-4)
+    np.testing.assert_allclose(shifted.intercept_, model.intercept_ - 5.0 * model.coef_.sum(), rtol=1e-4)
+
+
+def test_no_intercept_matches_liblinear(cancer):
+    X, y = cancer
+    model = L1LogisticOBA(C=0.5, tol=TIGHT, fit_intercept=False).fit(X, y)
+    other = scikit_learn_l1("liblinear", C=0.5, tol=1e-9, max_iter=20000, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
+    assert model.intercept_ == 0.0
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_multinomial_matches_saga(iris, fit_intercept):
+    X, y = iris
+    model = L1LogisticOBA(C=0.3, tol=TIGHT, fit_intercept=fit_intercept).fit(X, y)
+    other = scikit_learn_l1("saga", C=0.3, tol=1e-10, max_iter=50000, fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-5)
+    assert multinomial_objective(model, X, y) <= multinomial_objective(other, X, y) * (1 + 1e-10)
+    assert model.objective_ == pytest.approx(multinomial_objective(model, X, y), rel=1e-12)
+    assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_lasso_matches_scikit_learn(fit_intercept, weighted):
+    X, y = load_diabetes(return_X_y=True)
+    s = np.random.default_rng(0).uniform(0, 2, len(y)) if weighted else None
+    for alpha in (0.02, 0.5):
+        model = LassoOBA(alpha, tol=TIGHT, fit_intercept=fit_intercept).fit(X, y, s)
+        other = Lasso(alpha, tol=1e-12, max_iter=100000, fit_intercept=fit_intercept).fit(X, y, s)
+        np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-3)
+        np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-5)
+        residual = y - model.predict(X)
+        mean = np.average(residual**2, weights=s)
+        assert model.objective_ == pytest.approx(0.5 * mean + alpha * np.abs(model.coef_).sum(), rel=1e-12)
+        assert abs(model.dual_gap_) <= 1e-6 * model.objective_
+
+
+def test_lasso_dual_gap_is_that_of_the_objective():
+    X, y = load_diabetes(return_X_y=True)
+    n, alpha = len(y), 0.05
+    model = LassoOBA(alpha, tol=0.2, fit_intercept=False).fit(X, y)
+    residual = y - X @ model.coef_
+    theta = residual * min(1.0, alpha * n / np.abs(X.T @ residual).max())
+    dual = (theta @ y - 0.5 * theta @ theta) / n
+    assert model.dual_gap_ == pytest.approx(model.objective_ - dual, rel=1e-6)
+    best = LassoOBA(alpha, tol=TIGHT, fit_intercept=False).fit(X, y).objective_
+    assert 0 < model.objective_ - best <= model.dual_gap_
+
+
+def formats(X):
+    yield "C", np.ascontiguousarray(X)
+    yield "F", np.asfortranarray(X)
+    yield "strided", np.repeat(X, 2, axis=1)[:, ::2]
+    for container in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.coo_array):
+        yield container.__name__, container(X)
+    for container in (sp.csr_array, sp.csc_array):
+        M = container(X)
+        M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+        yield container.__name__ + "64", M
+    M = sp.csr_array(X)
+    doubled = sp.csr_array((np.repeat(M.data / 2, 2), np.repeat(M.indices, 2), M.indptr * 2), shape=M.shape)
+    yield "duplicates", doubled
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris", "diabetes"])
+def test_every_format_gives_the_dense_answer(data, request):
+    X, y = load_diabetes(return_X_y=True) if data == "diabetes" else request.getfixturevalue(data)
+    X = np.where(np.abs(X) < 0.3 * np.abs(X).max(axis=0), 0.0, X)  # some zeros for the sparse formats
+    model = LassoOBA(0.1, tol=TIGHT) if data == "diabetes" else L1LogisticOBA(C=0.5, tol=TIGHT)
+    expected = clone(model).fit(X, y).coef_
+    assert np.count_nonzero(expected) > 1
+    for name, M in formats(X):
+        before = M.copy()
+        np.testing.assert_allclose(clone(model).fit(M, y).coef_, expected, rtol=1e-4, atol=1e-5, err_msg=name)
+        difference = abs(M - before)
+        assert difference.max() == 0 and getattr(M, "nnz", 0) == getattr(before, "nnz", 0)
+
+
+@pytest.mark.parametrize("container", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
+def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
+    import sparsekit._logistic as module
+
+    X, y = cancer
+    X = container(X)
+    seen = []
+
+    def spy(X, *args):
+        seen.append(X)
+        return real(X, *args)
+
+    real = module.logistic_loss
+    monkeypatch.setattr(module, "logistic_loss", spy)
+    L1LogisticOBA().fit(X, y)
+    if sp.issparse(X):
+        assert np.shares_memory(seen[0].data, X.data) and np.shares_memory(seen[0].indices, X.indices)
+    else:
+        assert np.shares_memory(seen[0], X)
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(C=0.1), LassoOBA(0.01)])
+def test_float32_is_kept_and_near_float64(cancer, model):
+    X, y = cancer
+    double = clone(model).fit(X, y)
+    single = clone(model).fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == np.float32 and single.intercept_.dtype == np.float32
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=2e-3)
+    if isinstance(model, L1LogisticOBA):
+        assert single.predict_proba(X.astype(np.float32)).dtype == np.float32
+
+
+def test_threads_give_the_same_answer(cancer):
+    X, y = cancer
+    one = L1LogisticOBA(tol=TIGHT, n_jobs=1).fit(sp.csr_array(X), y)
+    two = L1LogisticOBA(tol=TIGHT, n_jobs=2).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [[False, True], ["no", "yes"], [-3, 7], [0.0, 1.0]])
+def test_labels_of_any_kind(cancer, labels):
+    X, y = cancer
+    named = np.array(labels)[y]
+    for target in (named, named.astype(object)) if isinstance(labels[0], str) else (named,):
+        model = L1LogisticOBA(C=0.1).fit(X, target)
+        np.testing.assert_array_equal(model.classes_, labels)
+        np.testing.assert_array_equal(
+            model.predict(X) == labels[1], L1LogisticOBA(C=0.1).fit(X, y).predict(X)
+        )
+
+
+def test_string_labels_with_more_classes(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    model = L1LogisticOBA().fit(X, names[y])
+    np.testing.assert_array_equal(model.classes_, names)
+    assert model.coef_.shape == (3, 4) and model.score(X, names[y]) > 0.95
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris"])
+def test_class_weight_equals_sample_weight(data, request):
+    X, y = request.getfixturevalue(data)
+    X, y = X[40:], y[40:]  # classes of different size
+    weight = {k: 0.5 + k for k in np.unique(y)}
+    by_class = L1LogisticOBA(C=0.2, class_weight=weight, tol=TIGHT).fit(X, y)
+    by_row = L1LogisticOBA(C=0.2, tol=TIGHT).fit(X, y, sample_weight=0.5 + y)
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-6)
+    counts = np.bincount(y)
+    balanced = L1LogisticOBA(C=0.2, class_weight="balanced", tol=TIGHT).fit(X, y)
+    by_row = L1LogisticOBA(C=0.2, tol=TIGHT).fit(X, y, sample_weight=(len(y) / (len(counts) * counts))[y])
+    np.testing.assert_allclose(balanced.coef_, by_row.coef_, atol=1e-6)
+    assert not np.allclose(balanced.coef_, by_class.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model", [L1LogisticOBA(C=0.2, tol=TIGHT), L1LogisticOBA(C=0.2, class_weight="balanced", tol=TIGHT),
+              LassoOBA(0.02, tol=TIGHT)],
+)  # fmt: skip
+def test_weights_are_repetitions(cancer, model):
+    X, y = cancer
+    s = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = clone(model).fit(X, y, sample_weight=s)
+    repeated = clone(model).fit(np.repeat(X, s, axis=0), np.repeat(y, s))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-5)
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris", "lasso"])
+def test_warm_start_saves_iterations(data, request):
+    if data == "lasso":
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((200, 2000))
+        y = X[:, :20].sum(axis=1) + rng.standard_normal(200)
+        cls, name, values = LassoOBA, "alpha", (0.05, 0.0475)
+    else:
+        X, y = request.getfixturevalue(data)
+        cls, name, values = L1LogisticOBA, "C", (1.0, 1.05)
+    model = cls(**{name: values[0]}, warm_start=True, tol=1e-6).fit(X, y)
+    cold = cls(**{name: values[1]}, tol=1e-6).fit(X, y)
+    model.set_params(**{name: values[1]}).fit(X, y)
+    assert 0 < np.max(model.n_iter_) < np.max(cold.n_iter_)
+    assert model.objective_ == pytest.approx(cold.objective_, rel=1e-6)
+    model.fit(X, y)
+    assert np.max(model.n_iter_) == 0
+    # another number of features cannot be warm-started and is not an error
+    assert model.fit(X[:, :3], y).coef_.shape[-1] == 3
+
+
+def test_warm_start_from_sparsified_coefficients(cancer):
+    X, y = cancer
+    model = L1LogisticOBA(warm_start=True).fit(X, y)
+    expected = model.predict_proba(X)
+    model.sparsify()
+    assert sp.issparse(model.coef_)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-10)
+    assert model.fit(X, y).n_iter_[0] == 0 and not sp.issparse(model.coef_)
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(C=0.3), LassoOBA(0.01), L1LogisticOBACV(Cs=4, cv=3)])
+def test_pickle_and_clone(cancer, model):
+    X, y = cancer
+    copy = pickle.loads(pickle.dumps(clone(model).fit(X, y)))
+    np.testing.assert_array_equal(copy.predict(X), clone(model).fit(X, y).predict(X))
+    assert clone(copy).get_params() == copy.get_params() and not hasattr(clone(copy), "coef_")
+
+
+def test_probabilities_hold_for_huge_scores(iris):
+    X, y = iris
+    for target in (y, (y > 0).astype(int)):
+        model = L1LogisticOBA().fit(X, target)
+        for factor in (1.0, 1e6, 1e300):
+            proba, log = model.predict_proba(X * factor), model.predict_log_proba(X * factor)
+            np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+            assert np.isfinite(log).all() and (log <= 0).all()
+            np.testing.assert_allclose(np.exp(log), proba, rtol=1e-12, atol=1e-300)
+    # the small side of a binary probability keeps its digits
+    model.coef_, model.intercept_ = np.array([[1.0, 0, 0, 0]]), np.zeros(1)
+    assert model.predict_proba([[50.0, 0, 0, 0]])[0, 0] == pytest.approx(np.exp(-50), rel=1e-12)
+
+
+def test_history_and_verbose(cancer, capsys):
+    X, y = cancer
+    model = L1LogisticOBA(history=True, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == model.n_iter_[0] and all(
+        line.startswith("L1LogisticOBA  iteration") for line in lines
+    )
+    assert f"objective {model.objective_:.8e}" in lines[-1]
+    assert {"time", "fun", "optimality", "nnz", "n_free", "n_corrections"} <= set(model.history_)
+    assert (np.diff(model.history_["time"]) >= 0).all()
+    assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-12)
+    assert not hasattr(L1LogisticOBA().fit(X, y), "history_")
+    lasso = LassoOBA(0.01, history=True).fit(X, y)
+    assert lasso.history_["fun"][-1] == pytest.approx(lasso.objective_, rel=1e-12)
+    model.set_params(history=False).fit(X, y)
+    assert not hasattr(model, "history_")
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
+def test_callback_stops_without_a_warning(cancer, how):
+    X, y = cancer
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result)
+        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
+        if len(seen) == 2:
+            if how == "raise":
+                raise StopIteration
+            return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = L1LogisticOBA(callback=callback, tol=TIGHT).fit(X, y)
+    assert [r.nit for r in seen] == [1, 2] and model.n_iter_[0] == 2
+    assert np.isfinite(model.coef_).all() and model.optimality_ > TIGHT
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(max_iter=1), LassoOBA(1e-6, max_iter=1)])
+def test_convergence_warning_says_what_to_do(cancer, model):
+    X, y = cancer
+    with pytest.warns(
+        ConvergenceWarning, match=r"did not converge: it reached max_iter=1\. Increase max_iter"
+    ):
+        clone(model).set_params(tol=1e-14).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"it reached max_time=1e-09 seconds\. Increase max_time"):
+        clone(model).set_params(max_iter=10, max_time=1e-9, tol=1e-14).fit(X, y)
+
+
+@pytest.mark.parametrize("hessian", ["exact", "lbfgs"])
+def test_both_hessians_reach_the_same_model(cancer, hessian):
+    X, y = cancer
+    model = L1LogisticOBA(C=0.1, hessian=hessian, tol=1e-7, max_iter=2000).fit(X, y)
+    expected = scikit_learn_l1("saga", C=0.1, tol=1e-10, max_iter=20000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)

@@ -1,0 +1,210 @@
+"""The estimators at work: real data, scikit-learn's tools around them, callbacks, metadata."""
+
+import doctest
+import importlib
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, get_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA
+
+
+def test_pipeline_and_grid_search_over_C():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    pipeline = make_pipeline(StandardScaler(), L1LogisticOBA())
+    grid = {"l1logisticoba__C": [0.001, 0.01, 0.1, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=5, scoring="neg_log_loss").fit(X, y)
+    assert search.best_params_["l1logisticoba__C"] in (0.1, 1.0)
+    assert search.score(X, y) > -0.1
+    mean = search.cv_results_["mean_test_score"]
+    assert mean[0] < mean[1] < mean[2]
+    # the grid search and the path's cross-validation are the same computation
+    cv = L1LogisticOBACV(Cs=grid["l1logisticoba__C"], cv=5, scoring="neg_log_loss")
+    cv.fit(StandardScaler().fit_transform(X), y)
+    assert search.best_params_["l1logisticoba__C"] == cv.C_
+
+
+def test_digits_multinomial_and_cross_val_predict():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    model = L1LogisticOBA(C=1.0)
+    predicted = cross_val_predict(model, X[:900], y[:900], cv=3)
+    assert np.mean(predicted == y[:900]) > 0.87
+    model.fit(X, y)
+    assert model.coef_.shape == (10, 64) and model.score(X, y) > 0.96
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    dead = ~X.any(axis=0)  # pixels that are never on
+    assert dead.any() and not model.coef_[:, dead].any()
+
+
+def test_calibrated_classifier():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    calibrated = CalibratedClassifierCV(L1LogisticOBA(C=0.03), cv=3).fit(X[train], y[train])
+    plain = L1LogisticOBA(C=0.03).fit(X[train], y[train])
+    raw, better = (brier_score_loss(y[test], m.predict_proba(X[test])[:, 1]) for m in (plain, calibrated))
+    assert better < raw
+
+
+def test_text_pipeline():
+    words = {"sport": "ball goal team match", "food": "bread soup salt oven", "sky": "star moon comet orbit"}
+    rng = np.random.default_rng(0)
+    labels = rng.choice(list(words), 200)
+    texts = [" ".join(rng.choice([*words[label].split(), "the", "and", "of"], 12)) for label in labels]
+    pipeline = make_pipeline(TfidfVectorizer(), MaxAbsScaler(), L1LogisticOBA(C=1.0)).fit(texts, labels)
+    assert pipeline.score(texts, labels) > 0.98
+    coef, names = pipeline[-1].coef_, pipeline[0].get_feature_names_out()
+    assert not coef[:, np.isin(names, ["the", "and", "of"])].any()
+
+
+def test_select_from_model_and_set_output():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    pipeline = make_pipeline(StandardScaler(), SelectFromModel(L1LogisticOBA(C=0.05))).set_output(
+        transform="pandas"
+    )
+    selected = pipeline.fit_transform(X, y)
+    kept = np.abs(pipeline[-1].estimator_.coef_).sum(axis=0) > 1e-5
+    assert isinstance(selected, pd.DataFrame) and list(selected.columns) == list(X.columns[kept])
+    assert 2 <= kept.sum() < X.shape[1]
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(), L1LogisticOBACV(Cs=3, cv=3), LassoOBA(0.1)])
+def test_pandas_in_and_feature_names(model):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X = (X - X.mean()) / X.std()
+    frame = clone(model).fit(X, y)
+    array = clone(model).fit(X.to_numpy(), y.to_numpy())
+    np.testing.assert_allclose(frame.coef_, array.coef_, atol=1e-10)
+    np.testing.assert_array_equal(frame.feature_names_in_, X.columns)
+    assert not hasattr(array, "feature_names_in_") and frame.n_features_in_ == 13
+    with pytest.raises(ValueError, match="feature names"):
+        frame.predict(X.rename(columns={X.columns[0]: "other"}))
+    with pytest.warns(UserWarning, match="feature names"):
+        frame.predict(X.to_numpy())
+
+
+def test_pandas_labels():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    names = np.array(["red", "white", "rose"])
+    for target in (
+        pd.Series(names[y]),
+        pd.Series(names[y], dtype="category"),
+        pd.Series(names[y], dtype="string"),
+    ):
+        model = L1LogisticOBA(C=0.1).fit(StandardScaler().fit_transform(X), target)
+        assert list(model.classes_) == sorted(names)
+        assert set(model.predict(StandardScaler().fit_transform(X))) == set(names)
+
+
+def test_metadata_routing_of_sample_weight():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    s = np.random.default_rng(0).uniform(0, 2, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, L1LogisticOBA(C=0.1).set_fit_request(sample_weight=True))
+        pipeline.fit(X, y, sample_weight=s)
+        scorer = get_scorer("accuracy").set_score_request(sample_weight=True)
+        model = L1LogisticOBA(C=0.1).set_fit_request(sample_weight=True)
+        scores = cross_validate(
+            model, X, y, params={"sample_weight": s}, scoring=scorer, return_estimator=True, cv=2
+        )
+    direct = L1LogisticOBA(C=0.1).fit(X, y, sample_weight=s)
+    np.testing.assert_allclose(pipeline[-1].coef_, direct.coef_, atol=1e-8)
+    half = len(scores["estimator"][0].coef_)
+    assert half == 1 and not np.allclose(scores["estimator"][0].coef_, direct.coef_)
+
+
+def test_scikit_learn_callbacks():
+    sklearn_callback = pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+
+    class Recorder:
+        def __init__(self, stop_at=None):
+            self.events, self.scores, self.stop_at = [], [], stop_at
+
+        def setup(self, estimator, context):
+            self.events.append("setup")
+
+        def teardown(self, estimator, context):
+            self.events.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context):
+            self.events.append(("begin", context.task_name, context.task_id))
+
+        def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+            self.events.append(("end", context.task_name, context.task_id))
+            if fitted_estimator is not None:
+                self.scores.append(fitted_estimator.score(X, y))
+            return context.task_name == "iteration" and context.task_id == self.stop_at
+
+    recorder = Recorder()
+    model = L1LogisticOBA().set_callbacks(recorder).fit(X, y)
+    n_iter = model.n_iter_[0]
+    assert recorder.events[0] == "setup" and recorder.events[-1] == "teardown"
+    for kind in ("begin", "end"):
+        tasks = [event for event in recorder.events if event[0] == kind]
+        assert sorted(tasks) == sorted(
+            [(kind, "fit", 0)] + [(kind, "iteration", i) for i in range(n_iter + 1)]
+        )
+    assert len(recorder.scores) == n_iter + 1
+    assert recorder.scores[-1] == recorder.scores[-2] == model.score(X, y) > recorder.scores[0] - 0.1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert L1LogisticOBA(tol=1e-9).set_callbacks(Recorder(stop_at=1)).fit(X, y).n_iter_[0] == 2
+
+    monitor = sklearn_callback.ScoringMonitor(scoring="neg_log_loss")
+    search = GridSearchCV(L1LogisticOBA().set_callbacks(monitor), {"C": [0.1, 1.0]}, cv=2)
+    search.fit(X, y)
+    scores = [row["neg_log_loss"] for row in monitor.get_logs().data if row["task_name"] == "iteration"]
+    assert len(scores) > 10 and max(scores) > -0.1
+
+    recorder = Recorder()
+    L1LogisticOBACV(Cs=3, cv=3).set_callbacks(recorder).fit(X, y)
+    assert [event for event in recorder.events if event[0] == "begin"] == [
+        ("begin", "fit", 0), ("begin", "fold", 0), ("begin", "fold", 1), ("begin", "fold", 2)
+    ]  # fmt: skip
+    recorder = Recorder()
+    LassoOBA(0.01).set_callbacks(recorder).fit(X, y)
+    assert recorder.scores and recorder.events[-1] == "teardown"
+
+
+def test_sparse_pipeline_equals_dense():
+    X, y = load_digits(return_X_y=True)
+    keep = y < 2
+    X, y = X[keep], y[keep]
+    sparse = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(sp.csr_array(X), y)
+    dense = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(X, y)
+    np.testing.assert_allclose(sparse.predict_proba(X), dense.predict_proba(X), atol=1e-5)
+
+
+def test_a_large_C_approaches_no_penalty():
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[:, :3], (y == 1).astype(int)
+    free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
+    for C in (1e8, np.inf):
+        np.testing.assert_allclose(L1LogisticOBA(C=C, tol=1e-9).fit(X, y).coef_, free.coef_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["_logistic", "_logistic_cv", "_lasso", "_path", "metrics"])
+def test_docstring_examples(name):
+    failed, tried = doctest.testmod(importlib.import_module(f"sparsekit.{name}"))
+    assert failed == 0 and tried > 0

@@ -69,12 +69,11 @@ class CSRDesign:
         position = np.full(self.shape[1], -1, dtype=np.int32)
         position[cols] = np.arange(len(cols), dtype=np.int32)
         indptr = np.empty_like(self.indptr)
-        _sparse.csr_select_count(self.indptr, self.indices, position, indptr, self.n_threads)
-        nnz = int(indptr[-1])
-        indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=self.data.dtype)
-        _sparse.csr_select_fill(
-            self.indptr, self.indices, self.data, position, indptr, indices, data, self.n_threads
-        )
+        # room for all of X is reserved, but only the pages that are written become memory
+        indices = np.empty(self.nnz + 1, dtype=np.int32)
+        data = np.empty(self.nnz + 1, dtype=self.data.dtype)
+        _sparse.csr_select(self.indptr, self.indices, self.data, position, indptr, indices, data)
+        indices, data = indices[: indptr[-1]], data[: indptr[-1]]
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
     def model(self, cols, d, intercept, ridge):
@@ -185,6 +184,7 @@ class DenseDesign:
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
+        self._single = None
 
     def matvec(self, w, out=None):
         w = w.astype(self.X.dtype, copy=False)
@@ -235,8 +235,12 @@ class DenseDesign:
             G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
             _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
             return GramOperator(G, ridge), Columns(self, cols)
-        part = np.empty((n, m), dtype=np.float32)
-        part[:] = self.X if m == self.shape[1] else self.X[:, cols]
+        if m < self.shape[1]:
+            part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
+        elif self._single is None:
+            part = self._single = np.ascontiguousarray(self.X, dtype=np.float32)
+        else:
+            part = self._single
         diagonal = np.empty(size)
         diagonal[:m] = np.einsum("ij,ij,i->j", part, part, d.astype(np.float32))
         if intercept:

@@ -118,15 +118,15 @@ class CompactRows(CSRDesign):
     """A column selection: int32 column numbers, made to be multiplied often."""
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
+        self.nnz = int(indptr[-1])
+        # the kernels take one index type; a selection of an int64 matrix mostly fits into int32
+        if self.nnz < 2**31:
+            indptr = indptr.astype(np.int32, copy=False)
+        else:
+            indices = indices.astype(np.int64)
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
         self.n_threads = n_threads
-        self.nnz = int(indptr[-1])
         self._work = self._rows = None
-
-    def matvec(self, w, out=None):
-        if self.indptr.dtype == np.int32:
-            return super().matvec(w, out)
-        return CSRDesign(self.indptr, self.indices.astype(np.int64), self.data, self.shape).matvec(w, out)
 
 
 class CSCDesign:

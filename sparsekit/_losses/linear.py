@@ -202,6 +202,7 @@ class LinearProblem:
     def __init__(self, loss, design, intercept, state):
         self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
         self.size = design.shape[1] + self.intercept
+        self.n_rows = design.shape[0]
         self._passes = [0]
         self._lipschitz = None
         self.variables = self.parent = self.base = None
@@ -276,7 +277,6 @@ class LinearProblem:
             # a row that was held back keeps half of what it had, or it would break out again
             np.maximum(size, self.keep * self.state.last_dz, out=size)
         self.state.last_dz = size
-
 
     def accept(self):
         """Make the last trial point the current one."""

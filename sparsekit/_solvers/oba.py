@@ -34,13 +34,25 @@ class OBAOptions:
     """Settings of the method; the defaults are what the benchmark favours.
 
     tol : relative optimality measure at which to stop.
+    max_iter, max_time : limits of outer iterations and seconds.
+    hessian, memory : "exact" or "lbfgs" and its number of pairs.
     eta : first working variables as a fraction of all (line 2 of Algorithm 1).
     min_new : smallest number of variables that may leave zero at once, whatever eta says.
-    model_cycles : cycles of Algorithm 1 on one quadratic model; 1 is the thesis' method.
+    row_share : but no more than this part of the number of rows.
+    growth : variables that may leave zero at once as a multiple of the free ones.
+    stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
+        stage of 0 starts with the penalty itself, as the thesis does.
+    model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
+        over rows and where the model is a matrix; 1 is the thesis' method.
     forcing : fall of the model's residual that ends its cycles.
-    cg_tol : relative residual of CG (0.1 in the thesis).
-    direct_size : free variables up to which a Gram matrix is factorised.
+    cg_tol, cg_max : relative residual and steps of CG on a model of rows (a matrix gets 0.1, as
+        in the thesis, and 50).
+    direct_size : free variables up to which a matrix is factorised at once.
+    sweeps : coordinate descent sweeps before a cycle on a matrix.
+    holds : rounds in which free variables on the wrong side of zero are held there.
     ridge : H + ridge * diag(H) keeps singular models solvable.
+    damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
+        its decay, and the shares of the promised decrease below and above which they act.
     segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
     working_set : whether to solve on working sets of variables; None decides by size.
     """
@@ -52,26 +64,37 @@ class OBAOptions:
     memory: int = 10
     eta: float = 0.01
     min_new: int = 100
-    share_new: float = 1.0
+    row_share: float = 0.25
+    growth: float = 1.0
     stage: float = 0.2
     stage_iter: int = 1
-    keep_low: float = 0.7
-    damp0: float = 0.5
-    keep_high: float = 0.9
-    release: float = 0.5
     model_cycles: int = 2
+    gram_cycles: int = 10
     forcing: float = 0.05
     cg_tol: float = 0.4
     cg_max: int = 20
-    gram_cycles: int = 10
+    direct_size: int = 100
     sweeps: int = 3
     holds: int = 20
-    direct_size: int = 100
-    ridge: float = 1e-8
+    ridge: float = 1e-7
+    damp_start: float = 0.5
+    damp_release: float = 0.5
+    kept_low: float = 0.7
+    kept_high: float = 0.9
     segment_tol: float = 1e-4
     working_set: bool | None = None
 
+    def __post_init__(self):
+        if self.hessian not in ("exact", "lbfgs"):
+            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
+        for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f"{name} must be at least {least}; got {value!r}")
 
+
+# growth in the stages of tall problems
+_TALL_GROWTH = 10.0
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
 # part of its penalty that a zero variable's gradient must reach to enter a working set
@@ -215,7 +238,10 @@ def _working_sets(problem, x, l1, g, run):
         whole = True
     penalised = l1 > 0
     boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
-    tau = max(int(opts.eta * n), opts.min_new)
+    # more new variables than rows would make the model singular
+    tau = min(
+        max(int(opts.eta * n), opts.min_new), max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
+    )
     while True:
         optimality = _model.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
@@ -269,21 +295,25 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     free_always, everything = l1 == 0, np.arange(n)
     phi = problem.f + _model.penalty(x, l1)
     begin = run.nit
+    # in a stage of a problem with more rows than variables there is no reason to hold back:
+    # few variables asked to explain many rows only grow too large
+    tall = limit is not None and getattr(problem, "n_rows", 0) >= n
+    share = _TALL_GROWTH * opts.growth if tall else opts.growth
     while True:
         absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
         if absolute <= tol * run.scale or run.out_of_budget():
             return x, g, tau
         if limit is not None and run.nit - begin >= limit:
             return x, g, tau
-        room = max(tau, int(opts.share_new * n_free))
+        room = max(tau, int(share * n_free))
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         if len(variables) > 0.8 * n:
             variables = everything  # designs keep what they made for all columns
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
-        if kept < opts.keep_low:
-            run.damping = min(2.0, max(2 * run.damping, opts.damp0))
-        elif kept > opts.keep_high:
-            run.damping = opts.release * run.damping if run.damping > 0.1 else 0.0
+        if kept < opts.kept_low:
+            run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
+        elif kept > opts.kept_high:
+            run.damping = opts.damp_release * run.damping if run.damping > 0.1 else 0.0
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -293,7 +323,16 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         g = problem.gradient(g)
         run.njev += 1
         if run.keep or run.callback is not None:
-            _report(run, problem, x, problem.f + _model.penalty(x, l1_true), g, l1_true, len(variables), corrections + 1)
+            _report(
+                run,
+                problem,
+                x,
+                problem.f + _model.penalty(x, l1_true),
+                g,
+                l1_true,
+                len(variables),
+                corrections + 1,
+            )
             if run.status is not None:
                 return x, g, tau
         if not progress > 1e-16 * abs(phi):

@@ -253,14 +253,14 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                     break
                 direct = False
                 done = False
-                if (nf > direct_size or nf > room) and not hard:
+                if (nf > direct_size or nf > room) and not hard and not op.always_direct:
                     # as many CG steps as cost about one factorisation; past them, factorise
                     # from here on (if there is a matrix and room for its factor)
                     cg_used = _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
                                    min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
                     counts[2] += cg_used
                     hard = not done and nf <= room
-                if nf <= room and (hard or nf <= direct_size):
+                if op.always_direct or (nf <= room and (hard or nf <= direct_size)):
                     for j in range(nf):
                         r[j] = -pg[free[j]]
                     direct = op.factor(&free[0], nf, r, &matrix[0])

@@ -162,7 +162,7 @@ def minimize_oba(
         n_ista=run.n_ista,
         history=_history(run.rows) if history else None,
     )
-    result.dual_gap = duality_gap(loss, problem, x, l1, g) if gap else np.nan
+    result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
     return result
 
 
@@ -296,6 +296,8 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
 def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
     opts = run.options
+    if hasattr(problem, "observe"):
+        problem.observe(x, g)
     operator, move = problem.model(variables, opts.ridge, run.damping)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
@@ -304,7 +306,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     side = min(m, _FACTOR_LIMIT) if exact else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact else (opts.model_cycles, opts.cg_tol, opts.cg_max)
+    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact or operator.always_direct else (opts.model_cycles, opts.cg_tol, opts.cg_max)
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,

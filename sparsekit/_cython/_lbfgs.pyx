@@ -80,8 +80,8 @@ cdef class LBFGSOperator(QuadOperator):
         dgesv(&c, &one, &self.reduced[0, 0], &c, &self.swaps[0], &self.short[0], &c, &info)
         if info != 0:
             return False
-        # the right side is needed once more, to see that rounding left the matrix positive
-        # definite: gather W_F's first column is no longer needed, so x goes there
+        # x goes to the first column of W_F, which is used up row by row: the right side is
+        # needed once more, to see that rounding left the matrix positive definite
         for i in range(nf):
             along = ddot(&c, &self.rows[i, 0], &one, &self.short[0], &one)
             self.rows[i, 0] = first * rhs[i] + second * along

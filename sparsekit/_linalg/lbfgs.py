@@ -29,8 +29,8 @@ class LBFGS:
     """
 
     def __init__(self, size, memory=10, *, skip=1e-8):
-        if memory < 1:
-            raise ValueError(f"memory must be at least 1 pair; got {memory}")
+        if not memory >= 1 or memory != int(memory):
+            raise ValueError(f"memory must be a whole number of pairs, at least 1; got {memory}")
         self.size, self.memory, self.skip = int(size), int(memory), float(skip)
         self._S, self._Y = np.empty((self.memory, self.size)), np.empty((self.memory, self.size))
         # S^T Y and S^T S by slot: a new pair writes one row and one column of each
@@ -96,7 +96,7 @@ class LBFGS:
         theta = self.scale(rows) if theta is None else float(theta)
         if not (theta > 0 and np.isfinite(theta)):
             raise ValueError(f"theta must be positive and finite; got {theta}")
-        k, order = self.n_pairs, np.asarray(self._order, dtype=np.intp)
+        k, order = self.n_pairs, np.array(self._order, dtype=np.intp)
         m = self.size if rows is None else len(rows)
         W = np.empty((m, 2 * k))
         if k:

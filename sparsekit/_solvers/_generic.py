@@ -31,7 +31,11 @@ def _protocol_problem(loss, needed):
 
 
 class ProtocolProblem:
-    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v)."""
+    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
+
+    Without hessian_product, ``model`` cannot be used and ``lipschitz`` takes differences of
+    gradients.
+    """
 
     def __init__(self, loss):
         self.loss, self.size = loss, int(loss.n_variables)

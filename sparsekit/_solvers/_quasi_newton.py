@@ -30,10 +30,6 @@ class QuasiNewtonProblem:
     def f(self):
         return self.inner.f
 
-    @property
-    def state(self):
-        return self.inner.state
-
     def observe(self, x, g):
         """Learn from the point x (n,) that was reached and the gradient g (n,) of f there."""
         if self._x is None:
@@ -43,12 +39,20 @@ class QuasiNewtonProblem:
         self._x[:], self._g[:] = x, g
 
     def model(self, variables, ridge, damping=0.0):
-        """L-BFGS on sorted ``variables`` and their move; ``damping`` is Levenberg's, in units of theta."""
+        """L-BFGS on sorted ``variables``, and their move.
+
+        ``damping`` is not used: the newest pair brings the curvature along the step that went
+        too far, and Levenberg's term on top of it only costs iterations.
+        """
+        operator = None
         if self.pairs.n_pairs:
-            theta = self.pairs.scale(variables)
-        else:
-            theta = max(self.lipschitz(), 1e-300)
-        operator = self.pairs.operator(variables, theta, ridge + damping)
+            try:
+                operator = self.pairs.operator(variables, ridge=ridge)
+            except np.linalg.LinAlgError:
+                # rounding made the pairs useless; the method starts again from none
+                self.pairs.reset()
+        if operator is None:
+            operator = self.pairs.operator(variables, max(self.lipschitz(), 1e-300), ridge)
         return operator, Embedded(self.move_all(), variables, self.size)
 
 

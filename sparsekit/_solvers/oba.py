@@ -306,7 +306,9 @@ def _step(problem, x, l1, g, variables, phi, run):
     side = min(m, _FACTOR_LIMIT) if exact else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact or operator.always_direct else (opts.model_cycles, opts.cg_tol, opts.cg_max)
+    cycles, cg_tol, cg_max = opts.model_cycles, opts.cg_tol, opts.cg_max
+    if exact or operator.always_direct:
+        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,

@@ -110,7 +110,7 @@ cdef class GramOperator(QuadOperator):
 
 
 cdef class CallbackOperator(QuadOperator):
-    """H as a Python callable v -> H v, for a user's loss and for L-BFGS."""
+    """H as a Python callable v -> H v, for a user's loss."""
     cdef object func
     cdef public object error
 
@@ -243,8 +243,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
 
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the
     corrective cycle with Cholesky (up to ``direct_size`` free variables, where ``matrix`` has
-    room for their square) or preconditioned CG to relative residual ``cg_tol``, and the
-    projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
+    room for their square, and always where ``op.always_direct``) or preconditioned CG to
+    relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
     residual has fallen by the factor ``forcing``.
 
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
@@ -332,13 +332,13 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                     break
                 direct = False
                 done = False
-                if (nf > direct_size or nf > room) and not hard:
+                if (nf > direct_size or nf > room) and not hard and not op.always_direct:
                     # as many CG steps as cost about one factorisation; past them, factorise
                     # from here on (if there is a matrix and room for its factor)
                     counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
                                       min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
                     hard = not done and nf <= room
-                if nf <= room and (hard or nf <= direct_size):
+                if op.always_direct or (nf <= room and (hard or nf <= direct_size)):
                     if n_held:
                         # what the variables on their way to zero do to the others
                         for j in range(m):

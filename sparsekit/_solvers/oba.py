@@ -195,7 +195,7 @@ def _minimize(loss, problem, l1, x, opts, callback, history, gap):
         n_ista=run.n_ista,
         history=_history(run.rows) if history else None,
     )
-    result.dual_gap = duality_gap(loss, problem, x, l1, g) if gap else np.nan
+    result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
     return result
 
 
@@ -353,6 +353,8 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
 def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
     opts = run.options
+    if hasattr(problem, "observe"):
+        problem.observe(x, g)
     operator, move = problem.model(variables, opts.ridge, run.damping)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
@@ -362,7 +364,9 @@ def _step(problem, x, l1, g, variables, phi, run):
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
     loose = 1 if run.damping > 0 else opts.model_cycles
-    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact else (loose, opts.cg_tol, opts.cg_max)
+    cycles, cg_tol, cg_max = loose, opts.cg_tol, opts.cg_max
+    if exact or operator.always_direct:
+        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,

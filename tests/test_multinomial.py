@@ -85,7 +85,7 @@ def test_model_operators_are_the_hessian(K, make, gram, monkeypatch):
         v = rng.standard_normal(len(variables))
         block = H[np.ix_(every, every)]
         scale = np.abs(block).sum(axis=1).max()
-        np.testing.assert_allclose(operator.matvec(v), block @ v, atol=(1e-12 if gram else 1e-6) * scale)
+        np.testing.assert_allclose(operator.matvec(v), block @ v, atol=(1e-12 if gram else 3e-6) * scale)
         np.testing.assert_allclose(operator.diag, block.diagonal(), rtol=1e-10 if gram else 1e-5, atol=1e-12)
         full = np.zeros(len(x))
         full[every] = v
@@ -157,7 +157,7 @@ def test_agrees_with_saga(name, C):
 def test_hard_unscaled_problems_converge(name):
     X, y = SETS[name](return_X_y=True)
     loss = MultinomialLoss(X, y, len(np.unique(y)), fit_intercept=True)
-    res = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-6, max_iter=500)
+    res = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-9, max_iter=500)
     assert res.status == 0
     assert -1e-9 <= res.dual_gap <= 1e-3 * res.fun
 

@@ -75,6 +75,8 @@ class CSRDesign:
         _sparse.csr_select_fill(
             self.indptr, self.indices, self.data, position, indptr, indices, data, self.n_threads
         )
+        if nnz < np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32, copy=False)
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
     def model(self, cols, d, intercept, ridge):

@@ -74,6 +74,8 @@ class CSRDesign:
         data = np.empty(self.nnz + 1, dtype=self.data.dtype)
         _sparse.csr_select(self.indptr, self.indices, self.data, position, indptr, indices, data)
         indices, data = indices[: indptr[-1]], data[: indptr[-1]]
+        if indptr[-1] < np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32, copy=False)
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
     def model(self, cols, d, intercept, ridge):

@@ -17,7 +17,10 @@ def duality_gap(loss, problem, x, l1, g):
     theta, grad = state.u, g
     free = np.flatnonzero(l1 == 0)
     if free.size:
-        theta, grad = _project_free(loss, problem, state, free, g)
+        if hasattr(problem, "project_free"):
+            theta, grad = problem.project_free(free, g)
+        else:
+            theta, grad = _project_free(loss, problem, state, free, g)
         if theta is None:
             return np.inf
     penalised = l1 > 0

@@ -1,0 +1,482 @@
+"""The multinomial (softmax) loss of K classes, a score for each.
+
+The loss is a *sum* over the rows, sum_i s_i (log sum_k exp z_ik - z_{i, c_i}) with scores
+Z = X W + b. The variables are x = [W.ravel() (p * K), b (K)], W of shape (p, K) in C order,
+the intercepts last and only where ``fit_intercept`` is true. No class is a reference: a
+penalty makes W unique up to ties, and intercepts are unique up to a common shift.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import entr
+
+from .._cython import _multinomial as kernels
+from .._cython._model import GramOperator
+from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
+
+_EMPTY = np.empty(0)
+# a dense X with fewer non-zeros than this share is worked on as compressed rows
+_SPARSE_SHARE = 0.3
+# largest side and cost (multiply-adds) of a Gram matrix
+_GRAM_SIDE = 1500
+_GRAM_WORK = 1.5e9
+
+
+class MultinomialLoss:
+    """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        float32 or float64; used as it is. A dense X of mostly zeros is copied as CSR.
+    codes : array-like of shape (n,)
+        Classes 0 .. K - 1.
+    n_classes : int
+        K, at least 2.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there are intercepts b (K,).
+    n_threads : int, default=1
+        Threads of the kernels; no result depends on it.
+    """
+
+    def __init__(self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1):
+        self.design = as_design(X, n_threads)
+        n, p = self.design.shape
+        codes = np.asarray(codes)
+        if codes.shape != (n,):
+            raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
+        self.codes = np.ascontiguousarray(codes, dtype=np.int32)
+        self.n_classes = int(n_classes)
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2; got {n_classes}")
+        if n and not np.array_equal(self.codes, codes):
+            raise ValueError("codes must be integers")
+        if n and (self.codes.min() < 0 or self.codes.max() >= self.n_classes):
+            raise ValueError(f"codes must lie in 0 .. {self.n_classes - 1}")
+        self.s = _EMPTY
+        if sample_weight is not None:
+            self.s = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            if self.s.shape != (n,):
+                raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
+        self.fit_intercept = bool(fit_intercept)
+        self.n_threads = n_threads
+        self.n_features = p
+        self.n_variables = (p + self.fit_intercept) * self.n_classes
+        self.origin_scale = None
+        self.design = _thin(self.design, n_threads)
+
+    def l1_vector(self, l1):
+        """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
+        p, K = self.n_features, self.n_classes
+        out = np.zeros(self.n_variables)
+        l1 = np.asarray(l1, dtype=np.float64)
+        out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
+        return out
+
+    def predictor(self, x):
+        """Scores Z = X W + b, (n, K)."""
+        p, K = self.n_features, self.n_classes
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        W = x[: p * K].reshape(p, K)
+        Z = matmat(self.design, W) if W.any() else np.zeros((len(self.codes), K))
+        if self.fit_intercept:
+            Z += x[p * K :]
+        return Z
+
+    # the protocol of every loss: value, gradient, Hessian-vector product on a subset
+    def value(self, x):
+        """f(x)."""
+        return self.derivatives(self.predictor(x))[0]
+
+    def gradient(self, x):
+        """grad f(x), (n_variables,)."""
+        problem = self.problem()
+        problem.start(x)
+        return problem.gradient()
+
+    def hessian_product(self, x, subset, v):
+        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
+        subset = np.asarray(subset)
+        full = np.zeros(self.n_variables)
+        full[subset] = v
+        S = self.curve(self.predictor(x), self.predictor(full))
+        return _table(self.design, S, self.fit_intercept).ravel()[subset]
+
+    def derivatives(self, Z, U=None):
+        """Value and dl/dZ (n, K) at scores Z."""
+        U = np.empty_like(Z) if U is None else U
+        return kernels.value_and_derivative(Z, self.codes, self.s, U, self.n_threads), U
+
+    def probabilities(self, Z, radius=_EMPTY):
+        """Softmax of Z without each row's largest entry, with 1 - it and its class."""
+        n, K = Z.shape
+        P, rest, top = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
+        kernels.model_probabilities(Z, radius, P, rest, top, self.n_threads)
+        return P, rest, top
+
+    def curve(self, Z, T):
+        """s_i (diag(p_i) - p_i p_i^T) t_i for every row, (n, K), without cancellation."""
+        P, _, top = self.probabilities(Z)
+        rows = np.arange(len(Z))
+        T = T - T[rows, top][:, None]
+        S = P * (T - np.einsum("ij,ij->i", P, T)[:, None])
+        S[rows, top] = -S.sum(axis=1)
+        return S * self.s[:, None] if self.s.size else S
+
+    def problem(self):
+        """The problem that solvers work on."""
+        return MultinomialProblem(self, self.design, self.fit_intercept, State(self))
+
+    def curvature_weights(self):
+        """Upper bounds of the largest eigenvalue of each row's Hessian in Z, (n,)."""
+        return np.full(len(self.codes), 0.5) * (self.s if self.s.size else 1.0)
+
+    def dual_value(self, theta):
+        """Dual objective at theta = dl/dZ-like (n, K): sum_i s_i entropy(theta_i / s_i + e_{c_i}).
+
+        -inf outside the domain, where a row leaves the simplex by more than rounding.
+        """
+        s = self.s[:, None] if self.s.size else 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            q = np.where(theta == 0, 0.0, theta / s)
+        q[np.arange(len(q)), self.codes] += 1.0
+        if not (np.all(q >= -1e-12) and np.all(np.abs(q.sum(axis=1) - 1.0) <= 1e-9)):
+            return -np.inf
+        return float(np.sum(s * entr(np.maximum(q, 0.0))))
+
+
+def _thin(design, n_threads):
+    if not isinstance(design, DenseDesign) or design.nnz < 100000:
+        return design
+    if np.count_nonzero(design.X) > _SPARSE_SHARE * design.nnz:
+        return design
+    rows = sp.csr_matrix(design.X)
+    return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
+
+
+def _pointers(design):
+    return design.indptr.astype(np.int64, copy=False), design.indices, design.data
+
+
+def _row_blocks(X):
+    # float32 data is widened by blocks, so that sums are float64
+    step = len(X) if X.dtype == np.float64 else max(1, 2**20 // max(X.shape[1], 1))
+    for lo in range(0, len(X), max(step, 1)):
+        yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
+
+
+def matmat(design, W):
+    """X W, (n, K)."""
+    W = np.ascontiguousarray(W)
+    Z = np.empty((design.shape[0], W.shape[1]))
+    if isinstance(design, DenseDesign):
+        for rows, X in _row_blocks(design.X):
+            np.matmul(X, W, out=Z[rows])
+        return Z
+    product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
+    product(*_pointers(design), W, Z, design.n_threads)
+    return Z
+
+
+def rmatmat(design, U, G):
+    """G = X^T U, (p, K)."""
+    if isinstance(design, DenseDesign):
+        G[:] = 0.0
+        for rows, X in _row_blocks(design.X):
+            G += X.T @ U[rows]
+        return G
+    product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
+    product(*_pointers(design), U, G, design.n_threads)
+    return G
+
+
+def _table(design, U, intercept):
+    """[X, 1]^T U as a table (p or p + 1, K)."""
+    p = design.shape[1]
+    G = np.empty((p + intercept, U.shape[1]))
+    rmatmat(design, U, G[:p])
+    if intercept:
+        G[p] = U.sum(axis=0)
+    return G
+
+
+class State:
+    """Scores, value and derivative at the current point and at a trial point."""
+
+    def __init__(self, loss):
+        self.loss = loss
+        self.z = self.u = self.f = self.trial_z = self.trial_u = self.trial_f = self.last_dz = None
+
+    def set(self, Z):
+        self.z = Z
+        self.f, self.u = self.loss.derivatives(Z)
+        self.trial_z, self.trial_u = np.empty_like(Z), np.empty_like(Z)
+
+    def try_step(self, dz):
+        np.add(self.z, dz, out=self.trial_z)
+        self.trial_f, _ = self.loss.derivatives(self.trial_z, self.trial_u)
+        return self.trial_f
+
+    def accept(self):
+        self.z, self.trial_z = self.trial_z, self.z
+        self.u, self.trial_u = self.trial_u, self.u
+        self.f = self.trial_f
+
+
+class MultinomialProblem:
+    """The loss on a selection of its variables; selections share one State.
+
+    A selection copies the features that any of its variables has; ``place`` says where its
+    variables are in the table (features, then one row of intercepts; K classes).
+    """
+
+    keep = 0.5
+
+    def __init__(self, loss, design, intercept, state, place=None, passes=None):
+        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
+        self.place = place
+        self.size = (design.shape[1] + self.intercept) * loss.n_classes if place is None else len(place)
+        self._passes = passes if passes is not None else [0]
+        self._lipschitz = None
+        self.variables = self.parent = self.base = None
+
+    @property
+    def f(self):
+        return self.state.f
+
+    def start(self, x):
+        self.state.set(self.loss.predictor(x))
+        return self.state.f
+
+    def gradient(self, out=None):
+        self._passes[0] += 1
+        return self._gather(self.state.u, out)
+
+    def _gather(self, U, out=None):
+        out = np.empty(self.size) if out is None else out
+        G = _table(self.design, U, self.intercept).ravel()
+        out[:] = G if self.place is None else G[self.place]
+        return out
+
+    def _select(self, variables):
+        """Design of the features of sorted ``variables``, their places, and if one is an intercept."""
+        K, p = self.loss.n_classes, self.design.shape[1]
+        place = np.asarray(variables) if self.place is None else self.place[variables]
+        rows, classes = np.divmod(place, K)
+        features = np.unique(rows[rows < p])
+        has = bool(len(rows)) and rows[-1] == p
+        design = self.design if len(features) == p else self.design.select(features)
+        # the intercepts' row number p becomes the number of features that stay
+        return design, np.searchsorted(features, rows) * K + classes, bool(has)
+
+    def restrict(self, variables):
+        """The problem on sorted ``variables``, its features copied."""
+        design, place, has = self._select(variables)
+        self._passes[0] += 1
+        part = MultinomialProblem(self.loss, design, has, self.state, place, [0])
+        part.variables, part.parent = variables, self
+        return part
+
+    def model(self, variables, ridge, damping=0.0):
+        """Operator of the quadratic model on sorted ``variables``, and their move.
+
+        With ``damping`` r > 0 every row's other scores are first raised towards its largest by r
+        times the spread of the last full step: a saturated row gets the curvature that it has
+        within reach. For K = 2 this is the majorant of the logistic loss.
+        """
+        design, place, has = self._select(variables)
+        radius = _EMPTY
+        if damping > 0 and self.state.last_dz is not None:
+            radius = damping * self.state.last_dz
+        parts = self.loss.probabilities(self.state.z, radius)
+        s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
+        m, n = len(place), len(s)
+        if m <= _GRAM_SIDE and 0.5 * n * m * m <= _GRAM_WORK:
+            operator = GramOperator(_gram(design, place, parts, s), ridge)
+        elif isinstance(design, DenseDesign):
+            operator = _dense_operator(design, place, parts, s, has, ridge)
+        else:
+            operator = _row_operator(design, place, parts, s, has, ridge)
+        return operator, ClassMove(design, place, has, self.loss.n_classes)
+
+    def lipschitz(self):
+        """Upper bound of the gradient's Lipschitz constant."""
+        if self._lipschitz is None and self.parent is not None:
+            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
+            self._lipschitz = self.parent.lipschitz()
+        if self._lipschitz is None:
+            self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
+        return self._lipschitz
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small (rounding, at the least)."""
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+    def try_move(self, dz):
+        """Value at the point where the scores have moved by dz (n, K)."""
+        return self.state.try_step(dz)
+
+    def remember(self, dz):
+        """Keep the spread of a full step for the damping of the next model."""
+        size = dz.max(axis=1) - dz.min(axis=1)
+        if self.state.last_dz is not None:
+            # a row that was held back keeps half of what it had, or it would break out again
+            np.maximum(size, self.keep * self.state.last_dz, out=size)
+        self.state.last_dz = size
+
+    def accept(self):
+        """Make the last trial point the current one."""
+        self.state.accept()
+
+    def absorb(self, part):
+        """Take over the counters of a restriction; the state is shared already."""
+        self._passes[0] += part._passes[0] * part.design.nnz / max(self.design.nnz, 1)
+
+    def passes(self):
+        """Passes over the data, restrictions counted by their share of the non-zeros."""
+        return self._passes[0]
+
+    def expand(self, x):
+        """A copy of x in all variables of the loss."""
+        if self.parent is None:
+            return x.copy()
+        full = self.parent.base.copy()
+        full[self.variables] = x
+        return full
+
+    def move_all(self):
+        K = self.loss.n_classes
+        place = np.arange(self.size) if self.place is None else self.place
+        return ClassMove(self.design, place, self.intercept, K)
+
+    def project_free(self, free, g):
+        """A dual point with zero gradient on the variables ``free``, and its gradient.
+
+        The correction is one Newton step's change of dl/dZ, so that rows stay in the simplex
+        where the step is small. (None, None) where it leaves more than rounding behind.
+        """
+        if np.max(np.abs(g[free])) == 0.0:
+            return self.state.u, g
+        design, place, has = self._select(free)
+        s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
+        theta, grad = self.state.u, g
+        H = _gram(design, place, self.loss.probabilities(self.state.z), s)
+        for _ in range(2):  # the second mends the rounding of the first
+            c, *_ = np.linalg.lstsq(H, grad[free], rcond=1e-13)
+            dz = ClassMove(design, place, has, self.loss.n_classes).direction(c)
+            theta = theta - self.loss.curve(self.state.z, dz)
+            grad = self._gather(theta)
+        if np.max(np.abs(grad[free])) > 1e-9 * max(1.0, np.abs(theta).sum()):
+            return None, None
+        return theta, grad
+
+
+class ClassMove:
+    """Steps of chosen variables as the change of the scores, (n, K)."""
+
+    def __init__(self, design, place, intercept, n_classes):
+        self.design, self.place, self.intercept, self.K = design, place, intercept, n_classes
+
+    def direction(self, dx):
+        p = self.design.shape[1]
+        table = np.zeros((p + 1, self.K))
+        table.ravel()[self.place] = dx
+        dz = matmat(self.design, table[:p])
+        if self.intercept:
+            dz += table[p]
+        return dz
+
+
+def _gram(design, place, parts, s):
+    """The Hessian on ``place`` as a matrix, float64.
+
+    With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
+    weights p (1 - p), formed without cancellation.
+    """
+    P, rest, top = parts
+    n, K = P.shape
+    m, p = len(place), design.shape[1]
+    rows, classes = np.divmod(place, K)
+    members = [np.flatnonzero(classes == k) for k in range(K)]
+    G = np.zeros((m, m))
+    diagonal = [np.zeros((len(j), len(j))) for j in members]
+    if isinstance(design, DenseDesign):
+        X = design.X
+    else:
+        X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape) if not isinstance(
+            design, CSCDesign
+        ) else sp.csc_matrix((design.data, design.indices, design.indptr), shape=design.shape).tocsr()
+    step = max(64, 2**18 // max(m, p, 1))
+    for lo in range(0, n, step):
+        part = slice(lo, min(lo + step, n))
+        nb = part.stop - lo
+        A = np.ones((nb, p + 1))
+        A[:, :p] = X[part].toarray() if sp.issparse(X) else X[part]
+        full = P[part].copy()
+        high = np.arange(nb), top[part]
+        full[high] = 1.0 - rest[part]
+        weight = full * (1.0 - full)
+        weight[high] = full[high] * rest[part]
+        weight *= s[part, None]
+        full *= np.sqrt(s[part])[:, None]
+        columns = A[:, rows]
+        for k, j in enumerate(members):
+            if len(j):
+                B = columns[:, j]
+                diagonal[k] += B.T @ (B * weight[:, k : k + 1])
+        columns *= full[:, classes]
+        G -= columns.T @ columns
+    for k, j in enumerate(members):
+        G[np.ix_(j, j)] = diagonal[k]
+    return G
+
+
+def _diagonal(square, place, parts, s, K):
+    """H's diagonal on ``place``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
+    P, rest, top = parts
+    weight = P * (1.0 - P)
+    weight[np.arange(len(top)), top] = rest * (1.0 - rest)
+    weight *= s[:, None]
+    table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
+    return table.ravel()[place]
+
+
+def _padded(P, K):
+    out = np.zeros((len(P), K), dtype=np.float32)
+    out[:, : P.shape[1]] = P
+    return out
+
+
+def _row_operator(design, place, parts, s, has, ridge):
+    P, _, top = parts
+    K = P.shape[1]
+    wide = -(-K // 8) * 8
+    if isinstance(design, CSCDesign):
+        design = design.select(np.arange(design.shape[1]))
+    indptr, indices, data = _pointers(design)
+
+    def square(weight):
+        out = np.empty((design.shape[1], K))
+        kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+        return out
+
+    diagonal = _diagonal(square, place, parts, s, K)
+    rows, classes = np.divmod(place, K)
+    return kernels.ClassRowOperator(
+        indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
+        _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
+        ridge, design.n_threads,
+    )  # fmt: skip
+
+
+def _dense_operator(design, place, parts, s, has, ridge):
+    P, _, top = parts
+    K = P.shape[1]
+    A = np.ascontiguousarray(design.X, dtype=np.float32)
+    diagonal = _diagonal(lambda weight: np.square(A).T @ weight.astype(np.float32), place, parts, s, K)
+    return kernels.ClassDenseOperator(
+        A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
+    )

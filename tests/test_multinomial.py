@@ -1,0 +1,267 @@
+"""The multinomial loss against NumPy, finite differences, the logistic loss and scikit-learn."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logsumexp, softmax
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from sparsekit._losses import LogisticLoss, MultinomialLoss
+from sparsekit._solvers.oba import minimize_oba
+
+SETS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
+
+
+def scaled(name):
+    X, y = SETS[name](return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def random_problem(n=60, p=9, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    return X, rng.integers(K, size=n), rng.random(n) + 0.2, rng
+
+
+def numpy_value(X, codes, K, s, x, intercept):
+    p = X.shape[1]
+    Z = X @ x[: p * K].reshape(p, K) + (x[p * K :] if intercept else 0.0)
+    return np.sum(s * (logsumexp(Z, axis=1) - Z[np.arange(len(Z)), codes]))
+
+
+def numpy_hessian(X, K, s, x, intercept):
+    p = X.shape[1]
+    Z = X @ x[: p * K].reshape(p, K) + (x[p * K :] if intercept else 0.0)
+    P = softmax(Z, axis=1)
+    A = np.column_stack([X, np.ones(len(X))]) if intercept else X
+    curve = P[:, :, None] * np.eye(K) - P[:, :, None] * P[:, None, :]
+    H = np.einsum("i,ia,ib,ikl->akbl", s, A, A, curve)
+    return H.reshape(A.shape[1] * K, A.shape[1] * K)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_gradient_and_hessian(intercept, weighted):
+    X, codes, s, rng = random_problem()
+    loss = MultinomialLoss(X, codes, 4, s if weighted else None, fit_intercept=intercept)
+    s = s if weighted else np.ones(len(X))
+    x = rng.standard_normal(loss.n_variables)
+    assert loss.value(x) == pytest.approx(numpy_value(X, codes, 4, s, x, intercept), rel=1e-13)
+    h = 1e-6 * np.eye(len(x))
+    slope = [(numpy_value(X, codes, 4, s, x + e, intercept) - numpy_value(X, codes, 4, s, x - e, intercept)) / 2e-6
+             for e in h]  # fmt: skip
+    np.testing.assert_allclose(loss.gradient(x), slope, atol=1e-7)
+    H = numpy_hessian(X, 4, s, x, intercept)
+    subset = np.sort(rng.choice(len(x), 15, replace=False))
+    v = rng.standard_normal(15)
+    np.testing.assert_allclose(loss.hessian_product(x, subset, v), H[np.ix_(subset, subset)] @ v, atol=1e-11)
+
+
+@pytest.mark.parametrize("K", [2, 3, 8, 11, 20, 31, 40])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("gram", [False, True])
+def test_model_operators_are_the_hessian(K, make, gram, monkeypatch):
+    from sparsekit._losses import multinomial
+
+    if not gram:
+        monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)
+    X, codes, s, rng = random_problem(n=300, K=K)
+    loss = MultinomialLoss(make(X), codes, K, s, fit_intercept=True, n_threads=2)
+    x = 0.5 * rng.standard_normal(loss.n_variables)
+    H = numpy_hessian(X, K, s, x, True)
+    problem = loss.problem()
+    problem.start(x)
+    chosen = np.sort(rng.choice(len(x), len(x) * 2 // 3, replace=False))
+    part = problem.restrict(chosen)
+    np.testing.assert_allclose(part.gradient(), problem.gradient()[chosen], rtol=1e-12, atol=1e-12)
+    subset = np.sort(rng.choice(len(chosen), len(chosen) // 2, replace=False))
+    for owner, variables in ((problem, chosen), (part, subset)):
+        every = chosen if owner is problem else chosen[subset]
+        operator, move = owner.model(variables, 0.0)
+        v = rng.standard_normal(len(variables))
+        block = H[np.ix_(every, every)]
+        scale = np.abs(block).sum(axis=1).max()
+        np.testing.assert_allclose(operator.matvec(v), block @ v, atol=(1e-12 if gram else 3e-6) * scale)
+        np.testing.assert_allclose(operator.diag, block.diagonal(), rtol=1e-10 if gram else 1e-5, atol=1e-12)
+        full = np.zeros(len(x))
+        full[every] = v
+        np.testing.assert_allclose(move.direction(v), loss.predictor(full), atol=1e-12)
+
+
+def test_saturated_rows_keep_their_digits():
+    # one score leads by 60: 1 - p is about 1e-26 and must not be rounded to zero
+    X = np.array([[1.0]])
+    loss = MultinomialLoss(X, [1], 3)
+    x = np.array([0.0, 60.0, 0.0])
+    miss = 2 * np.exp(-60.0)
+    assert loss.value(x) == pytest.approx(miss, rel=1e-12)
+    np.testing.assert_allclose(loss.gradient(x), [miss / 2, -miss, miss / 2], rtol=1e-12)
+    every = np.arange(3)
+    product = loss.hessian_product(x, every, np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(product, [-miss / 2, miss, -miss / 2], rtol=1e-12)
+    problem = loss.problem()
+    problem.start(x)
+    operator, _ = problem.model(every, 0.0)
+    np.testing.assert_allclose(operator.matvec(np.array([0.0, 1.0, 0.0])), product, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e300])
+def test_huge_scores(size):
+    X = np.array([[1.0], [-1.0]])
+    loss = MultinomialLoss(X, [0, 0], 3)
+    x = np.array([size, 0.0, -size])
+    assert loss.value(x) == pytest.approx(2 * size)
+    assert np.all(np.isfinite(loss.gradient(x)))
+
+
+def test_two_classes_are_the_logistic_loss():
+    # the penalty splits a weight evenly over two classes, so both problems share their optimum
+    X, codes, s, _ = random_problem(n=200, K=2)
+    y = np.where(codes == 1, 1.0, -1.0)
+    two = MultinomialLoss(X, codes, 2, s, fit_intercept=True)
+    one = LogisticLoss(X, y, s, fit_intercept=True)
+    a = minimize_oba(two, two.l1_vector(2.0), tol=1e-10)
+    b = minimize_oba(one, one.l1_vector(2.0), tol=1e-10)
+    assert a.fun == pytest.approx(b.fun, rel=1e-10)
+    table = a.x.reshape(-1, 2)
+    np.testing.assert_allclose(table[:, 1] - table[:, 0], b.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_agrees_with_saga(name, C):
+    X, y = scaled(name)
+    K = len(np.unique(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        saga = LogisticRegression(
+            penalty="l1", C=C, solver="saga", tol=1e-9, max_iter=20000 if name != "digits" else 1500, random_state=0
+        ).fit(X, y)
+    loss = MultinomialLoss(X, y, K, fit_intercept=True)
+    l1 = loss.l1_vector(1 / C)
+    res = minimize_oba(loss, l1, tol=1e-8)
+    x = np.concatenate([saga.coef_.T.ravel(), saga.intercept_])
+    theirs = loss.value(x) + l1 @ np.abs(x)
+    assert res.status in (0, 4)
+    assert res.fun <= theirs * (1 + 1e-10)
+    if name != "digits":  # saga does not reach its optimum there in this time
+        assert res.fun == pytest.approx(theirs, rel=1e-6)
+    assert 0 <= res.dual_gap + 1e-12 * res.fun <= 1e-6 * res.fun
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_hard_unscaled_problems_converge(name):
+    X, y = SETS[name](return_X_y=True)
+    loss = MultinomialLoss(X, y, len(np.unique(y)), fit_intercept=True)
+    res = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-9, max_iter=500)
+    assert res.status == 0
+    assert -1e-9 <= res.dual_gap <= 1e-3 * res.fun
+
+
+def test_gap_bounds_the_suboptimality():
+    X, codes, s, _ = random_problem(n=150)
+    loss = MultinomialLoss(X, codes, 4, s, fit_intercept=True)
+    l1 = loss.l1_vector(1.5)
+    best = minimize_oba(loss, l1, tol=1e-11)
+    assert abs(best.dual_gap) < 1e-9 * best.fun
+    finite = 0
+    for tol in (0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4):
+        res = minimize_oba(loss, l1, tol=tol)
+        assert res.dual_gap >= res.fun - best.fun - 1e-12 * best.fun
+        finite += np.isfinite(res.dual_gap)
+    assert finite >= 4
+    x = np.zeros(loss.n_variables)
+    x[-4:] = [5.0, -3.0, 0.0, 2.0]
+    off = minimize_oba(loss, l1, x0=x, max_iter=0)
+    assert off.dual_gap >= off.fun - best.fun
+
+
+def test_gap_with_unpenalised_features_and_zero_weights():
+    X, codes, s, _ = random_problem(n=150)
+    s[::5] = 0.0
+    loss = MultinomialLoss(X, codes, 4, s, fit_intercept=True)
+    weights = np.full(9, 2.0)
+    weights[2] = 0.0
+    res = minimize_oba(loss, loss.l1_vector(weights), tol=1e-9)
+    assert res.status == 0
+    assert abs(res.dual_gap) < 1e-7 * res.fun
+
+
+def forms(X):
+    csr = sp.csr_matrix(X)
+    wide = csr.copy()
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    return {"F": np.asfortranarray(X), "csr": csr, "csc": sp.csc_matrix(X), "int64": wide}
+
+
+@pytest.mark.parametrize("form", ["F", "csr", "csc", "int64"])
+@pytest.mark.parametrize("gram", [False, True])
+def test_every_form_gives_the_same_answer(form, gram, monkeypatch):
+    from sparsekit._losses import multinomial
+
+    if not gram:
+        monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)
+    X, codes, s, _ = random_problem(n=300, p=200, K=5)
+    loss = MultinomialLoss(X, codes, 5, s, fit_intercept=True)
+    ref = minimize_oba(loss, loss.l1_vector(4.0), tol=1e-8)
+    other = MultinomialLoss(forms(X)[form], codes, 5, s, fit_intercept=True)
+    res = minimize_oba(other, other.l1_vector(4.0), tol=1e-8)
+    assert ref.status == res.status == 0
+    assert res.fun == pytest.approx(ref.fun, rel=1e-10)
+    np.testing.assert_allclose(res.x, ref.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_float32_is_near_float64(make):
+    X, codes, s, _ = random_problem(n=300, p=40, K=3)
+    loss = MultinomialLoss(X, codes, 3, s, fit_intercept=True)
+    ref = minimize_oba(loss, loss.l1_vector(3.0), tol=1e-8)
+    single = MultinomialLoss(make(X.astype(np.float32)), codes, 3, s, fit_intercept=True)
+    res = minimize_oba(single, single.l1_vector(3.0), tol=1e-8)
+    assert res.status == 0
+    assert res.fun == pytest.approx(ref.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("K", [3, 20])
+def test_threads_do_not_change_a_bit(K):
+    rng = np.random.default_rng(3)
+    X = sp.random(3000, 800, 0.02, format="csr", random_state=rng)
+    codes = rng.integers(K, size=3000)
+    found = []
+    for n_threads in (1, 2):
+        loss = MultinomialLoss(X, codes, K, fit_intercept=True, n_threads=n_threads)
+        found.append(minimize_oba(loss, loss.l1_vector(1.0), tol=1e-6).x)
+    np.testing.assert_array_equal(*found)
+
+
+def test_weights_are_repetitions():
+    X, codes, _, rng = random_problem(n=100)
+    s = rng.integers(0, 4, size=100)
+    loss = MultinomialLoss(X, codes, 4, s.astype(float), fit_intercept=True)
+    again = MultinomialLoss(np.repeat(X, s, axis=0), np.repeat(codes, s), 4, fit_intercept=True)
+    a = minimize_oba(loss, loss.l1_vector(1.0), tol=1e-9)
+    b = minimize_oba(again, again.l1_vector(1.0), tol=1e-9)
+    assert a.fun == pytest.approx(b.fun, rel=1e-11)
+    np.testing.assert_allclose(a.x[:-4], b.x[:-4], atol=1e-6)
+
+
+def test_free_intercepts_make_means_match():
+    X, codes, s, _ = random_problem()
+    loss = MultinomialLoss(X, codes, 4, s, fit_intercept=True)
+    res = minimize_oba(loss, loss.l1_vector(1e3), tol=1e-10)
+    assert np.all(res.x[:-4] == 0)
+    share = np.bincount(codes, s) / s.sum()
+    np.testing.assert_allclose(softmax(res.x[-4:]), share, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "codes, K, match",
+    [([0, 1], 2, "shape"), ([0, 1, 2], 2, "lie in"), ([0, 0, 0], 1, "at least 2"), ([0, 0.5, 1], 2, "integers")],
+)
+def test_bad_codes(codes, K, match):
+    with pytest.raises(ValueError, match=match):
+        MultinomialLoss(np.eye(3), codes, K)

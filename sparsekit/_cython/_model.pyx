@@ -247,6 +247,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
     residual has fallen by the factor ``forcing``.
 
+    q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
     corrections of the first cycle, CG steps, direct solves. Returns the decrease of q.
     """
@@ -259,7 +260,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     cdef double* pg = &work[5, 0]
     cdef double* trial = &work[6, 0]
     cdef double* step = &work[7, 0]
-    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0, target, s, gj
+    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0, s, gj
     cdef bint direct, done, hard = False, stalled = False
     counts[0] = counts[1] = counts[2] = counts[3] = 0
     room = <int>sqrt(<double>matrix.shape[0])
@@ -270,8 +271,6 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
         for j in range(m):
             x[j] = x0[j]
             grad[j] = g0[j]
-            q += l1[j] * fabs(x[j])
-        target = q
         cycle = -1
         while cycle + 1 < max_cycles:
             cycle += 1
@@ -280,7 +279,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             if op.sweep(&x[0], grad, &l1[0], n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
-                    q += (x[j] - x0[j]) * 0.5 * (grad[j] + g0[j]) + l1[j] * fabs(x[j])
+                    q += (x[j] - x0[j]) * 0.5 * (grad[j] + g0[j]) + l1[j] * (fabs(x[j]) - fabs(x0[j]))
             # identification on the model (eqs. 2.4-2.7); zeta is sgn(x) or sgn(-pg)
             res = 0.0
             nf = 0
@@ -386,7 +385,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 op.product(step, hp)
                 q_trial = 0.0
                 for j in range(m):
-                    q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * fabs(trial[j])
+                    q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(trial[j]) - fabs(x0[j]))
                 if q_trial <= q:
                     break
                 alpha *= 0.5
@@ -408,7 +407,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 grad[j] = g0[j] + hp[j]
             if stalled:
                 break
-    return target - q
+    return -q
 
 
 cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double* d, double* r, double* p,

@@ -24,14 +24,17 @@ _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
 def as_design(X, n_threads=1):
-    """Wrap a dense array, CSR or CSC matrix (float32/float64) without copying it."""
+    """Wrap a dense array, CSR or CSC matrix; float32 and float64 are not copied."""
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
     if sp.issparse(X):
         if X.format == "csr":
             return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
         if X.format == "csc":
             return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
         raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
-    return DenseDesign(np.asarray(X), n_threads)
+    return DenseDesign(X, n_threads)
 
 
 def _same_index(indptr, indices):

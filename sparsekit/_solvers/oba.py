@@ -93,6 +93,8 @@ class OBAOptions:
                 raise ValueError(f"{name} must be at least {least}; got {value!r}")
 
 
+# relative error to expect of an objective summed over the rows
+_ROUNDING = 1e-14
 # growth in the stages of tall problems
 _TALL_GROWTH = 10.0
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
@@ -299,10 +301,17 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     # few variables asked to explain many rows only grow too large
     tall = limit is not None and getattr(problem, "n_rows", 0) >= n
     share = _TALL_GROWTH * opts.growth if tall else opts.growth
+    previous, flat, stalls = np.inf, False, 0
     while True:
         absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
         if absolute <= tol * run.scale or run.out_of_budget():
             return x, g, tau
+        # steps whose decrease is lost in rounding go on as long as they mend the gradient
+        stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
+        if stalls == 2:
+            run.status = 4 if limit is None else None
+            return x, g, tau
+        previous = absolute
         if limit is not None and run.nit - begin >= limit:
             return x, g, tau
         room = max(tau, int(share * n_free))
@@ -335,10 +344,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             )
             if run.status is not None:
                 return x, g, tau
-        if not progress > 1e-16 * abs(phi):
-            if _model.measure(x, g, l1) > tol * run.scale and limit is None:
-                run.status = 4
-            return x, g, tau
+        flat = not progress > _ROUNDING * abs(phi)
 
 
 def _working_variables(kind, size, n_unsure, tau, free_always):
@@ -394,7 +400,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     while True:
         gamma = problem.f + _model.ista_bound(x, g, l1, bound)
         # rounding of the sums may not reject a step that is as good
-        enough = gamma + 1e-15 * abs(gamma)
+        enough = gamma + _ROUNDING * abs(gamma)
         if phi_new <= enough:
             problem.accept()
             # Levenberg's rule: a model that promised much more than it kept is damped

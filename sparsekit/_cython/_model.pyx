@@ -244,8 +244,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the
     corrective cycle with Cholesky (up to ``direct_size`` free variables, where ``matrix`` has
     room for their square, and always where ``op.always_direct``) or preconditioned CG to
-    relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
-    residual has fallen by the factor ``forcing``.
+    relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after
+    ``max_cycles`` or when the model's residual has fallen by the factor ``forcing``.
 
     q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,

@@ -5,39 +5,38 @@ import numpy as np
 from .._cython._model import CallbackOperator
 from ._quasi_newton import QuasiNewtonProblem
 
-HESSIANS = ("exact", "lbfgs")
 _NEEDED = ("n_variables", "value", "gradient")
 
 
 def as_problem(loss, options):
     """The problem of a loss of this package, or of one that follows the protocol."""
-    if options.hessian not in HESSIANS:
-        raise ValueError(f"hessian must be one of {', '.join(map(repr, HESSIANS))}; got {options.hessian!r}")
     quasi_newton = options.hessian == "lbfgs"
     if hasattr(loss, "problem"):
         problem = loss.problem()
     else:
-        problem = _protocol_problem(loss, _NEEDED if quasi_newton else (*_NEEDED, "hessian_product"))
+        problem = _protocol_problem(loss, not quasi_newton)
     return QuasiNewtonProblem(problem, options.memory) if quasi_newton else problem
 
 
-def _protocol_problem(loss, needed):
+def _protocol_problem(loss, products):
+    needed = (*_NEEDED, "hessian_product") if products else _NEEDED
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
         raise TypeError(
             f"loss must have {', '.join(needed)}; {type(loss).__name__} lacks {', '.join(missing)}"
         )
-    return ProtocolProblem(loss)
+    return ProtocolProblem(loss, products)
 
 
 class ProtocolProblem:
     """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
 
-    Without hessian_product, ``model`` cannot be used and ``lipschitz`` takes differences of
-    gradients.
+    Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
+    ``lipschitz`` takes differences of gradients.
     """
 
-    def __init__(self, loss):
+    def __init__(self, loss, products=True):
+        self.products = products
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
         self.x = self.f = self._trial = self._trial_f = self._variables = None
@@ -104,7 +103,7 @@ class ProtocolProblem:
         return self._lipschitz
 
     def _product(self, v):
-        if hasattr(self.loss, "hessian_product"):
+        if self.products:
             every = np.arange(self.size)
             return np.asarray(self.loss.hessian_product(self.x.copy(), every, v), dtype=np.float64)
         # a difference of gradients, with the step that balances truncation and rounding

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport ddot, dgemv, dsyrk
 from scipy.linalg.cython_lapack cimport dgesv, dgetrf, dgetrs
 
-from ._model cimport QuadOperator
+from ._operators cimport QuadOperator
 
 
 cdef class LBFGSOperator(QuadOperator):

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport sgemm
 
-from ._model cimport QuadOperator
+from ._operators cimport QuadOperator
 
 ctypedef fused real:
     float

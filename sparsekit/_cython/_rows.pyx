@@ -5,7 +5,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memset
 
-from ._model cimport QuadOperator
+from ._operators cimport QuadOperator
 
 ctypedef fused real:
     float

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._cython import _dense, _sparse
-from .._cython._model import GramOperator
+from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.special import entr
 
 from .._cython import _multinomial as kernels
-from .._cython._model import GramOperator
+from .._cython._operators import GramOperator
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
 
 _EMPTY = np.empty(0)
@@ -406,9 +406,11 @@ def _gram(design, place, parts, s):
     if isinstance(design, DenseDesign):
         X = design.X
     else:
-        X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape) if not isinstance(
-            design, CSCDesign
-        ) else sp.csc_matrix((design.data, design.indices, design.indptr), shape=design.shape).tocsr()
+        X = (
+            sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
+            if not isinstance(design, CSCDesign)
+            else sp.csc_matrix((design.data, design.indices, design.indptr), shape=design.shape).tocsr()
+        )
     step = max(64, 2**18 // max(m, p, 1))
     for lo in range(0, n, step):
         part = slice(lo, min(lo + step, n))

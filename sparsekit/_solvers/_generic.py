@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._cython._model import CallbackOperator
+from .._cython._operators import CallbackOperator
 from ._quasi_newton import QuasiNewtonProblem
 
 _NEEDED = ("n_variables", "value", "gradient")

@@ -9,89 +9,14 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
   by the optimality measure of *all* variables.
 """
 
-import time
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _model
+from .._cython import _model, _operators
 from .._linalg.threads import blas_threads
 from ._generic import as_problem
+from ._run import MESSAGES, OBAOptions, Run
 from .duality import duality_gap
-
-MESSAGES = {
-    0: "Converged: the relative optimality measure is at most tol.",
-    1: "Stopped after max_iter iterations; raise max_iter or tol.",
-    2: "Stopped after max_time seconds; raise max_time or tol.",
-    3: "Stopped by the callback.",
-    4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
-}
-
-
-@dataclass(frozen=True)
-class OBAOptions:
-    """Settings of the method; the defaults are what the benchmark favours.
-
-    tol : relative optimality measure at which to stop.
-    max_iter, max_time : limits of outer iterations and seconds.
-    hessian, memory : "exact" or "lbfgs" and its number of pairs.
-    eta : first working variables as a fraction of all (line 2 of Algorithm 1).
-    min_new : smallest number of variables that may leave zero at once, whatever eta says.
-    row_share : but no more than this part of the number of rows.
-    growth : variables that may leave zero at once as a multiple of the free ones.
-    stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
-        stage of 0 starts with the penalty itself, as the thesis does.
-    model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
-        over rows and where the model is a matrix; 1 is the thesis' method.
-    forcing : fall of the model's residual that ends its cycles.
-    cg_tol, cg_max : relative residual and steps of CG on a model of rows (a matrix gets 0.1, as
-        in the thesis, and 50).
-    direct_size : free variables up to which a matrix is factorised at once.
-    sweeps : coordinate descent sweeps before a cycle on a matrix.
-    holds : rounds in which free variables on the wrong side of zero are held there.
-    ridge : H + ridge * diag(H) keeps singular models solvable.
-    damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
-        its decay, and the shares of the promised decrease below and above which they act.
-    segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
-    working_set : whether to solve on working sets of variables; None decides by size.
-    """
-
-    tol: float = 1e-5
-    max_iter: int = 200
-    max_time: float = np.inf
-    hessian: str = "exact"
-    memory: int = 10
-    eta: float = 0.01
-    min_new: int = 100
-    row_share: float = 0.25
-    growth: float = 1.0
-    stage: float = 0.2
-    stage_iter: int = 1
-    model_cycles: int = 2
-    gram_cycles: int = 10
-    forcing: float = 0.05
-    cg_tol: float = 0.4
-    cg_max: int = 20
-    direct_size: int = 100
-    sweeps: int = 3
-    holds: int = 20
-    ridge: float = 1e-7
-    damp_start: float = 0.5
-    damp_release: float = 0.5
-    kept_low: float = 0.7
-    kept_high: float = 0.9
-    segment_tol: float = 1e-4
-    working_set: bool | None = None
-
-    def __post_init__(self):
-        if self.hessian not in ("exact", "lbfgs"):
-            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
-        for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
-            value = getattr(self, name)
-            if not value >= least:
-                raise ValueError(f"{name} must be at least {least}; got {value!r}")
-
 
 # relative error to expect of an objective summed over the rows
 _ROUNDING = 1e-14
@@ -103,35 +28,6 @@ _FACTOR_LIMIT = 1500
 _NEAR = 0.8
 # shortest part of a step to try before the ISTA point is brought in
 _SHORTEST = 1 / 64
-
-
-@dataclass
-class _Run:
-    """Counters, the clock and the history of one call."""
-
-    options: OBAOptions
-    scale: float
-    callback: object = None
-    keep: bool = False
-    start: float = field(default_factory=time.perf_counter)
-    damping: float = 0.0
-    nit: int = 0
-    nfev: int = 0
-    njev: int = 0
-    n_cg: int = 0
-    n_direct: int = 0
-    n_ista: int = 0
-    n_products: int = 0
-    corrections: list = field(default_factory=list)
-    rows: list = field(default_factory=list)
-    status: int | None = None
-
-    def out_of_budget(self):
-        if self.nit >= self.options.max_iter:
-            self.status = 1
-        elif time.perf_counter() - self.start >= self.options.max_time:
-            self.status = 2
-        return self.status is not None
 
 
 def minimize_oba(
@@ -176,7 +72,7 @@ def minimize_oba(
 def _minimize(loss, problem, l1, x, opts, callback, history, gap):
     problem.start(x)
     g = problem.gradient()
-    run = _Run(opts, _origin_scale(loss, problem, x, g), callback, history)
+    run = Run(opts, _origin_scale(loss, problem, x, g), callback, history)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
@@ -195,7 +91,7 @@ def _minimize(loss, problem, l1, x, opts, callback, history, gap):
         n_products=run.n_products,
         n_data_passes=problem.passes(),
         n_ista=run.n_ista,
-        history=_history(run.rows) if history else None,
+        history=run.history() if history else None,
     )
     result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
     return result
@@ -247,7 +143,7 @@ def _working_sets(problem, x, l1, g, run):
     while True:
         optimality = _model.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
-            _record(run, x, problem.f + _model.penalty(x, l1), optimality, 0, 0)
+            run.record(x, problem.f + _model.penalty(x, l1), optimality, 0, 0)
         if optimality <= opts.tol:
             run.status = 0
         if run.status is not None or run.out_of_budget():
@@ -365,7 +261,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
     new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
-    exact = isinstance(operator, _model.GramOperator)
+    exact = isinstance(operator, _operators.GramOperator)
     side = min(m, _FACTOR_LIMIT) if exact else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
@@ -444,37 +340,3 @@ def _step(problem, x, l1, g, variables, phi, run):
             return x_seg, phi_seg, int(counts[1]), 0.0
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
-
-
-def _record(run, x, phi, optimality, n_free, corrections):
-    run.rows.append(
-        (time.perf_counter() - run.start, phi, optimality, int(np.count_nonzero(x)), n_free, corrections)
-    )
-
-
-def _report(run, problem, x, phi, g, l1, n_free, corrections):
-    optimality = _model.measure(x, g, l1) / run.scale
-    if run.keep:
-        _record(run, x, phi, optimality, n_free, corrections)
-    if run.callback is None:
-        return
-    current = OptimizeResult(
-        x=problem.expand(x),
-        fun=float(phi),
-        nit=run.nit,
-        optimality=optimality,
-        nnz=int(np.count_nonzero(x)),
-        time=time.perf_counter() - run.start,
-    )
-    try:
-        stop = run.callback(current)
-    except StopIteration:
-        stop = True
-    if stop:
-        run.status = 3
-
-
-def _history(rows):
-    names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
-    columns = list(zip(*rows)) or [[] for _ in names]
-    return {name: np.asarray(column) for name, column in zip(names, columns)}

@@ -1,0 +1,142 @@
+"""Operators that hold the Hessian of a quadratic model: the base, a matrix, a callable."""
+import numpy as np
+
+from libc.math cimport fabs
+from scipy.linalg.cython_lapack cimport dposv
+
+
+cdef extern from "kernels.h" nogil:
+    void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
+
+
+cdef class QuadOperator:
+    """H restricted to m variables, plus ``ridge`` times its diagonal."""
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        pass
+
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
+        # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix
+        return False
+
+    cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
+        # coordinate descent on q, x and its gradient in place; False where there is no matrix
+        return False
+
+    def matvec(self, v):
+        """H v, (m,), with the ridge."""
+        cdef double[::1] vv = np.ascontiguousarray(v, dtype=np.float64)
+        cdef double[::1] out = np.empty(self.size)
+        if self.size:
+            with nogil:
+                self.product(&vv[0], &out[0])
+        return np.asarray(out)
+
+    @property
+    def diag(self):
+        return np.asarray(self.diagonal)
+
+
+cdef class GramOperator(QuadOperator):
+    """H as a dense symmetric (m, m) matrix."""
+    cdef double[:, ::1] G
+
+    def __init__(self, double[:, ::1] G, double ridge):
+        cdef Py_ssize_t i
+        self.G = G
+        self.size = <int>G.shape[0]
+        self.ridge = ridge
+        self.diagonal = np.empty(self.size)
+        for i in range(self.size):
+            self.diagonal[i] = G[i, i]
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        # rows with v = 0 are skipped: most of a face's complement is zero
+        cdef int m = self.size, i
+        self.n_products += 1
+        for i in range(m):
+            out[i] = self.ridge * self.diagonal[i] * v[i]
+        for i in range(m):
+            if v[i] != 0.0:
+                sk_axpy(v[i], &self.G[i, 0], out, m)
+
+    cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
+        cdef int m = self.size, j, k
+        cdef double h, t, move, largest
+        for k in range(n_sweeps):
+            largest = 0.0
+            for j in range(m):
+                h = self.diagonal[j] * (1.0 + self.ridge)
+                if not (h > 0.0) or (x[j] == 0.0 and fabs(grad[j]) <= l1[j]):
+                    continue
+                t = h * x[j] - grad[j]
+                if t > l1[j]:
+                    t = (t - l1[j]) / h
+                elif t < -l1[j]:
+                    t = (t + l1[j]) / h
+                else:
+                    t = 0.0
+                move = t - x[j]
+                if move != 0.0:
+                    x[j] = t
+                    sk_axpy(move, &self.G[j, 0], grad, m)
+                    grad[j] += move * self.ridge * self.diagonal[j]
+                    if h * move * move > largest:
+                        largest = h * move * move
+            if largest == 0.0:
+                break
+        return True
+
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
+        cdef int i, j, info = 0, one = 1, nf = n_free
+        cdef char uplo = b'U'
+        cdef const double* row
+        for i in range(nf):
+            row = &self.G[free[i], 0]
+            # dposv reads the upper triangle in Fortran order: row j of column i, j <= i
+            for j in range(i + 1):
+                work[<Py_ssize_t>i * nf + j] = row[free[j]]
+            work[<Py_ssize_t>i * nf + i] = row[free[i]] * (1.0 + self.ridge)
+        dposv(&uplo, &nf, &one, work, &nf, rhs, &nf, &info)
+        return info == 0
+
+
+cdef class CallbackOperator(QuadOperator):
+    """H as a Python callable v -> H v, for a user's loss."""
+    cdef object func
+    cdef public object error
+
+    def __init__(self, func, diagonal, double ridge):
+        self.func = func
+        self.diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.error = None
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int i
+        self.n_products += 1
+        with gil:
+            self._call(v, out)
+        for i in range(self.size):
+            out[i] += self.ridge * self.diagonal[i] * v[i]
+
+    cdef void _call(self, const double* v, double* out) noexcept:
+        # an exception cannot cross the nogil loop: it is kept and raised by the caller
+        cdef double[::1] res
+        cdef int i
+        try:
+            if self.error is not None:
+                raise self.error
+            vec = np.empty(self.size)
+            for i in range(self.size):
+                vec[i] = v[i]
+            res = np.ascontiguousarray(self.func(vec), dtype=np.float64)
+            if res.shape[0] != self.size:
+                raise ValueError(f"Hessian-vector product has length {res.shape[0]}, expected {self.size}")
+            for i in range(self.size):
+                out[i] = res[i]
+        except BaseException as exc:
+            self.error = exc
+            for i in range(self.size):
+                out[i] = 0.0

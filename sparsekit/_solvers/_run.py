@@ -1,0 +1,141 @@
+"""Settings, stop reasons, counters and history of one run of OBA."""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _model
+
+MESSAGES = {
+    0: "Converged: the relative optimality measure is at most tol.",
+    1: "Stopped after max_iter iterations; raise max_iter or tol.",
+    2: "Stopped after max_time seconds; raise max_time or tol.",
+    3: "Stopped by the callback.",
+    4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
+}
+
+
+@dataclass(frozen=True)
+class OBAOptions:
+    """Settings of the method; the defaults are what the benchmark favours.
+
+    tol : relative optimality measure at which to stop.
+    max_iter, max_time : limits of outer iterations and seconds.
+    hessian, memory : "exact" or "lbfgs" and its number of pairs.
+    eta : first working variables as a fraction of all (line 2 of Algorithm 1).
+    min_new : smallest number of variables that may leave zero at once, whatever eta says.
+    row_share : but no more than this part of the number of rows.
+    growth : variables that may leave zero at once as a multiple of the free ones.
+    stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
+        stage of 0 starts with the penalty itself, as the thesis does.
+    model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
+        over rows and where the model is a matrix; 1 is the thesis' method.
+    forcing : fall of the model's residual that ends its cycles.
+    cg_tol, cg_max : relative residual and steps of CG on a model of rows (a matrix gets 0.1, as
+        in the thesis, and 50).
+    direct_size : free variables up to which a matrix is factorised at once.
+    sweeps : coordinate descent sweeps before a cycle on a matrix.
+    holds : rounds in which free variables on the wrong side of zero are held there.
+    ridge : H + ridge * diag(H) keeps singular models solvable.
+    damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
+        its decay, and the shares of the promised decrease below and above which they act.
+    segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
+    working_set : whether to solve on working sets of variables; None decides by size.
+    """
+
+    tol: float = 1e-5
+    max_iter: int = 200
+    max_time: float = np.inf
+    hessian: str = "exact"
+    memory: int = 10
+    eta: float = 0.01
+    min_new: int = 100
+    row_share: float = 0.25
+    growth: float = 1.0
+    stage: float = 0.2
+    stage_iter: int = 1
+    model_cycles: int = 2
+    gram_cycles: int = 10
+    forcing: float = 0.05
+    cg_tol: float = 0.4
+    cg_max: int = 20
+    direct_size: int = 100
+    sweeps: int = 3
+    holds: int = 20
+    ridge: float = 1e-7
+    damp_start: float = 0.5
+    damp_release: float = 0.5
+    kept_low: float = 0.7
+    kept_high: float = 0.9
+    segment_tol: float = 1e-4
+    working_set: bool | None = None
+
+    def __post_init__(self):
+        if self.hessian not in ("exact", "lbfgs"):
+            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
+        for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f"{name} must be at least {least}; got {value!r}")
+
+
+@dataclass
+class Run:
+    """Counters, the clock and the history of one call."""
+
+    options: OBAOptions
+    scale: float
+    callback: object = None
+    keep: bool = False
+    start: float = field(default_factory=time.perf_counter)
+    damping: float = 0.0
+    nit: int = 0
+    nfev: int = 0
+    njev: int = 0
+    n_cg: int = 0
+    n_direct: int = 0
+    n_ista: int = 0
+    n_products: int = 0
+    corrections: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    status: int | None = None
+
+    def out_of_budget(self):
+        if self.nit >= self.options.max_iter:
+            self.status = 1
+        elif time.perf_counter() - self.start >= self.options.max_time:
+            self.status = 2
+        return self.status is not None
+
+    def record(self, x, phi, optimality, n_free, corrections):
+        self.rows.append(
+            (time.perf_counter() - self.start, phi, optimality, int(np.count_nonzero(x)), n_free, corrections)
+        )
+
+    def report(self, problem, x, phi, g, l1, n_free, corrections):
+        optimality = _model.measure(x, g, l1) / self.scale
+        if self.keep:
+            self.record(x, phi, optimality, n_free, corrections)
+        if self.callback is None:
+            return
+        current = OptimizeResult(
+            x=problem.expand(x),
+            fun=float(phi),
+            nit=self.nit,
+            optimality=optimality,
+            nnz=int(np.count_nonzero(x)),
+            time=time.perf_counter() - self.start,
+        )
+        try:
+            stop = self.callback(current)
+        except StopIteration:
+            stop = True
+        if stop:
+            self.status = 3
+
+    def history(self):
+        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
+        columns = list(zip(*self.rows)) or [[] for _ in names]
+        return {name: np.asarray(column) for name, column in zip(names, columns)}

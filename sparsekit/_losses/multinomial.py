@@ -17,9 +17,15 @@ from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
 _EMPTY = np.empty(0)
 # a dense X with fewer non-zeros than this share is worked on as compressed rows
 _SPARSE_SHARE = 0.3
-# largest side and cost (multiply-adds) of a Gram matrix
-_GRAM_SIDE = 1500
-_GRAM_WORK = 1.5e9
+# Largest side of a Gram matrix; then costs in nanoseconds of one core, which choose between it and
+# products by passes over rows.
+_GRAM_SIDE = 2000
+_PAIR = 1.5  # one scattered multiply-add
+_DENSE_FLOP = 0.05  # one multiply-add of a matrix product
+_FACTOR_FLOP = 0.1  # one of a Cholesky factor
+_ROW_STEP = 1.5  # one entry of a row times eight classes, there and back
+_EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
+_CHEAP = 5e6  # a Gram matrix of so little cost is always formed
 
 
 class MultinomialLoss:
@@ -267,7 +273,10 @@ class MultinomialProblem:
         rows, classes = np.divmod(place, K)
         features = np.unique(rows[rows < p])
         has = bool(len(rows)) and rows[-1] == p
-        design = self.design if len(features) == p else self.design.select(features)
+        if len(features) < p or isinstance(self.design, CSCDesign):
+            design = self.design.select(features)
+        else:
+            design = self.design
         # the intercepts' row number p becomes the number of features that stay
         return design, np.searchsorted(features, rows) * K + classes, bool(has)
 
@@ -293,8 +302,8 @@ class MultinomialProblem:
         parts = self.loss.probabilities(self.state.z, radius)
         s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
         m, n = len(place), len(s)
-        if m <= _GRAM_SIDE and 0.5 * n * m * m <= _GRAM_WORK:
-            operator = GramOperator(_gram(design, place, parts, s), ridge)
+        if m <= _GRAM_SIDE and _gram_pays(design, place, self.loss.n_classes):
+            operator = GramOperator(_gram(design, place, parts, s, has), ridge)
         elif isinstance(design, DenseDesign):
             operator = _dense_operator(design, place, parts, s, has, ridge)
         else:
@@ -363,7 +372,7 @@ class MultinomialProblem:
         design, place, has = self._select(free)
         s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
         theta, grad = self.state.u, g
-        H = _gram(design, place, self.loss.probabilities(self.state.z), s)
+        H = _gram(design, place, self.loss.probabilities(self.state.z), s, has)
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, grad[free], rcond=1e-13)
             dz = ClassMove(design, place, has, self.loss.n_classes).direction(c)
@@ -390,10 +399,53 @@ class ClassMove:
         return dz
 
 
-def _gram(design, place, parts, s):
-    """The Hessian on ``place`` as a matrix, float64.
+def _entries(design, place, K):
+    """Entries of each row of a sparse design, counted once for every variable of their feature."""
+    held = np.bincount(place // K, minlength=design.shape[1] + 1)
+    total = np.concatenate([[0], np.cumsum(held[design.indices])])
+    return np.diff(total[design.indptr]) + held[-1]
 
-    With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
+
+def _gram_pays(design, place, K):
+    """Whether a Gram matrix and its factor cost less than the products that they save."""
+    m, n = len(place), design.shape[0]
+    factor = _FACTOR_FLOP * m**3 / 3.0
+    product = 2.0 * n * design.shape[1] * K * _DENSE_FLOP
+    gram = 0.5 * n * m * m * _DENSE_FLOP
+    if not isinstance(design, DenseDesign):
+        wide = -(-K // 8)
+        product = design.nnz * wide * _ROW_STEP + n * wide
+        gram = min(gram, _pair_cost(design, place, K))
+    return gram + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
+
+
+def _pair_cost(design, place, K):
+    entries = _entries(design, place, K).astype(np.float64)
+    return _PAIR * 0.5 * float(entries @ entries)
+
+
+def _gram(design, place, parts, s, has):
+    """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS."""
+    n, K = parts[0].shape
+    m = len(place)
+    if isinstance(design, DenseDesign) or _pair_cost(design, place, K) > 0.5 * n * m * m * _DENSE_FLOP:
+        return _gram_blas(design, place, parts, s)
+    entries = _entries(design, place, K)
+    rows, classes = np.divmod(place, K)
+    first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
+    # two partial sums if the matrix is small beside the work that fills it
+    square = float(entries.astype(np.float64) @ entries)
+    work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
+    indptr, indices, data = _pointers(design)
+    kernels.class_gram(
+        indptr, indices.astype(np.int32, copy=False), data, *parts, s, first, classes.astype(np.int32), has,
+        int(entries.max(initial=0)), work, design.n_threads,
+    )  # fmt: skip
+    return work[0]
+
+
+def _gram_blas(design, place, parts, s):
+    """With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
     weights p (1 - p), formed without cancellation.
     """
     P, rest, top = parts
@@ -406,9 +458,7 @@ def _gram(design, place, parts, s):
     if isinstance(design, DenseDesign):
         X = design.X
     else:
-        X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape) if not isinstance(
-            design, CSCDesign
-        ) else sp.csc_matrix((design.data, design.indices, design.indptr), shape=design.shape).tocsr()
+        X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
     step = max(64, 2**18 // max(m, p, 1))
     for lo in range(0, n, step):
         part = slice(lo, min(lo + step, n))
@@ -454,8 +504,6 @@ def _row_operator(design, place, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
     wide = -(-K // 8) * 8
-    if isinstance(design, CSCDesign):
-        design = design.select(np.arange(design.shape[1]))
     indptr, indices, data = _pointers(design)
 
     def square(weight):

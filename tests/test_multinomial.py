@@ -139,7 +139,12 @@ def test_agrees_with_saga(name, C):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         saga = LogisticRegression(
-            penalty="l1", C=C, solver="saga", tol=1e-9, max_iter=20000 if name != "digits" else 1500, random_state=0
+            penalty="l1",
+            C=C,
+            solver="saga",
+            tol=1e-9,
+            max_iter=20000 if name != "digits" else 1500,
+            random_state=0,
         ).fit(X, y)
     loss = MultinomialLoss(X, y, K, fit_intercept=True)
     l1 = loss.l1_vector(1 / C)
@@ -260,7 +265,12 @@ def test_free_intercepts_make_means_match():
 
 @pytest.mark.parametrize(
     "codes, K, match",
-    [([0, 1], 2, "shape"), ([0, 1, 2], 2, "lie in"), ([0, 0, 0], 1, "at least 2"), ([0, 0.5, 1], 2, "integers")],
+    [
+        ([0, 1], 2, "shape"),
+        ([0, 1, 2], 2, "lie in"),
+        ([0, 0, 0], 1, "at least 2"),
+        ([0, 0.5, 1], 2, "integers"),
+    ],
 )
 def test_bad_codes(codes, K, match):
     with pytest.raises(ValueError, match=match):

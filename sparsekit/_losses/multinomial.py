@@ -22,10 +22,12 @@ _SPARSE_SHARE = 0.3
 _GRAM_SIDE = 2000
 _PAIR = 1.5  # one scattered multiply-add
 _DENSE_FLOP = 0.05  # one multiply-add of a matrix product
+_SINGLE_WORK = 2e9  # multiply-adds beyond which blocks of a Gram matrix are float32
 _FACTOR_FLOP = 0.1  # one of a Cholesky factor
 _ROW_STEP = 1.5  # one entry of a row times eight classes, there and back
 _EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
 _CHEAP = 5e6  # a Gram matrix of so little cost is always formed
+_REACH = 0.4  # share of the last spread that damping counts on; smaller lets steps overshoot more often
 
 
 class MultinomialLoss:
@@ -293,12 +295,12 @@ class MultinomialProblem:
 
         With ``damping`` r > 0 every row's other scores are first raised towards its largest by r
         times the spread of the last full step: a saturated row gets the curvature that it has
-        within reach. For K = 2 this is the majorant of the logistic loss.
+        within reach (for K = 2 and a whole spread this is the majorant of the logistic loss).
         """
         design, place, has = self._select(variables)
         radius = _EMPTY
         if damping > 0 and self.state.last_dz is not None:
-            radius = damping * self.state.last_dz
+            radius = _REACH * damping * self.state.last_dz
         parts = self.loss.probabilities(self.state.z, radius)
         s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
         m, n = len(place), len(s)
@@ -446,11 +448,13 @@ def _gram(design, place, parts, s, has):
 
 def _gram_blas(design, place, parts, s):
     """With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
-    weights p (1 - p), formed without cancellation.
+    weights p (1 - p), formed without cancellation. Large ones are products of float32 blocks of rows,
+    summed in float64.
     """
     P, rest, top = parts
     n, K = P.shape
     m, p = len(place), design.shape[1]
+    real = np.float64 if 0.5 * n * m * m <= _SINGLE_WORK else np.float32
     rows, classes = np.divmod(place, K)
     members = [np.flatnonzero(classes == k) for k in range(K)]
     G = np.zeros((m, m))
@@ -459,11 +463,11 @@ def _gram_blas(design, place, parts, s):
         X = design.X
     else:
         X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
-    step = max(64, 2**18 // max(m, p, 1))
+    step = max(512, 2**20 // max(m, p, 1))
     for lo in range(0, n, step):
         part = slice(lo, min(lo + step, n))
         nb = part.stop - lo
-        A = np.ones((nb, p + 1))
+        A = np.ones((nb, p + 1), dtype=real)
         A[:, :p] = X[part].toarray() if sp.issparse(X) else X[part]
         full = P[part].copy()
         high = np.arange(nb), top[part]
@@ -472,6 +476,7 @@ def _gram_blas(design, place, parts, s):
         weight[high] = full[high] * rest[part]
         weight *= s[part, None]
         full *= np.sqrt(s[part])[:, None]
+        full, weight = full.astype(real, copy=False), weight.astype(real, copy=False)
         columns = A[:, rows]
         for k, j in enumerate(members):
             if len(j):

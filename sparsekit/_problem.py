@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._losses import LogisticLoss, MultinomialLoss
+from . import _losses
 
 # what the losses take without a copy; anything else is converted to float64
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -197,8 +197,8 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
-    return MultinomialLoss(
+        return _losses.LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return _losses.MultinomialLoss(
         X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
     )
 

@@ -55,7 +55,9 @@ def minimize_oba(
     max_time : float, default=None
         Largest time in seconds; None means no limit.
     hessian : {"exact", "lbfgs"}, default="exact"
-        Second-order information of the model.
+        Second-order information of the model: the Hessian, or the L-BFGS matrix of past steps
+        and gradients, which takes more iterations of less work and no ``hessian_product``. It
+        works on all variables at once.
     memory : int, default=10
         Pairs that L-BFGS keeps.
     callback : callable, default=None

@@ -21,7 +21,20 @@ LOSSES = {
     "least_squares": (LeastSquaresLoss, ref.least_squares),
     "probit": (ProbitLoss, ref.probit),
 }
+
+
+def unsorted_csr(X):
+    """Each row's entries in falling order of columns, as text vectorisers may leave them."""
+    X = sp.csr_matrix(X)
+    for start, stop in zip(X.indptr[:-1], X.indptr[1:]):
+        X.indices[start:stop] = X.indices[start:stop][::-1].copy()
+        X.data[start:stop] = X.data[start:stop][::-1].copy()
+    X.has_sorted_indices = False
+    return X
+
+
 LAYOUTS = {
+    "csr_unsorted": unsorted_csr,
     "C": np.ascontiguousarray,
     "F": np.asfortranarray,
     "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],

@@ -7,6 +7,7 @@ here before the data is touched again.
 """
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_lapack cimport dposv
 from scipy.linalg.cython_blas cimport ddot
@@ -24,6 +25,10 @@ cdef class QuadOperator:
 
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix
+        return False
+
+    cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
+        # coordinate descent on q, x and its gradient in place; False where there is no matrix
         return False
 
     def matvec(self, v):
@@ -63,6 +68,33 @@ cdef class GramOperator(QuadOperator):
             if v[i] != 0.0:
                 sk_axpy(v[i], &self.G[i, 0], out, m)
 
+    cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
+        cdef int m = self.size, j, k
+        cdef double h, t, move, largest
+        for k in range(n_sweeps):
+            largest = 0.0
+            for j in range(m):
+                h = self.diagonal[j] * (1.0 + self.ridge)
+                if not (h > 0.0) or (x[j] == 0.0 and fabs(grad[j]) <= l1[j]):
+                    continue
+                t = h * x[j] - grad[j]
+                if t > l1[j]:
+                    t = (t - l1[j]) / h
+                elif t < -l1[j]:
+                    t = (t + l1[j]) / h
+                else:
+                    t = 0.0
+                move = t - x[j]
+                if move != 0.0:
+                    x[j] = t
+                    sk_axpy(move, &self.G[j, 0], grad, m)
+                    grad[j] += move * self.ridge * self.diagonal[j]
+                    if h * move * move > largest:
+                        largest = h * move * move
+            if largest == 0.0:
+                break
+        return True
+
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         cdef int i, j, info = 0, one = 1, nf = n_free
         cdef char uplo = b'U'
@@ -78,7 +110,7 @@ cdef class GramOperator(QuadOperator):
 
 
 cdef class CallbackOperator(QuadOperator):
-    """H as a Python callable v -> H v, for a user's loss and for L-BFGS."""
+    """H as a Python callable v -> H v, for a user's loss."""
     cdef object func
     cdef public object error
 
@@ -169,23 +201,57 @@ def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
     return worst
 
 
+def penalty(const double[::1] x, const double[::1] l1):
+    """sum_j l1_j |x_j|."""
+    cdef Py_ssize_t j
+    cdef double total = 0.0
+    with nogil:
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                total += l1[j] * fabs(x[j])
+    return total
+
+
+def ista_bound(const double[::1] x, const double[::1] g, const double[::1] l1, double L):
+    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
+    cdef Py_ssize_t j
+    cdef double total = 0.0, point, shift, step = 1.0 / L
+    with nogil:
+        for j in range(x.shape[0]):
+            if x[j] == 0.0 and fabs(g[j]) <= l1[j]:
+                continue
+            point = x[j] - step * g[j]
+            shift = step * l1[j]
+            if point > shift:
+                point -= shift
+            elif point < -shift:
+                point += shift
+            else:
+                point = 0.0
+            shift = point - x[j]
+            total += shift * (g[j] + 0.5 * L * shift) + l1[j] * fabs(point)
+    return total
+
+
 def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 const double[::1] l1, double[::1] x, double[:, ::1] work, double[::1] matrix,
                 int[::1] free, signed char[::1] kind, int max_cycles, double forcing, double cg_tol,
                 int direct_size, int cg_max,
+                int n_sweeps, int max_holds,
                 long[::1] counts):
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the
     corrective cycle with Cholesky (up to ``direct_size`` free variables, where ``matrix`` has
-    room for their square) or preconditioned CG to relative residual ``cg_tol``, and the
-    projected backtracking search on q. Cycles end after ``max_cycles`` or when the model's
-    residual has fallen by the factor ``forcing``.
+    room for their square, and always where ``op.always_direct``) or preconditioned CG to
+    relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after
+    ``max_cycles`` or when the model's residual has fallen by the factor ``forcing``.
 
+    q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
     corrections of the first cycle, CG steps, direct solves. Returns the decrease of q.
     """
-    cdef int m = op.size, j, cycle, nf, n_bad, cg_used, corrections, trials, room
+    cdef int m = op.size, j, cycle, nf, n_bad, n_held, holds, corrections, trials, room
     cdef double* grad = &work[0, 0]
     cdef double* d = &work[1, 0]
     cdef double* r = &work[2, 0]
@@ -194,17 +260,26 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     cdef double* pg = &work[5, 0]
     cdef double* trial = &work[6, 0]
     cdef double* step = &work[7, 0]
-    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha, target, s, gj
+    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0, s, gj
     cdef bint direct, done, hard = False, stalled = False
     counts[0] = counts[1] = counts[2] = counts[3] = 0
     room = <int>sqrt(<double>matrix.shape[0])
+    if m == 0:
+        return 0.0
+    holds = max_holds
     with nogil:
         for j in range(m):
             x[j] = x0[j]
             grad[j] = g0[j]
-            q += l1[j] * fabs(x[j])
-        target = q
-        for cycle in range(max_cycles):
+        cycle = -1
+        while cycle + 1 < max_cycles:
+            cycle += 1
+            # where H is a matrix a few sweeps of coordinate descent settle the signs first:
+            # they cross zero freely, which a step on a face must not
+            if op.sweep(&x[0], grad, &l1[0], n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
+                q = 0.0
+                for j in range(m):
+                    q += (x[j] - x0[j]) * 0.5 * (grad[j] + g0[j]) + l1[j] * (fabs(x[j]) - fabs(x0[j]))
             # identification on the model (eqs. 2.4-2.7); zeta is sgn(x) or sgn(-pg)
             res = 0.0
             nf = 0
@@ -235,39 +310,44 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 if s > res:
                     res = s
             if res0 < 0.0:
-                res0 = res
-            if nf == 0 or (cycle > 0 and res <= forcing * res0):
+                res0 = _residual(g0, x0, l1, m)
+            if nf == 0 or res <= forcing * res0:
                 break
             counts[0] += 1
             # corrective cycle: solve on the face, drop what did not move as predicted
             for j in range(m):
                 d[j] = 0.0
             corrections = 0
+            n_held = 0
             while True:
+                with gil:
+                    PyErr_CheckSignals()  # Ctrl-C ends a long model as well
                 nf = 0
                 for j in range(m):
-                    if kind[j]:
+                    if kind[j] == 1 or kind[j] == 2:
                         free[nf] = j
                         nf += 1
                 if nf == 0:
                     break
                 direct = False
                 done = False
-                if (nf > direct_size or nf > room) and not hard:
+                if (nf > direct_size or nf > room) and not hard and not op.always_direct:
                     # as many CG steps as cost about one factorisation; past them, factorise
                     # from here on (if there is a matrix and room for its factor)
-                    cg_used = _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
-                                   min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
-                    counts[2] += cg_used
+                    counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
+                                      min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
                     hard = not done and nf <= room
-                if nf <= room and (hard or nf <= direct_size):
+                if op.always_direct or (nf <= room and (hard or nf <= direct_size)):
+                    if n_held:
+                        # what the variables on their way to zero do to the others
+                        for j in range(m):
+                            step[j] = d[j] if kind[j] == 3 else 0.0
+                        op.product(step, hp)
                     for j in range(nf):
-                        r[j] = -pg[free[j]]
+                        r[j] = -pg[free[j]] - (hp[free[j]] if n_held else 0.0)
                     direct = op.factor(&free[0], nf, r, &matrix[0])
                     if direct:
                         counts[3] += 1
-                        for j in range(m):
-                            d[j] = 0.0
                         for j in range(nf):
                             d[free[j]] = r[j]
                     elif not done:
@@ -279,6 +359,13 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                         kind[j] = 0
                         d[j] = 0.0
                         n_bad += 1
+                    elif kind[j] == 1 and (x[j] + d[j]) * x[j] < 0.0 and corrections < holds:
+                        # our addition: one of F that would leave the orthant ends at zero, and
+                        # the others are told; projecting it alone spoils ill-conditioned steps
+                        kind[j] = 3
+                        d[j] = -x[j]
+                        n_bad += 1
+                        n_held += 1
                 if n_bad == 0:
                     break
                 corrections += 1
@@ -298,15 +385,21 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 op.product(step, hp)
                 q_trial = 0.0
                 for j in range(m):
-                    q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * fabs(trial[j])
+                    q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(trial[j]) - fabs(x0[j]))
                 if q_trial <= q:
                     break
                 alpha *= 0.5
                 trials += 1
-                if trials > 40:
+                if trials > 40 or (n_held and trials > 2):
                     break
-            if trials > 40:
-                break
+            if not (q_trial <= q):
+                if not n_held:
+                    break
+                # the held variables spoilt the descent: this cycle again without holding any
+                holds = 0
+                cycle -= 1
+                continue
+            holds = max_holds
             stalled = q - q_trial <= 1e-15 * fabs(q)
             q = q_trial
             for j in range(m):
@@ -314,28 +407,27 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 grad[j] = g0[j] + hp[j]
             if stalled:
                 break
-    return target - q
+    return -q
 
 
 cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double* d, double* r, double* p,
               double* hp, int m, double tol, int max_steps, bint* done) noexcept nogil:
-    # preconditioned CG on the face kind != 0 for H d = -pg, from the d that is there (zero, or
+    # preconditioned CG on the face kind = 1, 2 for H d = -pg (d of the other variables is given), from the d that is there (zero, or
     # the last solve of the corrective cycle); stops at ||Hd + pg||_inf <= tol ||pg||_inf
     cdef int j, steps
     cdef double rz = 0.0, rz_new, php, alpha, beta, worst, bound = 0.0
     cdef bint warm = False
     for j in range(m):
-        if kind[j]:
-            if fabs(pg[j]) > bound:
-                bound = fabs(pg[j])
-            if d[j] != 0.0:
-                warm = True
+        if (kind[j] == 1 or kind[j] == 2) and fabs(pg[j]) > bound:
+            bound = fabs(pg[j])
+        if d[j] != 0.0:
+            warm = True
     bound *= tol
     if warm:
         op.product(d, hp)
     worst = 0.0
     for j in range(m):
-        if kind[j]:
+        if kind[j] == 1 or kind[j] == 2:
             r[j] = -pg[j] - (hp[j] if warm else 0.0)
             p[j] = r[j] / _positive(op.diagonal[j])
             rz += r[j] * p[j]
@@ -363,7 +455,7 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
         rz_new = 0.0
         worst = 0.0
         for j in range(m):
-            if kind[j]:
+            if kind[j] == 1 or kind[j] == 2:
                 d[j] += alpha * p[j]
                 r[j] -= alpha * hp[j]
                 if fabs(r[j]) > worst:
@@ -375,9 +467,19 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
         beta = rz_new / rz
         rz = rz_new
         for j in range(m):
-            if kind[j]:
+            if kind[j] == 1 or kind[j] == 2:
                 p[j] = r[j] / _positive(op.diagonal[j]) + beta * p[j]
     return max_steps
+
+
+cdef double _residual(const double[::1] g, const double[::1] x, const double[::1] l1, int m) noexcept nogil:
+    cdef int j
+    cdef double r, worst = 0.0
+    for j in range(m):
+        r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
+        if r > worst:
+            worst = r
+    return worst
 
 
 cdef inline double _positive(double h) noexcept nogil:

@@ -154,6 +154,7 @@ cdef class ModelRows:
         cdef Py_ssize_t blocks = work.shape[0], parts = self.parts.shape[0] - 1, b, i, j
         cdef Py_ssize_t size = self.m + intercept
         cdef double* G
+        cdef double* part
         if size == 0:
             return
         for b in prange(blocks, nogil=True, num_threads=self.n_threads, schedule='static'):
@@ -164,11 +165,14 @@ cdef class ModelRows:
         G = &work[0, 0, 0]
         with nogil:
             for b in range(1, blocks):
-                for i in range(size):
-                    for j in range(i + 1):
-                        G[i * size + j] += work[b, i, j]
+                part = &work[b, 0, 0]
+                for i in range(size * size):
+                    G[i] += part[i]
+            # each pair was added once, below the diagonal where a row's columns ascend and
+            # anywhere where they do not: the two halves together are the matrix
             for i in range(size):
                 for j in range(i):
+                    G[i * size + j] += G[j * size + i]
                     G[j * size + i] = G[i * size + j]
 
     cdef void _gram_part(self, Py_ssize_t first, Py_ssize_t last, const double* d, double* G, Py_ssize_t size,

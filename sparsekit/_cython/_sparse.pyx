@@ -91,52 +91,27 @@ def csr_rmatvec(const index[::1] indptr, const index[::1] indices, const real[::
         out[j] = acc
 
 
-def csr_select_count(const index[::1] indptr, const index[::1] indices, const int32_t[::1] position,
-                     index[::1] out_indptr, int n_threads):
-    """Row pointers of X[:, cols], where position[j] is column j's new place or -1."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, i
-    cdef index total = 0
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
-        out_indptr[i + 1] = _count_row(indptr[i], indptr[i + 1], indices, position)
+def csr_select(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+               const int32_t[::1] position, index[::1] out_indptr, int32_t[::1] out_indices,
+               real[::1] out_data):
+    """X[:, cols] in CSR, where position[j] is column j's new place or -1.
+
+    The outputs have room for one entry more than X; what they hold past ``out_indptr[n]`` is
+    undefined. Every entry is written and the cursor moves past those that stay: a branch would
+    be a coin toss a non-zero.
+    """
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i, k
+    cdef index at = 0
+    cdef int32_t new
     out_indptr[0] = 0
     with nogil:
         for i in range(n):
-            total = total + out_indptr[i + 1]
-            out_indptr[i + 1] = total
-
-
-cdef inline index _count_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
-                             const int32_t[::1] position) noexcept nogil:
-    cdef index count = 0
-    cdef Py_ssize_t k
-    for k in range(start, stop):
-        count += position[indices[k]] >= 0
-    return count
-
-
-def csr_select_fill(const index[::1] indptr, const index[::1] indices, const real[::1] data,
-                    const int32_t[::1] position, const index[::1] out_indptr,
-                    int32_t[::1] out_indices, real[::1] out_data, int n_threads):
-    """Fill ``out_indices`` and ``out_data`` with X[:, cols] (see csr_select_count)."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, i
-    if out_indices.shape[0] == 0:
-        return
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
-        _fill_row(indptr[i], indptr[i + 1], indices, data, position, out_indptr[i],
-                  out_indices, out_data)
-
-
-cdef inline void _fill_row(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
-                           const real[::1] data, const int32_t[::1] position, Py_ssize_t at,
-                           int32_t[::1] out_indices, real[::1] out_data) noexcept nogil:
-    cdef Py_ssize_t k
-    cdef int new
-    for k in range(start, stop):
-        new = position[indices[k]]
-        if new >= 0:
-            out_indices[at] = new
-            out_data[at] = data[k]
-            at = at + 1
+            for k in range(indptr[i], indptr[i + 1]):
+                new = position[indices[k]]
+                out_indices[at] = new
+                out_data[at] = data[k]
+                at += new >= 0
+            out_indptr[i + 1] = at
 
 
 def csc_matvec(const index[::1] indptr, const index[::1] indices, const real[::1] data,

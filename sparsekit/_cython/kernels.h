@@ -161,7 +161,7 @@ SK_MULTI void sk_axpy(double c, const double *restrict a, double *restrict out, 
         }                                                                                        \
         if (intercept) out[m] += last;                                                           \
     }                                                                                            \
-    /* lower triangle of G += A^T diag(d) A, G of order size; columns ascend within a row */     \
+    /* G += A^T diag(d) A, each pair of columns in one of its two places; G of order size */      \
     static void sk_gram_rows_##NAME(const int64_t *start, const int64_t *stop, const INDEX *col, \
                                     const float *val, const double *d, sk_size lo, sk_size hi,   \
                                     double *G, sk_size size, int intercept) {                    \

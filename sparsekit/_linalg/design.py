@@ -24,14 +24,17 @@ _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
 def as_design(X, n_threads=1):
-    """Wrap a dense array, CSR or CSC matrix (float32/float64) without copying it."""
+    """Wrap a dense array, CSR or CSC matrix; float32 and float64 are not copied."""
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
     if sp.issparse(X):
         if X.format == "csr":
             return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
         if X.format == "csc":
             return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
         raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
-    return DenseDesign(np.asarray(X), n_threads)
+    return DenseDesign(X, n_threads)
 
 
 def _same_index(indptr, indices):
@@ -69,13 +72,12 @@ class CSRDesign:
         position = np.full(self.shape[1], -1, dtype=np.int32)
         position[cols] = np.arange(len(cols), dtype=np.int32)
         indptr = np.empty_like(self.indptr)
-        _sparse.csr_select_count(self.indptr, self.indices, position, indptr, self.n_threads)
-        nnz = int(indptr[-1])
-        indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=self.data.dtype)
-        _sparse.csr_select_fill(
-            self.indptr, self.indices, self.data, position, indptr, indices, data, self.n_threads
-        )
-        if nnz < np.iinfo(np.int32).max:
+        # room for all of X is reserved, but only the pages that are written become memory
+        indices = np.empty(self.nnz + 1, dtype=np.int32)
+        data = np.empty(self.nnz + 1, dtype=self.data.dtype)
+        _sparse.csr_select(self.indptr, self.indices, self.data, position, indptr, indices, data)
+        indices, data = indices[: indptr[-1]], data[: indptr[-1]]
+        if indptr[-1] < np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32, copy=False)
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
@@ -121,15 +123,15 @@ class CompactRows(CSRDesign):
     """A column selection: int32 column numbers, made to be multiplied often."""
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
+        self.nnz = int(indptr[-1])
+        # the kernels take one index type; a selection of an int64 matrix mostly fits into int32
+        if self.nnz < 2**31:
+            indptr = indptr.astype(np.int32, copy=False)
+        else:
+            indices = indices.astype(np.int64)
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
         self.n_threads = n_threads
-        self.nnz = int(indptr[-1])
         self._work = self._rows = None
-
-    def matvec(self, w, out=None):
-        if self.indptr.dtype == np.int32:
-            return super().matvec(w, out)
-        return CSRDesign(self.indptr, self.indices.astype(np.int64), self.data, self.shape).matvec(w, out)
 
 
 class CSCDesign:
@@ -187,6 +189,7 @@ class DenseDesign:
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
+        self._single = None
 
     def matvec(self, w, out=None):
         w = w.astype(self.X.dtype, copy=False)
@@ -237,8 +240,12 @@ class DenseDesign:
             G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
             _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
             return GramOperator(G, ridge), Columns(self, cols)
-        part = np.empty((n, m), dtype=np.float32)
-        part[:] = self.X if m == self.shape[1] else self.X[:, cols]
+        if m < self.shape[1]:
+            part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
+        elif self._single is None:
+            part = self._single = np.ascontiguousarray(self.X, dtype=np.float32)
+        else:
+            part = self._single
         diagonal = np.empty(size)
         diagonal[:m] = np.einsum("ij,ij,i->j", part, part, d.astype(np.float32))
         if intercept:

@@ -199,10 +199,11 @@ class LinearProblem:
     the working variables and answers with their operator and compact design.
     """
 
-    def __init__(self, loss, design, intercept, state, passes=None):
+    def __init__(self, loss, design, intercept, state):
         self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
         self.size = design.shape[1] + self.intercept
-        self._passes = passes if passes is not None else [0]
+        self.n_rows = design.shape[0]
+        self._passes = [0]
         self._lipschitz = None
         self.variables = self.parent = self.base = None
 
@@ -232,7 +233,7 @@ class LinearProblem:
         """The problem on sorted ``variables``, its columns copied."""
         cols, has = self._split(variables)
         self._passes[0] += 1
-        part = LinearProblem(self.loss, self.design.select(cols), has, self.state, [0])
+        part = LinearProblem(self.loss, self.design.select(cols), has, self.state)
         part.variables, part.parent = variables, self
         return part
 
@@ -277,7 +278,6 @@ class LinearProblem:
             np.maximum(size, self.keep * self.state.last_dz, out=size)
         self.state.last_dz = size
 
-
     def accept(self):
         """Make the last trial point the current one."""
         self.state.accept()
@@ -286,6 +286,7 @@ class LinearProblem:
         """Take over the counters of a restriction; the state is shared already."""
         share = part.design.nnz / max(self.design.nnz, 1)
         self._passes[0] += part._passes[0] * share
+        part._passes[0] = 0
 
     def passes(self):
         """Passes over the data, restrictions counted by their share of the non-zeros."""

@@ -3,26 +3,40 @@
 import numpy as np
 
 from .._cython._model import CallbackOperator
+from ._quasi_newton import QuasiNewtonProblem
 
-_NEEDED = ("n_variables", "value", "gradient", "hessian_product")
+_NEEDED = ("n_variables", "value", "gradient")
 
 
 def as_problem(loss, options):
     """The problem of a loss of this package, or of one that follows the protocol."""
+    quasi_newton = options.hessian == "lbfgs"
     if hasattr(loss, "problem"):
-        return loss.problem()
-    missing = [name for name in _NEEDED if not hasattr(loss, name)]
+        problem = loss.problem()
+    else:
+        problem = _protocol_problem(loss, not quasi_newton)
+    return QuasiNewtonProblem(problem, options.memory) if quasi_newton else problem
+
+
+def _protocol_problem(loss, products):
+    needed = (*_NEEDED, "hessian_product") if products else _NEEDED
+    missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
         raise TypeError(
-            f"loss must have {', '.join(_NEEDED)}; {type(loss).__name__} lacks {', '.join(missing)}"
+            f"loss must have {', '.join(needed)}; {type(loss).__name__} lacks {', '.join(missing)}"
         )
-    return ProtocolProblem(loss)
+    return ProtocolProblem(loss, products)
 
 
 class ProtocolProblem:
-    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v)."""
+    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
 
-    def __init__(self, loss):
+    Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
+    ``lipschitz`` takes differences of gradients.
+    """
+
+    def __init__(self, loss, products=True):
+        self.products = products
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
         self.x = self.f = self._trial = self._trial_f = self._variables = None
@@ -77,17 +91,26 @@ class ProtocolProblem:
         Raised by ``raise_lipschitz`` whenever a step proves it too small.
         """
         if self._lipschitz is None:
-            every = np.arange(self.size)
             v = np.cos(np.arange(1.0, self.size + 1.0))
             norm = 0.0
             for _ in range(10):
                 size = np.linalg.norm(v)
                 if size == 0:
                     break
-                v = np.asarray(self.loss.hessian_product(self.x.copy(), every, v / size), dtype=float)
+                v = self._product(v / size)
                 norm = np.linalg.norm(v)
             self._lipschitz = 2.0 * norm or 1.0
         return self._lipschitz
+
+    def _product(self, v):
+        if self.products:
+            every = np.arange(self.size)
+            return np.asarray(self.loss.hessian_product(self.x.copy(), every, v), dtype=np.float64)
+        # a difference of gradients, with the step that balances truncation and rounding
+        step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, np.linalg.norm(self.x))
+        ahead, behind = self.loss.gradient(self.x + step * v), self.loss.gradient(self.x - step * v)
+        self.n_passes += 2
+        return (np.asarray(ahead, dtype=np.float64) - behind) / (2.0 * step)
 
     def raise_lipschitz(self):
         self._lipschitz = 2.0 * self.lipschitz()

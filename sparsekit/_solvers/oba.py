@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._cython import _model
+from .._linalg.threads import blas_threads
 from ._generic import as_problem
 from .duality import duality_gap
 
@@ -33,13 +34,25 @@ class OBAOptions:
     """Settings of the method; the defaults are what the benchmark favours.
 
     tol : relative optimality measure at which to stop.
+    max_iter, max_time : limits of outer iterations and seconds.
+    hessian, memory : "exact" or "lbfgs" and its number of pairs.
     eta : first working variables as a fraction of all (line 2 of Algorithm 1).
     min_new : smallest number of variables that may leave zero at once, whatever eta says.
-    model_cycles : cycles of Algorithm 1 on one quadratic model; 1 is the thesis' method.
+    row_share : but no more than this part of the number of rows.
+    growth : variables that may leave zero at once as a multiple of the free ones.
+    stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
+        stage of 0 starts with the penalty itself, as the thesis does.
+    model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
+        over rows and where the model is a matrix; 1 is the thesis' method.
     forcing : fall of the model's residual that ends its cycles.
-    cg_tol : relative residual of CG (0.1 in the thesis).
-    direct_size : free variables up to which a Gram matrix is factorised.
+    cg_tol, cg_max : relative residual and steps of CG on a model of rows (a matrix gets 0.1, as
+        in the thesis, and 50).
+    direct_size : free variables up to which a matrix is factorised at once.
+    sweeps : coordinate descent sweeps before a cycle on a matrix.
+    holds : rounds in which free variables on the wrong side of zero are held there.
     ridge : H + ridge * diag(H) keeps singular models solvable.
+    damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
+        its decay, and the shares of the promised decrease below and above which they act.
     segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
     working_set : whether to solve on working sets of variables; None decides by size.
     """
@@ -51,26 +64,43 @@ class OBAOptions:
     memory: int = 10
     eta: float = 0.01
     min_new: int = 100
-    share_new: float = 1.0
-    stage: float = 0.3
+    row_share: float = 0.25
+    growth: float = 1.0
+    stage: float = 0.2
     stage_iter: int = 1
-    keep_low: float = 0.7
-    damp0: float = 0.5
-    keep_high: float = 0.9
-    release: float = 0.5
-    model_cycles: int = 1
+    model_cycles: int = 2
+    gram_cycles: int = 10
     forcing: float = 0.05
     cg_tol: float = 0.4
     cg_max: int = 20
-    gram_cycles: int = 10
     direct_size: int = 100
-    ridge: float = 1e-8
+    sweeps: int = 3
+    holds: int = 20
+    ridge: float = 1e-7
+    damp_start: float = 0.5
+    damp_release: float = 0.5
+    kept_low: float = 0.7
+    kept_high: float = 0.9
     segment_tol: float = 1e-4
     working_set: bool | None = None
 
+    def __post_init__(self):
+        if self.hessian not in ("exact", "lbfgs"):
+            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
+        for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f"{name} must be at least {least}; got {value!r}")
 
+
+# relative error to expect of an objective summed over the rows
+_ROUNDING = 1e-14
+# growth in the stages of tall problems
+_TALL_GROWTH = 10.0
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
+# part of its penalty that a zero variable's gradient must reach to enter a working set
+_NEAR = 0.8
 # shortest part of a step to try before the ISTA point is brought in
 _SHORTEST = 1 / 64
 
@@ -139,13 +169,18 @@ def minimize_oba(
     if not np.all(np.isfinite(x)):
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
+    with blas_threads(getattr(loss, "n_threads", None)):
+        return _minimize(loss, problem, l1, x, opts, callback, history, gap)
+
+
+def _minimize(loss, problem, l1, x, opts, callback, history, gap):
     problem.start(x)
     g = problem.gradient()
     run = _Run(opts, _origin_scale(loss, problem, x, g), callback, history)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
-        fun=float(problem.f + l1 @ np.abs(x)),
+        fun=float(problem.f + _model.penalty(x, l1)),
         nit=run.nit,
         nfev=run.nfev + 1,
         njev=run.njev + 1,
@@ -162,7 +197,7 @@ def minimize_oba(
         n_ista=run.n_ista,
         history=_history(run.rows) if history else None,
     )
-    result.dual_gap = duality_gap(loss, problem, x, l1, g) if gap else np.nan
+    result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
     return result
 
 
@@ -204,12 +239,15 @@ def _working_sets(problem, x, l1, g, run):
     if opts.working_set is None and n <= 500:
         whole = True
     penalised = l1 > 0
-    boost, slack, stalls, best = np.inf, 0.8, 0, np.inf
-    tau = max(int(opts.eta * n), opts.min_new)
+    boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
+    # more new variables than rows would make the model singular
+    tau = min(
+        max(int(opts.eta * n), opts.min_new), max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
+    )
     while True:
         optimality = _model.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
-            _record(run, x, problem.f + l1 @ np.abs(x), optimality, 0, 0)
+            _record(run, x, problem.f + _model.penalty(x, l1), optimality, 0, 0)
         if optimality <= opts.tol:
             run.status = 0
         if run.status is not None or run.out_of_budget():
@@ -218,18 +256,24 @@ def _working_sets(problem, x, l1, g, run):
         boost = max(1.0, opts.stage * min(boost, ratio))
         final = boost == 1.0
         current = boost * l1
-        chosen = None if whole else np.flatnonzero((x != 0) | (np.abs(g) >= slack * current))
-        if chosen is None or len(chosen) >= 0.6 * n:
-            x, g, tau = _iterate(problem, x, current, l1, g, opts.tol, tau, run, None if final else opts.stage_iter)
+        if whole or not final:
+            # a stage of one iteration does not repay a copy of its columns
+            x, g, tau = _iterate(
+                problem, x, current, l1, g, opts.tol, tau, run, None if final else opts.stage_iter
+            )
             continue
-        before = run.nit
+        moving = (x != 0) | (np.abs(g) > l1)
+        if sub is None or not inside[moving].all():
+            inside = moving | (np.abs(g) >= _NEAR * l1)
+            chosen = np.flatnonzero(inside)
+            if len(chosen) >= 0.6 * n:
+                whole = True
+                continue
+            sub = problem.restrict(chosen)
         problem.base = x
-        sub = problem.restrict(chosen)
-        target = max(0.5 * opts.tol, 0.1 * optimality) if final else 0.0
-        part, _, tau = _iterate(
-            sub, x[chosen], current[chosen], l1[chosen], g[chosen], target, tau, run,
-            None if final else opts.stage_iter,
-        )  # fmt: skip
+        before = run.nit
+        target = max(0.5 * opts.tol, 0.1 * optimality)
+        part, _, tau = _iterate(sub, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
         x[chosen] = part
         problem.absorb(sub)
         g = problem.gradient(g)
@@ -250,22 +294,35 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     opts = run.options
     n = problem.size
     kind, size = np.empty(n, dtype=np.int8), np.empty(n)
-    free_always = l1 == 0
-    phi = problem.f + l1 @ np.abs(x)
+    free_always, everything = l1 == 0, np.arange(n)
+    phi = problem.f + _model.penalty(x, l1)
     begin = run.nit
+    # in a stage of a problem with more rows than variables there is no reason to hold back:
+    # few variables asked to explain many rows only grow too large
+    tall = limit is not None and getattr(problem, "n_rows", 0) >= n
+    share = _TALL_GROWTH * opts.growth if tall else opts.growth
+    previous, flat, stalls = np.inf, False, 0
     while True:
         absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
         if absolute <= tol * run.scale or run.out_of_budget():
             return x, g, tau
+        # steps whose decrease is lost in rounding go on as long as they mend the gradient
+        stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
+        if stalls == 2:
+            run.status = 4 if limit is None else None
+            return x, g, tau
+        previous = absolute
         if limit is not None and run.nit - begin >= limit:
             return x, g, tau
-        room = max(tau, int(opts.share_new * n_free))
+        room = max(tau, int(share * n_free))
         variables = _working_variables(kind, size, n_unsure, room, free_always)
+        if len(variables) > 0.8 * n:
+            variables = everything  # designs keep what they made for all columns
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
-        if kept < opts.keep_low:
-            run.damping = min(2.0, max(2 * run.damping, opts.damp0))
-        elif kept > opts.keep_high:
-            run.damping = opts.release * run.damping if run.damping > 0.1 else 0.0
+        if kept < opts.kept_low:
+            run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
+        elif kept > opts.kept_high:
+            run.damping = opts.damp_release * run.damping if run.damping > 0.1 else 0.0
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -275,13 +332,19 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         g = problem.gradient(g)
         run.njev += 1
         if run.keep or run.callback is not None:
-            _report(run, problem, x, problem.f + l1_true @ np.abs(x), g, l1_true, len(variables), corrections + 1)
+            _report(
+                run,
+                problem,
+                x,
+                problem.f + _model.penalty(x, l1_true),
+                g,
+                l1_true,
+                len(variables),
+                corrections + 1,
+            )
             if run.status is not None:
                 return x, g, tau
-        if not progress > 1e-16 * abs(phi):
-            if _model.measure(x, g, l1) > tol * run.scale and limit is None:
-                run.status = 4
-            return x, g, tau
+        flat = not progress > _ROUNDING * abs(phi)
 
 
 def _working_variables(kind, size, n_unsure, tau, free_always):
@@ -296,6 +359,8 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
 def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
     opts = run.options
+    if hasattr(problem, "observe"):
+        problem.observe(x, g)
     operator, move = problem.model(variables, opts.ridge, run.damping)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
@@ -304,11 +369,14 @@ def _step(problem, x, l1, g, variables, phi, run):
     side = min(m, _FACTOR_LIMIT) if exact else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    cycles, cg_tol, cg_max = (opts.gram_cycles, 0.1, 50) if exact else (opts.model_cycles, opts.cg_tol, opts.cg_max)
+    loose = 1 if run.damping > 0 else opts.model_cycles
+    cycles, cg_tol, cg_max = loose, opts.cg_tol, opts.cg_max
+    if exact or operator.always_direct:
+        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,
-        cg_tol, opts.direct_size, cg_max, counts,
+        cg_tol, opts.direct_size, cg_max, opts.sweeps, opts.holds, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)
     if error is not None:
@@ -322,17 +390,17 @@ def _step(problem, x, l1, g, variables, phi, run):
     run.nfev += 1
     x_new = x.copy()
     x_new[variables] = new
-    phi_new = f_new + l1 @ np.abs(x_new)
+    phi_new = f_new + _model.penalty(x_new, l1)
 
-    # line 6: the ISTA point and its upper model (2.14) are the least that a step must reach
-    bound = max(problem.lipschitz(), 1e-300)
+    # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
+    # rises with L, so a step that passes with a lower bound of L passes with L itself.
+    bound = max(float(np.max(operator.diag, initial=0.0)), 1e-300)
+    if phi_new > problem.f + _model.ista_bound(x, g, l1, bound):
+        bound = max(problem.lipschitz(), bound)
     while True:
-        ista = x - g / bound
-        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
-        delta = ista - x
-        gamma = problem.f + g @ delta + 0.5 * bound * (delta @ delta) + l1 @ np.abs(ista)
+        gamma = problem.f + _model.ista_bound(x, g, l1, bound)
         # rounding of the sums may not reject a step that is as good
-        enough = gamma + 1e-15 * abs(gamma)
+        enough = gamma + _ROUNDING * abs(gamma)
         if phi_new <= enough:
             problem.accept()
             # Levenberg's rule: a model that promised much more than it kept is damped
@@ -345,12 +413,15 @@ def _step(problem, x, l1, g, variables, phi, run):
             f_seg = problem.try_move(share * dz)
             run.nfev += 1
             x_seg = x + share * full
-            phi_seg = f_seg + l1 @ np.abs(x_seg)
+            phi_seg = f_seg + _model.penalty(x_seg, l1)
             if phi_seg <= enough:
                 problem.accept()
                 return x_seg, phi_seg, int(counts[1]), 0.0
             share *= 0.5
         run.n_ista += 1
+        ista = x - g / bound
+        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
+        delta = ista - x
         to_ista = problem.move_all().direction(delta)
         full = x_new - ista
         share = 0.5
@@ -360,7 +431,7 @@ def _step(problem, x, l1, g, variables, phi, run):
             f_seg = problem.try_move((1 - share) * to_ista + share * dz)
             run.nfev += 1
             x_seg = ista + share * full
-            phi_seg = f_seg + l1 @ np.abs(x_seg)
+            phi_seg = f_seg + _model.penalty(x_seg, l1)
             if phi_seg <= enough:
                 problem.accept()
                 return x_seg, phi_seg, int(counts[1]), 0.0

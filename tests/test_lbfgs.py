@@ -1,0 +1,302 @@
+"""L-BFGS: the compact operator against dense BFGS, its reduced solve, and OBA with it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit._linalg.lbfgs import LBFGS
+from sparsekit._losses import MultinomialLoss
+from sparsekit._solvers._generic import ProtocolProblem
+from sparsekit._solvers._quasi_newton import QuasiNewtonProblem
+from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
+
+
+def dense_bfgs(pairs, theta, n):
+    """B of the textbook's rank-two updates (Nocedal and Wright, eq. 6.19) from theta I."""
+    B = theta * np.eye(n)
+    for s, y in pairs:
+        Bs = B @ s
+        B = B - np.outer(Bs, Bs) / (s @ Bs) + np.outer(y, y) / (y @ s)
+    return B
+
+
+def quadratic_pairs(rng, n, count, sparse=False):
+    """Steps of mixed length and the gradient changes of a convex quadratic."""
+    A = rng.standard_normal((n, n + 5))
+    H = A @ A.T / n
+    pairs = []
+    for _ in range(count):
+        s = rng.standard_normal(n) * 10.0 ** rng.uniform(-4, 2)
+        if sparse:
+            s *= rng.random(n) < 0.3
+            s[rng.integers(n)] = 1.0
+        pairs.append((s, H @ s))
+    return pairs
+
+
+def filled(pairs, n, memory):
+    lbfgs = LBFGS(n, memory)
+    for s, y in pairs:
+        assert lbfgs.update(s, y)
+    return lbfgs
+
+
+def as_matrix(operator):
+    return np.column_stack([operator.matvec(e) for e in np.eye(operator.size)])
+
+
+@pytest.mark.parametrize("count, memory", [(0, 4), (1, 4), (4, 4), (11, 4), (7, 1), (30, 25)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_operator_equals_dense_recursion(count, memory, sparse):
+    rng = np.random.default_rng(count + 100 * memory)
+    n = 20
+    pairs = quadratic_pairs(rng, n, count, sparse)
+    lbfgs = filled(pairs, n, memory)
+    assert lbfgs.n_pairs == min(count, memory)
+    expected = dense_bfgs(pairs[-memory:], 1.7, n)
+    got = as_matrix(lbfgs.operator(theta=1.7))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    # rows only, in any order, and the ridge in units of theta
+    rows = rng.permutation(n)[:9]
+    got = as_matrix(lbfgs.operator(rows, 1.7, 0.25))
+    expected = expected[np.ix_(rows, rows)] + 0.25 * 1.7 * np.eye(9)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_inner_products_after_replacements_equal_rebuilt_ones():
+    rng = np.random.default_rng(3)
+    pairs = quadratic_pairs(rng, 15, 17)
+    lbfgs = filled(pairs, 15, 5)
+    S = np.array([s / np.linalg.norm(s) for s, _ in pairs[-5:]])
+    Y = np.array([y / np.linalg.norm(s) for s, y in pairs[-5:]])
+    square = np.ix_(lbfgs._order, lbfgs._order)
+    np.testing.assert_allclose(lbfgs._sty[square], S @ Y.T, rtol=1e-12)
+    np.testing.assert_allclose(lbfgs._sts[square], S @ S.T, rtol=1e-12, atol=1e-15)
+
+
+def test_secant_equation_holds_for_newest_pair():
+    rng = np.random.default_rng(4)
+    pairs = quadratic_pairs(rng, 30, 9)
+    operator = filled(pairs, 30, 6).operator()
+    s, y = pairs[-1]
+    np.testing.assert_allclose(operator.matvec(s), y, rtol=1e-9, atol=1e-11 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-8, 0.5])
+@pytest.mark.parametrize("memory", [1, 5, 12])
+def test_reduced_solve_equals_dense_solve(memory, ridge):
+    rng = np.random.default_rng(memory)
+    n = 40
+    lbfgs = filled(quadratic_pairs(rng, n, 15), n, memory)
+    rows = np.sort(rng.permutation(n)[:30])
+    operator = lbfgs.operator(rows, ridge=ridge)
+    B = as_matrix(operator)
+    for size in (1, 2, 7, 18, 30):
+        free = rng.permutation(30)[:size]
+        rhs = rng.standard_normal(size)
+        expected = np.linalg.solve(B[np.ix_(free, free)], rhs)
+        got = operator.solve(rhs, free)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+
+
+def test_reduced_solve_is_not_the_one_with_all_rows():
+    # with W^T W of all rows, Sherman-Morrison-Woodbury gives rows of the full inverse instead
+    # of the inverse of the reduced matrix; the difference is far above rounding
+    rng = np.random.default_rng(8)
+    n, theta = 40, 2.0
+    lbfgs = filled(quadratic_pairs(rng, n, 6), n, 6)
+    free = np.sort(rng.permutation(n)[:12])
+    rhs = rng.standard_normal(12)
+    operator = lbfgs.operator(theta=theta)
+    B = as_matrix(operator)
+    exact = np.linalg.solve(B[np.ix_(free, free)], rhs)
+    full = np.zeros(n)
+    full[free] = rhs
+    with_all_rows = np.linalg.solve(B, full)[free]
+    assert np.linalg.norm(with_all_rows - exact) > 0.01 * np.linalg.norm(exact)
+    np.testing.assert_allclose(operator.solve(rhs, free), exact, rtol=1e-8)
+
+
+def test_solve_without_pairs_and_on_nothing():
+    operator = LBFGS(3, 2).operator(theta=4.0)
+    np.testing.assert_allclose(operator.solve([1.0, 2.0], [0, 2]), [0.25, 0.5])
+    assert operator.solve(np.empty(0), np.empty(0, dtype=int)).shape == (0,)
+    with pytest.raises(ValueError, match="length"):
+        operator.solve([1.0], [0, 1])
+    with pytest.raises(ValueError, match="free"):
+        operator.solve([1.0], [3])
+
+
+def test_pairs_without_curvature_are_skipped():
+    lbfgs = LBFGS(3, 2)
+    s = np.array([1.0, 0.0, 0.0])
+    bad = [-s, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.array([1e-9, 1.0, 0.0]), np.full(3, np.nan)]
+    for y in (*bad, np.array([np.inf, 0.0, 0.0])):
+        assert not lbfgs.update(s, y)
+    assert not lbfgs.update(np.zeros(3), s)
+    assert lbfgs.n_pairs == 0
+    assert lbfgs.update(s, np.array([1e-7, 1.0, 0.0]))
+    lbfgs.reset()
+    assert lbfgs.n_pairs == 0
+    with pytest.raises(ValueError, match="theta"):
+        lbfgs.operator()
+    with pytest.raises(ValueError, match="theta"):
+        lbfgs.operator(theta=0.0)
+
+
+def test_scale_uses_the_rows_that_moved():
+    lbfgs = LBFGS(3, 2)
+    lbfgs.update(np.array([2.0, 0.0, 0.0]), np.array([4.0, 8.0, 0.0]))
+    assert lbfgs.scale() == pytest.approx(80 / 8)
+    assert lbfgs.scale(np.array([0, 2])) == pytest.approx(2.0)
+    assert lbfgs.scale(np.array([1, 2])) == lbfgs.scale()
+
+
+def data(seed=0, n=150, p=40):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.logspace(-0.5, 0.5, p)
+    z = X[:, :6] @ rng.standard_normal(6) * 2 + 0.5 + rng.standard_normal(n)
+    return X, z, np.where(z > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc", "float32"])
+@pytest.mark.parametrize("cls", [LogisticLoss, LeastSquaresLoss, ProbitLoss])
+def test_same_optimum_as_exact(cls, kind, intercept):
+    X, z, y = data()
+    X = {"csr": sp.csr_matrix, "csc": sp.csc_matrix, "float32": np.float32}.get(kind, np.asarray)(X)
+    loss = cls(X, z if cls is LeastSquaresLoss else y, fit_intercept=intercept)
+    g0 = np.abs(loss.gradient(np.zeros(loss.n_variables)))[:40].max()
+    for share in (0.3, 0.02):
+        l1 = loss.l1_vector(share * g0)
+        exact = minimize_oba(loss, l1, tol=1e-6 if kind == "float32" else 1e-9)
+        got = minimize_oba(loss, l1, hessian="lbfgs", tol=1e-6, max_iter=500)
+        assert exact.success and got.success, got.message
+        assert got.optimality <= 1e-6
+        assert got.fun == pytest.approx(exact.fun, rel=1e-7)
+        np.testing.assert_allclose(got.x, exact.x, atol=1e-3 * np.abs(exact.x).max())
+        assert got.n_direct > 0 and got.n_cg == 0
+        assert np.isnan(got.dual_gap) == np.isnan(exact.dual_gap)
+
+
+def test_more_variables_than_rows():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((80, 900)) + rng.standard_normal((80, 1))
+    y = np.where(X[:, :10].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
+    loss = LogisticLoss(X, y)
+    l1 = 0.05 * np.abs(loss.gradient(np.zeros(900))).max()
+    exact = minimize_oba(loss, l1, tol=1e-8)
+    got = minimize_oba(loss, l1, hessian="lbfgs", tol=1e-6, max_iter=500)
+    assert exact.success and got.success
+    assert got.fun == pytest.approx(exact.fun, rel=1e-7)
+    assert got.dual_gap <= 1e-3 * got.fun
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_multinomial_reaches_the_value_of_exact(intercept):
+    # the minimiser need not be unique, its value is
+    rng = np.random.default_rng(0)
+    X, W = rng.standard_normal((200, 30)), np.zeros((30, 4))
+    W[:6] = 2.0 * rng.standard_normal((6, 4))
+    codes = np.argmax(X @ W + rng.gumbel(size=(200, 4)), axis=1)
+    loss = MultinomialLoss(X, codes, 4, fit_intercept=intercept)
+    for share in (0.2, 0.02):
+        l1 = loss.l1_vector(share * np.abs(loss.gradient(np.zeros(loss.n_variables))).max())
+        exact = minimize_oba(loss, l1, tol=1e-7)
+        got = minimize_oba(loss, l1, hessian="lbfgs", tol=1e-6, max_iter=500)
+        assert exact.success and got.success
+        assert got.fun == pytest.approx(exact.fun, rel=1e-8)
+        assert np.count_nonzero(got.x) > 0
+
+
+class LogSumExp:
+    """log sum_i exp(a_i.x - b_i) + 0.05 |x|^2, a user's loss of value and gradient alone."""
+
+    def __init__(self, A, b):
+        self.A, self.b, self.n_variables = A, b, A.shape[1]
+
+    def value(self, x):
+        return np.logaddexp.reduce(self.A @ x - self.b) + 0.05 * x @ x
+
+    def _weights(self, x):
+        z = self.A @ x - self.b
+        p = np.exp(z - z.max())
+        return p / p.sum()
+
+    def gradient(self, x):
+        return self.A.T @ self._weights(x) + 0.1 * x
+
+
+class WithHessian(LogSumExp):
+    def hessian_product(self, x, subset, v):
+        A, p = self.A[:, subset], self._weights(x)
+        Av = A @ v
+        return A.T @ (p * (Av - p @ Av)) + 0.1 * v
+
+
+def user_data():
+    rng = np.random.default_rng(11)
+    return rng.standard_normal((60, 25)), rng.standard_normal(60)
+
+
+def test_user_loss_without_hessian_product():
+    exact = minimize_oba(WithHessian(*user_data()), 0.03, tol=1e-7)
+    loss = LogSumExp(*user_data())
+    got = minimize_oba(loss, 0.03, hessian="lbfgs", tol=1e-6, max_iter=500)
+    assert exact.success and got.success
+    assert 0 < np.count_nonzero(exact.x) < 25
+    assert got.fun == pytest.approx(exact.fun, rel=1e-10)
+    np.testing.assert_allclose(got.x, exact.x, atol=1e-5)
+    with pytest.raises(TypeError, match="hessian_product"):
+        minimize_oba(loss, 0.03)
+
+
+def test_lipschitz_estimate_from_gradients_equals_that_from_products():
+    args = user_data()
+    bounds = []
+    for cls in (LogSumExp, WithHessian):
+        problem = ProtocolProblem(cls(*args), products=cls is WithHessian)
+        problem.start(np.zeros(25))
+        bounds.append(problem.lipschitz())
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-5)
+
+
+def test_more_memory_takes_no_more_iterations():
+    X, _, y = data(seed=2)
+    loss = LogisticLoss(X, y)
+    l1 = 0.01 * np.abs(loss.gradient(np.zeros(40))).max()
+    runs = [minimize_oba(loss, l1, hessian="lbfgs", memory=k, tol=1e-7, max_iter=5000) for k in (1, 30)]
+    assert all(run.success for run in runs)
+    assert runs[1].nit < runs[0].nit
+
+
+def test_warm_start_at_the_optimum_stops_at_once():
+    X, z, _ = data()
+    loss = LeastSquaresLoss(X, z)
+    first = minimize_oba(loss, 5.0, hessian="lbfgs", tol=1e-7, max_iter=500)
+    again = minimize_oba(loss, 5.0, x0=first.x, hessian="lbfgs", tol=1e-7)
+    assert again.nit == 0 and again.success
+    np.testing.assert_array_equal(again.x, first.x)
+
+
+def test_singular_pairs_are_forgotten():
+    problem = LeastSquaresLoss(*data()[:2]).problem()
+    wrapped = QuasiNewtonProblem(problem, 3)
+    wrapped.start(np.zeros(40))
+    g = wrapped.gradient()
+    wrapped.observe(np.zeros(40), g)
+    wrapped.observe(np.ones(40), g + np.arange(1.0, 41.0))
+    assert wrapped.pairs.n_pairs == 1
+    wrapped.pairs._sty[:] = wrapped.pairs._sts[:] = 0.0
+    operator, _ = wrapped.model(np.arange(40), 0.0)
+    assert wrapped.pairs.n_pairs == 0
+    np.testing.assert_allclose(as_matrix(operator), wrapped.lipschitz() * np.eye(40))
+
+
+def test_bad_options():
+    loss = LogisticLoss(*data()[::2])
+    with pytest.raises(ValueError, match="'exact' or 'lbfgs'; got 'sr1'"):
+        minimize_oba(loss, 1.0, hessian="sr1")
+    for memory in (0, -3, 1.5):
+        with pytest.raises(ValueError, match="memory"):
+            minimize_oba(loss, 1.0, hessian="lbfgs", memory=memory)

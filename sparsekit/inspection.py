@@ -5,6 +5,8 @@ import scipy.sparse as sp
 
 from ._path import l1_logistic_path
 
+__all__ = ["ConvergenceDisplay", "RegularizationPathDisplay"]
+
 _NEEDED = "matplotlib is needed for plotting; install it, or sparsekit[plot]."
 
 

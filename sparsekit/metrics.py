@@ -2,6 +2,8 @@
 
 import numpy as np
 
+__all__ = ["kkt_violation"]
+
 
 def kkt_violation(coef, grad, l1):
     r"""Largest violation of the optimality conditions of :math:`\min f(x) + \sum_j \lambda_j |x_j|`.

@@ -51,9 +51,11 @@ def test_value_gradient_and_hessian(intercept, weighted):
     s = s if weighted else np.ones(len(X))
     x = rng.standard_normal(loss.n_variables)
     assert loss.value(x) == pytest.approx(numpy_value(X, codes, 4, s, x, intercept), rel=1e-13)
-    h = 1e-6 * np.eye(len(x))
-    slope = [(numpy_value(X, codes, 4, s, x + e, intercept) - numpy_value(X, codes, 4, s, x - e, intercept)) / 2e-6
-             for e in h]  # fmt: skip
+
+    def f(point):
+        return numpy_value(X, codes, 4, s, point, intercept)
+
+    slope = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(len(x))]
     np.testing.assert_allclose(loss.gradient(x), slope, atol=1e-7)
     H = numpy_hessian(X, 4, s, x, intercept)
     subset = np.sort(rng.choice(len(x), 15, replace=False))

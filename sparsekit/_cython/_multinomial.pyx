@@ -53,6 +53,12 @@ cdef extern from "multinomial.h" nogil:
     void sk_curve_rows_any(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
                            const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,
                            float*, Py_ssize_t)
+    void sk_class_gram_f64(const int64_t*, const int32_t*, const double*, const double*, const double*,
+                           const int32_t*, const double*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t,
+                           Py_ssize_t, int, Py_ssize_t, double*, Py_ssize_t, int32_t*, int32_t*, double*, double*)
+    void sk_class_gram_f32(const int64_t*, const int32_t*, const float*, const double*, const double*,
+                           const int32_t*, const double*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t,
+                           Py_ssize_t, int, Py_ssize_t, double*, Py_ssize_t, int32_t*, int32_t*, double*, double*)
     void sk_curve_dense(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                         Py_ssize_t, Py_ssize_t)
 
@@ -135,6 +141,43 @@ def model_probabilities(const double[:, ::1] Z, const double[::1] radius, double
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         sk_multinomial_model(&Z[0, 0], raised, &P[0, 0], &rest[0], &top[0], (n * b) // parts,
                              (n * (b + 1)) // parts, K)
+
+
+def class_gram(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data,
+               const double[:, ::1] P, const double[::1] rest, const int32_t[::1] top, const double[::1] s,
+               const int32_t[::1] first, const int32_t[::1] classes, bint intercept, Py_ssize_t longest,
+               double[:, :, ::1] work, int n_threads):
+    """work[0] = the Hessian on m variables, those of feature f at first[f] .. first[f + 1].
+
+    ``work`` (parts, m, m) has a partial sum for each part of the rows; ``longest`` bounds the
+    entries that a row gives.
+    """
+    cdef Py_ssize_t parts = work.shape[0], m = work.shape[1], n = P.shape[0], K = P.shape[1], b, i, j
+    cdef Py_ssize_t F = first.shape[0] - 2
+    cdef int32_t[:, :, ::1] numbers = np.empty((parts, 2, longest + 1), dtype=np.int32)
+    cdef double[:, :, ::1] values = np.empty((parts, 2, longest + 1))
+    cdef const int32_t* col = &indices[0] if indices.shape[0] else NULL
+    cdef const real* val = &data[0] if data.shape[0] else NULL
+    work[:, :, :] = 0.0
+    if n == 0 or m == 0:
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        if real is float:
+            sk_class_gram_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0], &classes[0],
+                              (n * b) // parts, (n * (b + 1)) // parts, F, intercept, K, &work[b, 0, 0], m,
+                              &numbers[b, 0, 0], &numbers[b, 1, 0], &values[b, 0, 0], &values[b, 1, 0])
+        else:
+            sk_class_gram_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0], &classes[0],
+                              (n * b) // parts, (n * (b + 1)) // parts, F, intercept, K, &work[b, 0, 0], m,
+                              &numbers[b, 0, 0], &numbers[b, 1, 0], &values[b, 0, 0], &values[b, 1, 0])
+    with nogil:
+        for b in range(1, parts):
+            for i in range(m):
+                for j in range(i + 1):
+                    work[0, i, j] += work[b, i, j]
+        for i in range(m):
+            for j in range(i):
+                work[0, j, i] = work[0, i, j]
 
 
 cdef class _ClassOperator(QuadOperator):

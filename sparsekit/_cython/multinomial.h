@@ -127,28 +127,26 @@ SK_INLINE void sk_curve_row(const float *restrict p, sk_size top, float weight, 
 
 /* out += H V over rows lo .. hi: the scores of a row, their curvature, and back; row F of V and
  * out belongs to the intercepts. */
-SK_INLINE void sk_curve_rows(const int64_t *restrict ptr, const int32_t *restrict col,
-                             const float *restrict val, const float *restrict P,
-                             const int32_t *restrict top, const float *restrict weight,
-                             const float *restrict V, float *restrict out, sk_size lo, sk_size hi,
-                             sk_size F, int intercept, float *restrict t, sk_size K) {
+SK_MULTI void sk_curve_rows_any(const int64_t *restrict ptr, const int32_t *restrict col,
+                                const float *restrict val, const float *restrict P,
+                                const int32_t *restrict top, const float *restrict weight,
+                                const float *restrict V, float *restrict out, sk_size lo, sk_size hi,
+                                sk_size F, int intercept, float *restrict t, sk_size K) {
     const float *first = V + F * K;
     float *last = out + F * K;
     for (sk_size i = lo; i < hi; i++) {
-        if (ptr[i] == ptr[i + 1] && !intercept) continue;
-        if (intercept)
-            for (sk_size k = 0; k < K; k++) t[k] = first[k];
-        else
-            for (sk_size k = 0; k < K; k++) t[k] = 0.0f;
+        for (sk_size k = 0; k < K; k++) t[k] = intercept ? first[k] : 0.0f;
         for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
             const float *v = V + (sk_size)col[e] * K;
             float x = val[e];
+#pragma omp simd
             for (sk_size k = 0; k < K; k++) t[k] += x * v[k];
         }
         sk_curve_row(P + i * K, top[i], weight[i], t, K);
         for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
             float *o = out + (sk_size)col[e] * K;
             float x = val[e];
+#pragma omp simd
             for (sk_size k = 0; k < K; k++) o[k] += x * t[k];
         }
         if (intercept)
@@ -156,25 +154,110 @@ SK_INLINE void sk_curve_rows(const int64_t *restrict ptr, const int32_t *restric
     }
 }
 
-/* the same with the number of classes (a multiple of 8) known to the compiler where it is small */
+/* The same for 8, 16, 24 or 32 classes (padded), whose scores stay in registers: left to itself
+ * the compiler keeps them in memory, which takes five times as long. */
+#if defined(__GNUC__)
+typedef float sk_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 #define SK_CURVE(KP)                                                                             \
     SK_MULTI void sk_curve_rows_##KP(const int64_t *ptr, const int32_t *col, const float *val,   \
                                      const float *P, const int32_t *top, const float *weight,    \
                                      const float *V, float *out, sk_size lo, sk_size hi,         \
                                      sk_size F, int intercept) {                                 \
-        float t[KP];                                                                             \
-        sk_curve_rows(ptr, col, val, P, top, weight, V, out, lo, hi, F, intercept, t, KP);       \
+        enum { B = KP / 8 };                                                                     \
+        float scores[KP];                                                                        \
+        const float *first = V + F * KP;                                                         \
+        float *last = out + F * KP;                                                              \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            sk_f8 t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};                                        \
+            for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {                                      \
+                const sk_f8 *v = (const sk_f8 *)(V + (sk_size)col[e] * KP);                      \
+                float x = val[e];                                                                \
+                t0 += x * v[0];                                                                  \
+                if (B > 1) t1 += x * v[B > 1 ? 1 : 0];                                           \
+                if (B > 2) t2 += x * v[B > 2 ? 2 : 0];                                           \
+                if (B > 3) t3 += x * v[B > 3 ? 3 : 0];                                           \
+            }                                                                                    \
+            ((sk_f8 *)scores)[0] = t0;                                                           \
+            if (B > 1) ((sk_f8 *)scores)[B > 1 ? 1 : 0] = t1;                                    \
+            if (B > 2) ((sk_f8 *)scores)[B > 2 ? 2 : 0] = t2;                                    \
+            if (B > 3) ((sk_f8 *)scores)[B > 3 ? 3 : 0] = t3;                                    \
+            if (intercept)                                                                       \
+                for (int k = 0; k < KP; k++) scores[k] += first[k];                              \
+            sk_curve_row(P + i * KP, top[i], weight[i], scores, KP);                             \
+            t0 = ((sk_f8 *)scores)[0];                                                           \
+            if (B > 1) t1 = ((sk_f8 *)scores)[B > 1 ? 1 : 0];                                    \
+            if (B > 2) t2 = ((sk_f8 *)scores)[B > 2 ? 2 : 0];                                    \
+            if (B > 3) t3 = ((sk_f8 *)scores)[B > 3 ? 3 : 0];                                    \
+            for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {                                      \
+                sk_f8 *o = (sk_f8 *)(out + (sk_size)col[e] * KP);                                \
+                float x = val[e];                                                                \
+                o[0] += x * t0;                                                                  \
+                if (B > 1) o[B > 1 ? 1 : 0] += x * t1;                                           \
+                if (B > 2) o[B > 2 ? 2 : 0] += x * t2;                                           \
+                if (B > 3) o[B > 3 ? 3 : 0] += x * t3;                                           \
+            }                                                                                    \
+            if (intercept)                                                                       \
+                for (int k = 0; k < KP; k++) last[k] += scores[k];                               \
+        }                                                                                        \
     }
+#else
+#define SK_CURVE(KP)                                                                             \
+    void sk_curve_rows_##KP(const int64_t *ptr, const int32_t *col, const float *val,            \
+                            const float *P, const int32_t *top, const float *weight,             \
+                            const float *V, float *out, sk_size lo, sk_size hi, sk_size F,       \
+                            int intercept) {                                                     \
+        float scores[KP];                                                                        \
+        sk_curve_rows_any(ptr, col, val, P, top, weight, V, out, lo, hi, F, intercept, scores, KP); \
+    }
+#endif
 SK_CURVE(8)
 SK_CURVE(16)
 SK_CURVE(24)
 SK_CURVE(32)
-SK_MULTI void sk_curve_rows_any(const int64_t *ptr, const int32_t *col, const float *val,
-                                const float *P, const int32_t *top, const float *weight,
-                                const float *V, float *out, sk_size lo, sk_size hi, sk_size F,
-                                int intercept, float *t, sk_size K) {
-    sk_curve_rows(ptr, col, val, P, top, weight, V, out, lo, hi, F, intercept, t, K);
-}
+
+/* Lower triangle of G += the Hessian of rows lo .. hi on m variables. Those of feature f are
+ * first[f] .. first[f + 1], of classes cls; a row's own entries are listed once and then paired. The
+ * lists (var, k, x, a) have room for a row's entries. P (n, K) lacks each row's top class. */
+#define SK_CLASS_GRAM(NAME, REAL)                                                                \
+    static void sk_class_gram_##NAME(const int64_t *ptr, const int32_t *col, const REAL *val,    \
+                                     const double *P, const double *rest, const int32_t *top,    \
+                                     const double *s, const int32_t *first, const int32_t *cls,  \
+                                     sk_size lo, sk_size hi, sk_size F, int intercept,           \
+                                     sk_size K, double *G, sk_size m, int32_t *var, int32_t *k,  \
+                                     double *x, double *a) {                                     \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            const double *p = P + i * K;                                                         \
+            sk_size n = 0, stop = ptr[i + 1] + (intercept ? 1 : 0);                              \
+            if (s[i] == 0.0) continue;                                                           \
+            for (sk_size e = ptr[i]; e < stop; e++) {                                            \
+                int last = e == ptr[i + 1];                                                      \
+                sk_size f = last ? F : (sk_size)col[e];                                          \
+                double value = last ? 1.0 : (double)val[e];                                      \
+                for (int32_t v = first[f]; v < first[f + 1]; v++) {                              \
+                    int32_t c = cls[v];                                                          \
+                    var[n] = v;                                                                  \
+                    k[n] = c;                                                                    \
+                    x[n] = value;                                                                \
+                    a[n++] = value * (c == top[i] ? 1.0 - rest[i] : p[c]);                       \
+                }                                                                                \
+            }                                                                                    \
+            for (sk_size e = 0; e < n; e++) {                                                    \
+                int32_t c = k[e], v = var[e];                                                    \
+                double off = -s[i] * a[e];                                                       \
+                double same = s[i] * a[e] * (c == top[i] ? rest[i] : 1.0 - p[c]);                \
+                double *row = G + (sk_size)v * m;                                                \
+                for (sk_size b = 0; b <= e; b++) {                                               \
+                    double h = k[b] == c ? same * x[b] : off * a[b];                             \
+                    if (var[b] <= v)                                                             \
+                        row[var[b]] += h;                                                        \
+                    else                                                                         \
+                        G[(sk_size)var[b] * m + v] += h;                                         \
+                }                                                                                \
+            }                                                                                    \
+        }                                                                                        \
+    }
+SK_CLASS_GRAM(f64, double)
+SK_CLASS_GRAM(f32, float)
 
 /* T[i] = curvature of the scores T[i] + first for rows lo .. hi of T (hi - lo, K), in place */
 SK_MULTI void sk_curve_dense(float *restrict T, const float *restrict P, const int32_t *restrict top,

@@ -13,13 +13,14 @@ from scipy.special import entr
 from .._cython import _multinomial as kernels
 from .._cython._operators import GramOperator
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
+from ._class_model import dense_operator, gram, gram_pays, matmat, rmatmat, row_operator
 
 _EMPTY = np.empty(0)
 # a dense X with fewer non-zeros than this share is worked on as compressed rows
 _SPARSE_SHARE = 0.3
-# largest side and cost (multiply-adds) of a Gram matrix
-_GRAM_SIDE = 1500
-_GRAM_WORK = 1.5e9
+# largest side of a Gram matrix
+_GRAM_SIDE = 2000
+_REACH = 0.4  # share of the last spread that damping counts on; smaller lets steps overshoot more often
 
 
 class MultinomialLoss:
@@ -156,42 +157,6 @@ def _thin(design, n_threads):
     return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
 
 
-def _pointers(design):
-    return design.indptr.astype(np.int64, copy=False), design.indices, design.data
-
-
-def _row_blocks(X):
-    # float32 data is widened by blocks, so that sums are float64
-    step = len(X) if X.dtype == np.float64 else max(1, 2**20 // max(X.shape[1], 1))
-    for lo in range(0, len(X), max(step, 1)):
-        yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
-
-
-def matmat(design, W):
-    """X W, (n, K)."""
-    W = np.ascontiguousarray(W)
-    Z = np.empty((design.shape[0], W.shape[1]))
-    if isinstance(design, DenseDesign):
-        for rows, X in _row_blocks(design.X):
-            np.matmul(X, W, out=Z[rows])
-        return Z
-    product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
-    product(*_pointers(design), W, Z, design.n_threads)
-    return Z
-
-
-def rmatmat(design, U, G):
-    """G = X^T U, (p, K)."""
-    if isinstance(design, DenseDesign):
-        G[:] = 0.0
-        for rows, X in _row_blocks(design.X):
-            G += X.T @ U[rows]
-        return G
-    product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
-    product(*_pointers(design), U, G, design.n_threads)
-    return G
-
-
 def _table(design, U, intercept):
     """[X, 1]^T U as a table (p or p + 1, K)."""
     p = design.shape[1]
@@ -267,7 +232,10 @@ class MultinomialProblem:
         rows, classes = np.divmod(place, K)
         features = np.unique(rows[rows < p])
         has = bool(len(rows)) and rows[-1] == p
-        design = self.design if len(features) == p else self.design.select(features)
+        if len(features) < p or isinstance(self.design, CSCDesign):
+            design = self.design.select(features)
+        else:
+            design = self.design
         # the intercepts' row number p becomes the number of features that stay
         return design, np.searchsorted(features, rows) * K + classes, bool(has)
 
@@ -284,21 +252,21 @@ class MultinomialProblem:
 
         With ``damping`` r > 0 every row's other scores are first raised towards its largest by r
         times the spread of the last full step: a saturated row gets the curvature that it has
-        within reach. For K = 2 this is the majorant of the logistic loss.
+        within reach (for K = 2 and a whole spread this is the majorant of the logistic loss).
         """
         design, place, has = self._select(variables)
         radius = _EMPTY
         if damping > 0 and self.state.last_dz is not None:
-            radius = damping * self.state.last_dz
+            radius = _REACH * damping * self.state.last_dz
         parts = self.loss.probabilities(self.state.z, radius)
         s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
-        m, n = len(place), len(s)
-        if m <= _GRAM_SIDE and 0.5 * n * m * m <= _GRAM_WORK:
-            operator = GramOperator(_gram(design, place, parts, s), ridge)
+        m = len(place)
+        if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
+            operator = GramOperator(gram(design, place, parts, s, has), ridge)
         elif isinstance(design, DenseDesign):
-            operator = _dense_operator(design, place, parts, s, has, ridge)
+            operator = dense_operator(design, place, parts, s, has, ridge)
         else:
-            operator = _row_operator(design, place, parts, s, has, ridge)
+            operator = row_operator(design, place, parts, s, has, ridge)
         return operator, ClassMove(design, place, has, self.loss.n_classes)
 
     def lipschitz(self):
@@ -363,7 +331,7 @@ class MultinomialProblem:
         design, place, has = self._select(free)
         s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
         theta, grad = self.state.u, g
-        H = _gram(design, place, self.loss.probabilities(self.state.z), s)
+        H = gram(design, place, self.loss.probabilities(self.state.z), s, has)
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, grad[free], rcond=1e-13)
             dz = ClassMove(design, place, has, self.loss.n_classes).direction(c)
@@ -388,97 +356,3 @@ class ClassMove:
         if self.intercept:
             dz += table[p]
         return dz
-
-
-def _gram(design, place, parts, s):
-    """The Hessian on ``place`` as a matrix, float64.
-
-    With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
-    weights p (1 - p), formed without cancellation.
-    """
-    P, rest, top = parts
-    n, K = P.shape
-    m, p = len(place), design.shape[1]
-    rows, classes = np.divmod(place, K)
-    members = [np.flatnonzero(classes == k) for k in range(K)]
-    G = np.zeros((m, m))
-    diagonal = [np.zeros((len(j), len(j))) for j in members]
-    if isinstance(design, DenseDesign):
-        X = design.X
-    else:
-        X = (
-            sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
-            if not isinstance(design, CSCDesign)
-            else sp.csc_matrix((design.data, design.indices, design.indptr), shape=design.shape).tocsr()
-        )
-    step = max(64, 2**18 // max(m, p, 1))
-    for lo in range(0, n, step):
-        part = slice(lo, min(lo + step, n))
-        nb = part.stop - lo
-        A = np.ones((nb, p + 1))
-        A[:, :p] = X[part].toarray() if sp.issparse(X) else X[part]
-        full = P[part].copy()
-        high = np.arange(nb), top[part]
-        full[high] = 1.0 - rest[part]
-        weight = full * (1.0 - full)
-        weight[high] = full[high] * rest[part]
-        weight *= s[part, None]
-        full *= np.sqrt(s[part])[:, None]
-        columns = A[:, rows]
-        for k, j in enumerate(members):
-            if len(j):
-                B = columns[:, j]
-                diagonal[k] += B.T @ (B * weight[:, k : k + 1])
-        columns *= full[:, classes]
-        G -= columns.T @ columns
-    for k, j in enumerate(members):
-        G[np.ix_(j, j)] = diagonal[k]
-    return G
-
-
-def _diagonal(square, place, parts, s, K):
-    """H's diagonal on ``place``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
-    P, rest, top = parts
-    weight = P * (1.0 - P)
-    weight[np.arange(len(top)), top] = rest * (1.0 - rest)
-    weight *= s[:, None]
-    table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
-    return table.ravel()[place]
-
-
-def _padded(P, K):
-    out = np.zeros((len(P), K), dtype=np.float32)
-    out[:, : P.shape[1]] = P
-    return out
-
-
-def _row_operator(design, place, parts, s, has, ridge):
-    P, _, top = parts
-    K = P.shape[1]
-    wide = -(-K // 8) * 8
-    if isinstance(design, CSCDesign):
-        design = design.select(np.arange(design.shape[1]))
-    indptr, indices, data = _pointers(design)
-
-    def square(weight):
-        out = np.empty((design.shape[1], K))
-        kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
-        return out
-
-    diagonal = _diagonal(square, place, parts, s, K)
-    rows, classes = np.divmod(place, K)
-    return kernels.ClassRowOperator(
-        indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
-        _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
-        ridge, design.n_threads,
-    )  # fmt: skip
-
-
-def _dense_operator(design, place, parts, s, has, ridge):
-    P, _, top = parts
-    K = P.shape[1]
-    A = np.ascontiguousarray(design.X, dtype=np.float32)
-    diagonal = _diagonal(lambda weight: np.square(A).T @ weight.astype(np.float32), place, parts, s, K)
-    return kernels.ClassDenseOperator(
-        A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
-    )

@@ -127,7 +127,7 @@ def test_tolerance_and_duality_gap_mean_what_they_say(digits, tol, fit_intercept
     fun = check_certificate(result, smooth, l1)
     assert result.dual_gap >= fun - lowest - 1e-10 * lowest
     if tol <= 1e-6:
-        assert result.dual_gap <= 1e-3 * tol**0.5 * lowest
+        assert result.dual_gap <= 1e-2 * tol**0.5 * lowest
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -169,7 +169,7 @@ def test_layouts_and_types_give_the_same_solution(digits, layout, dtype, fit_int
     l1 = loss.l1_vector(0.5)
     best, _ = ref.oba(smooth, l1)
     # X's entries are multiples of 1/16, exact in float32: what differs is only rounding inside
-    tol = 1e-8 if dtype == np.float64 else 1e-5
+    tol = 1e-9 if dtype == np.float64 else 1e-5
     result = minimize_oba(loss, l1, tol=tol)
     assert result.status == 0 and result.x.dtype == np.float64
     assert_allclose(result.x, best, atol=1e-6 if dtype == np.float64 else 5e-3)

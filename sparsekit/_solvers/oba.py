@@ -228,8 +228,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         g = problem.gradient(g)
         run.njev += 1
         if run.keep or run.callback is not None:
-            _report(
-                run,
+            run.report(
                 problem,
                 x,
                 problem.f + _model.penalty(x, l1_true),

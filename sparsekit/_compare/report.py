@@ -256,7 +256,7 @@ def summary(cells, gaps):
         title = track.solver.title
         first_fits[title] = max(first_fits.get(title, 0.0), track.first_fit)
     lines += [
-        f"{title} compiles at its first fit ({value:.2g} s here, on a few rows); the times do not count that"
+        f"{title}: first fit {value:.2g} s (imports, compilation), on a few rows; the times do not count that"
         for title, value in first_fits.items()
     ]
     for gap, name, mean, n, bounded, slower in geometric_means(cells, gaps):

@@ -28,7 +28,7 @@ def identify(const double[::1] x, const double[::1] g, const double[::1] l1, sig
     Returns (measure, |F|, |U|).
     """
     cdef Py_ssize_t n = x.shape[0], j, n_free = 0, n_unsure = 0
-    cdef double worst = 0.0, r
+    cdef double worst = 0.0, spoilt = 0.0, r
     with nogil:
         for j in range(n):
             size[j] = 0.0
@@ -45,21 +45,24 @@ def identify(const double[::1] x, const double[::1] g, const double[::1] l1, sig
                 else:
                     kind[j] = 0
                     r = 0.0
-            if not (r <= worst):  # also true for NaN, which must not pass for optimal
+            # the median with a NaN may be the zero in the middle, which must not pass for optimal
+            spoilt += g[j] - g[j]
+            if r > worst:
                 worst = r
-    return worst, n_free, n_unsure
+    return worst + spoilt, n_free, n_unsure
 
 
 def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
     """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
     cdef Py_ssize_t n = x.shape[0], j
-    cdef double worst = 0.0, r
+    cdef double worst = 0.0, spoilt = 0.0, r
     with nogil:
         for j in range(n):
             r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
-            if not (r <= worst):
+            spoilt += g[j] - g[j]
+            if r > worst:
                 worst = r
-    return worst
+    return worst + spoilt
 
 
 def penalty(const double[::1] x, const double[::1] l1):

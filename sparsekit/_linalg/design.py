@@ -5,6 +5,8 @@ design, and makes the operator A^T diag(d) A of the quadratic model, A = X or [X
 data keeps its type; every vector and every sum is float64.
 """
 
+import copy
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -44,7 +46,17 @@ def _same_index(indptr, indices):
     return indptr.astype(np.int64), indices.astype(np.int64)
 
 
-class CSRDesign:
+class _Scratch:
+    _work = _rows = _single = None
+
+    def private(self):
+        """The same data with scratch space of its own."""
+        twin = copy.copy(self)
+        twin._work = twin._rows = twin._single = None
+        return twin
+
+
+class CSRDesign(_Scratch):
     """Rows in CSR. ``cols`` of a selection keep their order, so sorted rows stay sorted."""
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
@@ -134,7 +146,7 @@ class CompactRows(CSRDesign):
         self._work = self._rows = None
 
 
-class CSCDesign:
+class CSCDesign(_Scratch):
     """Columns in CSC; a selection becomes compact rows."""
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
@@ -183,7 +195,7 @@ class CSCDesign:
         return bound
 
 
-class DenseDesign:
+class DenseDesign(_Scratch):
     """Dense X in either order; products go to BLAS."""
 
     def __init__(self, X, n_threads=1):

@@ -34,6 +34,8 @@ class LinearLoss:
     _derivatives = None
 
     def __init__(self, X, y, sample_weight=None, *, fit_intercept=False, n_threads=1):
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1; got {n_threads!r}")
         self.design = as_design(X, n_threads)
         self.y = np.ascontiguousarray(y, dtype=np.float64)
         n, p = self.design.shape
@@ -59,6 +61,8 @@ class LinearLoss:
     def predictor(self, x):
         """z = X w + b, (n,)."""
         x = np.ascontiguousarray(x, dtype=np.float64)
+        if x.shape != (self.n_variables,):
+            raise ValueError(f"x must have shape ({self.n_variables},), one value a variable; got {x.shape}")
         w = x[: self.n_features]
         z = self.design.matvec(w) if w.any() else np.zeros(len(self.y))
         if self.fit_intercept and x[-1]:
@@ -84,7 +88,7 @@ class LinearLoss:
         _, _, d = self.derivatives(self.predictor(x))
         z = d * self.predictor(full)
         out = np.empty(self.n_variables)
-        self.design.rmatvec(z, out[: self.n_features])
+        self.design.private().rmatvec(z, out[: self.n_features])
         if self.fit_intercept:
             out[-1] = z.sum()
         return out[subset]
@@ -97,7 +101,8 @@ class LinearLoss:
 
     def problem(self):
         """The problem that solvers work on."""
-        return LinearProblem(self, self.design, self.fit_intercept, State(self))
+        # scratch space belongs to one solve: the same loss may be minimised by several threads
+        return LinearProblem(self, self.design.private(), self.fit_intercept, State(self))
 
     def majorant(self, z, radius):
         """Largest second derivative of each row's loss within ``radius`` (n,) of z, (n,)."""

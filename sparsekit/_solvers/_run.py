@@ -75,6 +75,8 @@ class OBAOptions:
     def __post_init__(self):
         if self.hessian not in ("exact", "lbfgs"):
             raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
+        if not 0 <= self.stage < 1:
+            raise ValueError(f"stage must be at least 0 and less than 1; got {self.stage!r}")
         for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
             value = getattr(self, name)
             if not value >= least:

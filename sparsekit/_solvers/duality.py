@@ -7,6 +7,9 @@ the unpenalised variables (a weighted least-squares correction), then scaled so 
 
 import numpy as np
 
+# unpenalised variables up to which their dense system is solved for a certificate
+_MOST_FREE = 500
+
 
 def duality_gap(loss, problem, x, l1, g):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here."""
@@ -38,16 +41,20 @@ def _project_free(loss, problem, state, free, g):
     the loss is flat and theta cannot leave the dual's box by much."""
     if np.max(np.abs(g[free])) == 0.0:
         return state.u, g
+    if len(free) > min(_MOST_FREE, len(state.u)):
+        return None, None
     operator, move = problem.model(free, 0.0)
     H = np.column_stack([operator.matvec(e) for e in np.eye(len(free))])
-    c, *_ = np.linalg.lstsq(H, g[free], rcond=None)
-    theta = state.u - state.d * move.direction(c)
-    grad = np.empty(problem.size)
+    theta, grad = state.u, g.copy()
     p = problem.design.shape[1]
-    problem.design.rmatvec(theta, grad[:p])
-    if problem.intercept:
-        grad[-1] = theta.sum()
-    # what remains on the free variables is rounding, or a singular H that cannot be mended
-    if np.max(np.abs(grad[free])) > 1e-9 * max(1.0, np.abs(theta).sum()):
-        return None, None
-    return theta, grad
+    for _ in range(3):
+        # refined, since the model's copy of X may be float32
+        c, *_ = np.linalg.lstsq(H, grad[free], rcond=None)
+        theta = theta - state.d * move.direction(c)
+        problem.design.rmatvec(theta, grad[:p])
+        if problem.intercept:
+            grad[-1] = theta.sum()
+        # what remains on the free variables is rounding, or a singular H that cannot be mended
+        if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
+            return theta, grad
+    return None, None

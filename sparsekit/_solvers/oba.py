@@ -18,6 +18,8 @@ from ._generic import as_problem
 from ._run import MESSAGES, OBAOptions, Run
 from .duality import duality_gap
 
+# largest multiple of the penalty to start from; a penalty farther away is as good as none
+_FARTHEST = 1e8
 # relative error to expect of an objective summed over the rows
 _ROUNDING = 1e-14
 # growth in the stages of tall problems
@@ -71,6 +73,12 @@ def minimize_oba(
 
 def _minimize(loss, problem, l1, x, opts, callback, history, gap):
     problem.start(x)
+    if x.any():
+        origin = np.zeros(len(x))
+        if not problem.f + _model.penalty(x, l1) <= loss.value(origin):
+            # a start worse than zero (or not even finite) may lie where the loss is flat
+            x = origin
+            problem.start(x)
     g = problem.gradient()
     run = Run(opts, _origin_scale(loss, problem, x, g), callback, history)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
@@ -148,7 +156,8 @@ def _working_sets(problem, x, l1, g, run):
             run.status = 0
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
-        ratio = np.max(np.abs(g[penalised]) / l1[penalised], initial=0.0)
+        with np.errstate(over="ignore"):
+            ratio = min(np.max(np.abs(g[penalised]) / l1[penalised], initial=0.0), _FARTHEST)
         boost = max(1.0, opts.stage * min(boost, ratio))
         final = boost == 1.0
         current = boost * l1
@@ -200,7 +209,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     previous, flat, stalls = np.inf, False, 0
     while True:
         absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
-        if absolute <= tol * run.scale or run.out_of_budget():
+        if absolute / run.scale <= tol or run.out_of_budget():
             return x, g, tau
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
         stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
@@ -339,3 +348,5 @@ def _step(problem, x, l1, g, variables, phi, run):
             return x_seg, phi_seg, int(counts[1]), 0.0
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
+        problem.try_move(dz)  # accept() takes the last point tried
+        run.nfev += 1

@@ -1,0 +1,104 @@
+"""Runs of the solver that once hung, crashed or lied."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+
+from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
+
+
+class Poisson:
+    """sum exp(z) - y z: its curvature has no bound, so the ISTA constant must be raised."""
+
+    def __init__(self, X, y):
+        self.X, self.y, self.n_variables = X, y, X.shape[1]
+
+    def value(self, x):
+        z = self.X @ x
+        with np.errstate(over="ignore"):
+            return np.exp(z).sum() - self.y @ z
+
+    def gradient(self, x):
+        with np.errstate(over="ignore"):
+            return self.X.T @ (np.exp(self.X @ x) - self.y)
+
+    def hessian_product(self, x, subset, v):
+        A = self.X[:, subset]
+        return A.T @ (np.exp(self.X @ x) * (A @ v))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_result_describes_the_point_that_it_returns(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 8))
+    loss = Poisson(X, rng.poisson(np.exp(X @ rng.normal(0, 1.5, 8))).astype(float))
+    result = minimize_oba(loss, 0.5, tol=1e-7)
+    assert result.fun == pytest.approx(loss.value(result.x) + 0.5 * np.abs(result.x).sum(), rel=1e-12)
+    np.testing.assert_allclose(result.grad, loss.gradient(result.x), rtol=1e-9, atol=1e-9)
+
+
+def test_tolerance_met_to_the_last_bit_ends_the_run():
+    result = minimize_oba(LogisticLoss(np.array([[1.7563316212955213]]), [1.0]), 0.7903492295829846, tol=0.1)
+    assert result.status == 0
+
+
+@pytest.mark.parametrize("l1", [1e-308, 1e-300, 1e-100])
+def test_a_vanishing_penalty_ends(l1):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 5)), np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    result = minimize_oba(LogisticLoss(X, y), l1)
+    assert result.status == 0
+    free = minimize_oba(LogisticLoss(X, y), 0.0)
+    np.testing.assert_allclose(result.x, free.x, atol=1e-4)
+
+
+def test_one_loss_minimised_by_several_threads():
+    rng = np.random.default_rng(0)
+    X = sp.random(2000, 3000, 0.02, format="csr", random_state=rng)
+    loss = LogisticLoss(X, np.where(rng.random(2000) < 0.5, 1.0, -1.0))
+    expected = minimize_oba(loss, 0.5).x
+    found = [None] * 6
+
+    def solve(i):
+        found[i] = minimize_oba(loss, 0.5).x
+
+    workers = [threading.Thread(target=solve, args=(i,)) for i in range(6)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    for x in found:
+        np.testing.assert_array_equal(x, expected)
+
+
+def test_a_start_on_the_flat_side_is_as_good_as_none():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X / X.max(axis=0), 2.0 * y - 1
+    x0 = np.full(X.shape[1], -1e8)
+    result = minimize_oba(LogisticLoss(X, y), 1.0, x0)
+    assert result.status == 0
+    assert result.fun == pytest.approx(minimize_oba(LogisticLoss(X, y), 1.0).fun, rel=1e-6)
+
+
+def test_bad_arguments_are_refused():
+    X = sp.random(5, 2000, 0.1, format="csr", random_state=0)
+    y = np.ones(5)
+    with pytest.raises(ValueError, match="x must have shape"):
+        LogisticLoss(X, y).value(np.ones(3))
+    with pytest.raises(ValueError, match="n_threads must be at least 1"):
+        LogisticLoss(X, y, n_threads=-1)
+    with pytest.raises(ValueError, match="stage must be"):
+        OBAOptions(stage=1.0)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
+def test_integer_data_are_not_multiplied_as_integers(kind):
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 300, (60, 7)).astype(np.int16)
+    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    X = counts if kind == "dense" else sp.csr_matrix(counts).asformat(kind)
+    found = minimize_oba(LogisticLoss(X, y), 20.0).x
+    assert np.any(found)
+    expected = minimize_oba(LogisticLoss(counts.astype(float), y), 20.0).x
+    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -299,7 +299,10 @@ def test_keyboard_interrupt_ends_a_fit_within_a_second():
             sys.exit(7)
     """)
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ.copy()
+        [sys.executable, "-P", "-W", "ignore", "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ.copy(),
     )
     try:
         assert process.stdout.readline().strip() == "ready"

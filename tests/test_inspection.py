@@ -118,11 +118,11 @@ try:
 except ImportError as error:
     print("told:", error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
     assert "told: matplotlib is needed" in done.stdout, done.stderr
 
 
 def test_import_does_not_load_matplotlib():
     code = "import sys, sparsekit.inspection; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "False", done.stderr

@@ -22,7 +22,9 @@ from .duality import duality_gap
 _FARTHEST = 1e8
 # relative error to expect of an objective summed over the rows
 _ROUNDING = 1e-14
-# growth in the stages of tall problems
+# variables up to which the last stage of a tall problem grows gently
+_SMALL = 600
+# growth of tall problems
 _TALL_GROWTH = 10.0
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
@@ -202,9 +204,10 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     free_always, everything = l1 == 0, np.arange(n)
     phi = problem.f + _model.penalty(x, l1)
     begin = run.nit
-    # in a stage of a problem with more rows than variables there is no reason to hold back:
-    # few variables asked to explain many rows only grow too large
-    tall = limit is not None and getattr(problem, "n_rows", 0) >= n
+    # with more rows than variables there is no reason to hold back: few variables asked to explain
+    # many rows only grow too large. Small models are matrices, on which a gentle growth costs nothing
+    tall = getattr(problem, "parent", None) is None and getattr(problem, "n_rows", 0) >= n
+    tall = tall and (limit is not None or n > _SMALL)
     share = _TALL_GROWTH * opts.growth if tall else opts.growth
     previous, flat, stalls = np.inf, False, 0
     while True:

@@ -127,4 +127,5 @@ def minimize_oba(
         history=history,
         gap=gap,
         options=options,
+        gradient=True,
     )

@@ -4,6 +4,8 @@ Every function writes into arrays that the caller owns. Sums over rows that feed
 are cut into blocks that depend on the data alone and added in a fixed order, so the result
 is the same for any number of threads.
 """
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
@@ -91,6 +93,62 @@ def csr_rmatvec(const index[::1] indptr, const index[::1] indices, const real[::
         out[j] = acc
 
 
+def csr_slope_range(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                    const double[::1] c, double[:, ::1] out, double[:, :, ::1] work, int n_threads):
+    """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
+
+    ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries;
+    ``work`` (blocks, p, 3) is overwritten.
+    """
+    cdef Py_ssize_t n = indptr.shape[0] - 1, p = out.shape[0], b, j, n_blocks = work.shape[0]
+    out[:] = 0.0
+    if p == 0 or n == 0:
+        return
+    for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule='static'):
+        memset(&work[b, 0, 0], 0, 3 * p * sizeof(double))
+        _slopes(_block_start(indptr, n, b, n_blocks), _block_start(indptr, n, b + 1, n_blocks), indptr, indices,
+                data, c, &work[b, 0, 0])
+    with nogil:
+        for b in range(n_blocks):
+            for j in range(p):
+                out[j, 0] += work[b, j, 0]
+                out[j, 1] += work[b, j, 1]
+                out[j, 2] += work[b, j, 2]
+
+
+cdef inline void _slopes(Py_ssize_t lo, Py_ssize_t hi, const index[::1] indptr, const index[::1] indices,
+                         const real[::1] data, const double[::1] c, double* out) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef double v, ci
+    cdef double* at
+    for i in range(lo, hi):
+        ci = c[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            v = data[k] * ci
+            at = out + 3 * <Py_ssize_t>indices[k]
+            at[v > 0.0] += fabs(v)
+            at[2] += 1.0
+
+
+def csc_slope_range(const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                    const double[::1] c, double[:, ::1] out, int n_threads):
+    """The same as csr_slope_range by columns."""
+    cdef Py_ssize_t p = out.shape[0], j
+    for j in prange(p, nogil=True, num_threads=n_threads, schedule='static'):
+        _column_slopes(indptr[j], indptr[j + 1], indices, data, c, &out[j, 0])
+
+
+cdef inline void _column_slopes(Py_ssize_t start, Py_ssize_t stop, const index[::1] indices,
+                                const real[::1] data, const double[::1] c, double* out) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef double v
+    out[0] = out[1] = 0.0
+    out[2] = <double>(stop - start)
+    for k in range(start, stop):
+        v = data[k] * c[indices[k]]
+        out[v > 0.0] += fabs(v)
+
+
 def csr_select(const index[::1] indptr, const index[::1] indices, const real[::1] data,
                const int32_t[::1] position, index[::1] out_indptr, int32_t[::1] out_indices,
                real[::1] out_data):
@@ -152,6 +210,26 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
                 out_indices[at] = <int32_t>j
                 out_data[at] = data[k]
                 cursor[indices[k]] = at + 1
+
+
+def csr_largest_row(const index[::1] indptr, const real[::1] data, int n_threads):
+    """max_i sum_j |X[i, j]|."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, i
+    cdef double[::1] sums = np.empty(n)
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        sums[i] = _row_size(indptr[i], indptr[i + 1], data)
+    return float(np.max(sums)) if n else 0.0
+
+
+cdef inline double _row_size(Py_ssize_t start, Py_ssize_t stop, const real[::1] data) noexcept nogil:
+    cdef double a = 0.0, b = 0.0
+    cdef Py_ssize_t k
+    for k in range(start, stop - 1, 2):
+        a += fabs(data[k])
+        b += fabs(data[k + 1])
+    if (stop - start) % 2:
+        a += fabs(data[stop - 1])
+    return a + b
 
 
 def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,

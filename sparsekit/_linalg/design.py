@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._cython import _dense, _sparse
+from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
 
@@ -19,6 +20,11 @@ _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
 _GRAM_SCATTER_FAR = 3.0  # the same once the matrix is larger than a core's cache
 _DENSE_FLOP = 0.12  # one multiply-add of a dense product with SIMD
 _EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
+_COLUMN_PRODUCTS = 12  # the same by columns, where coordinate descent does a part of the work
+_TURN = 6.0  # one entry of a copy by columns
+_HEIGHT = 16384
+_ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
+_MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
 _SMALL_SIDE = 600
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
@@ -48,6 +54,8 @@ def _same_index(indptr, indices):
 
 class _Scratch:
     _work = _rows = _single = None
+    # a copy by columns, which columns of it these are, and their numbers of entries
+    _store = _ids = _counts = None
 
     def private(self):
         """The same data with scratch space of its own."""
@@ -80,6 +88,15 @@ class CSRDesign(_Scratch):
         _sparse.csr_rmatvec(self.indptr, self.indices, self.data, u, out, self._work, self.n_threads)
         return out
 
+    def slope_range(self, c):
+        """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
+        p = self.shape[1]
+        out = np.empty((p, 3))
+        blocks = 2 if self.nnz > 50000 and self.nnz > 8 * p else 1
+        work = np.empty((blocks, p, 3))
+        _sparse.csr_slope_range(self.indptr, self.indices, self.data, c, out, work, self.n_threads)
+        return out
+
     def select(self, cols):
         position = np.full(self.shape[1], -1, dtype=np.int32)
         position[cols] = np.arange(len(cols), dtype=np.int32)
@@ -91,13 +108,65 @@ class CSRDesign(_Scratch):
         indices, data = indices[: indptr[-1]], data[: indptr[-1]]
         if indptr[-1] < np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32, copy=False)
-        return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
+        part = CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
+        if self._store is not None:
+            part._store = self._store
+            part._ids = np.asarray(cols if self._ids is None else self._ids[cols], dtype=np.int32)
+        if self._counts is not None:
+            part._counts = self._counts[cols]
+        return part
+
+    def counts(self):
+        """Stored entries of each column, (p,)."""
+        if self._counts is None:
+            self._counts = np.bincount(self.indices, minlength=self.shape[1])
+        return self._counts
+
+    def _by_columns(self, cols, size):
+        """Whether a model on ``cols`` is worked by columns, by estimates."""
+        n = self.shape[0]
+        if n > _MOST_ROWS or n == 0:
+            return False
+        nnz = float(self.counts()[cols].sum())
+        # rows differ in length, so their squares sum to more than the mean's
+        square = 0.5 * nnz * (1.5 * nnz / n + 1.0)
+        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
+        gram = scatter * square + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size + 2.0 * self.nnz
+        return (_TURN * self.nnz if self._store is None else 0.0) + _COLUMN_PRODUCTS * 2.0 * nnz < gram
 
     def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves.
 
         The operator is a Gram matrix where that costs less than the products it saves.
         """
+        n, p = self.shape
+        if self._by_columns(cols, len(cols) + intercept):
+            if self._store is None:
+                self._store = columns_from_csr(
+                    self.indptr, self.indices, self.data, p,
+                    self.counts().astype(np.int64, copy=False), _HEIGHT, self.n_threads,
+                )  # fmt: skip
+            chosen = cols if self._ids is None else self._ids[cols]
+            by_rows = None
+            if self.counts()[cols].sum() > _ROWS_PAY:
+                by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
+            operator = ColumnOperator(
+                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, self.n_threads, by_rows
+            )
+            return operator, Columns(self, cols)
+        rows = self._model_rows(cols)
+        size = len(cols) + intercept
+        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
+        products = _EXPECTED_SMALL if size <= _SMALL_SIDE else _EXPECTED_PRODUCTS
+        if scatter * rows.square_work + products * _DENSE_FLOP * size * size <= products * 2.0 * rows.nnz:
+            # two partial sums if the matrix is small beside the work that fills it
+            G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
+            rows.gram(d, intercept, G)
+            return GramOperator(G[0], ridge), Columns(self, cols)
+        return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
+
+    def _model_rows(self, cols):
+        """The columns ``cols`` as short rows, in buffers that every model shares."""
         n, p = self.shape
         if self._rows is None:
             # the parts depend on the data alone, so that sums do not depend on the threads
@@ -109,15 +178,11 @@ class CSRDesign(_Scratch):
         position = np.full(p, -1, dtype=np.int32)
         position[cols] = np.arange(len(cols), dtype=np.int32)
         rows.fill(self.indptr, self.indices, self.data, position, len(cols))
-        size = len(cols) + intercept
-        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        products = _EXPECTED_SMALL if size <= _SMALL_SIDE else _EXPECTED_PRODUCTS
-        if scatter * rows.square_work + products * _DENSE_FLOP * size * size <= products * 2.0 * rows.nnz:
-            # two partial sums if the matrix is small beside the work that fills it
-            G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
-            rows.gram(d, intercept, G)
-            return GramOperator(G[0], ridge), Columns(self, cols)
-        return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
+        return rows
+
+    def largest_row(self):
+        """max_i sum_j |X_ij|."""
+        return _sparse.csr_largest_row(self.indptr, self.data, self.n_threads)
 
     def norm_bound(self, d, intercept):
         m = self.shape[1] + intercept
@@ -165,6 +230,12 @@ class CSCDesign(_Scratch):
         _sparse.csr_matvec(self.indptr, self.indices, self.data, u, out, self.n_threads)
         return out
 
+    def slope_range(self, c):
+        """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
+        out = np.empty((self.shape[1], 3))
+        _sparse.csc_slope_range(self.indptr, self.indices, self.data, c, out, self.n_threads)
+        return out
+
     def select(self, cols):
         cols = np.asarray(cols, dtype=np.int32)
         indptr = np.zeros(self.shape[0] + 1, dtype=np.int64)
@@ -180,6 +251,11 @@ class CSCDesign(_Scratch):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         part = self.select(cols)
         return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
+
+    def largest_row(self):
+        """max_i sum_j |X_ij|."""
+        sums = np.bincount(self.indices, np.abs(self.data), self.shape[0])
+        return float(sums.max(initial=0.0))
 
     def norm_bound(self, d, intercept):
         """The same as CSRDesign.norm_bound, from the transpose's point of view."""

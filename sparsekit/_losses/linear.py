@@ -10,6 +10,10 @@ from .._cython import _glm
 from .._linalg.design import as_design
 
 _EMPTY = np.empty(0)
+# rounding of sums that decide whether a variable can be left out
+_SLACK = 1e-9
+# largest share of the non-zeros, and of the columns, that a copy without the others may keep
+_KEPT = 0.8
 
 
 class LinearLoss:
@@ -50,7 +54,7 @@ class LinearLoss:
         self.n_threads = n_threads
         self.n_features = p
         self.n_variables = p + self.fit_intercept
-        self.origin_scale = None
+        self.origin_scale = self._slopes = None
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar or one value per feature; 0 for the intercept."""
@@ -111,6 +115,13 @@ class LinearLoss:
     def _steepest(self, z, radius):
         return z
 
+    def slope_range(self):
+        """Bounds of the gradient that hold at every x, (p, 3), or None where there are none.
+
+        Minus the lower bound, the upper bound, and the stored entries of the column.
+        """
+        return None
+
     def curvature_weights(self):
         """Upper bounds of d2l/dz2 for each row, (n,)."""
         return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
@@ -129,6 +140,17 @@ class LogisticLoss(LinearLoss):
 
     def _steepest(self, z, radius):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
+
+    def slope_range(self):
+        # dl/dz_i lies between 0 and -s_i y_i; at the origin it is half of that
+        if self._slopes is None and hasattr(self.design, "slope_range"):
+            c = -self.y * self.s if self.s.size else -self.y
+            self._slopes = self.design.slope_range(c)
+            if self.origin_scale is None:
+                g0 = 0.5 * (self._slopes[:, 1] - self._slopes[:, 0])
+                scale = max(np.max(np.abs(g0), initial=0.0), 0.5 * abs(c.sum()) if self.fit_intercept else 0.0)
+                self.origin_scale = float(scale) or 1.0
+        return self._slopes
 
     def dual_value(self, theta):
         s = self.s if self.s.size else 1.0
@@ -179,6 +201,7 @@ class State:
         self.z, self.u, self.d = np.zeros(n), np.empty(n), np.empty(n)
         self.trial_z, self.trial_u, self.trial_d = np.empty(n), np.empty(n), np.empty(n)
         self.f = self.trial_f = self.last_dz = None
+        self.at_origin = False
 
     def set(self, z):
         self.z = z
@@ -194,6 +217,7 @@ class State:
         self.u, self.trial_u = self.trial_u, self.u
         self.d, self.trial_d = self.trial_d, self.d
         self.f = self.trial_f
+        self.at_origin = False
 
 
 class LinearProblem:
@@ -211,20 +235,28 @@ class LinearProblem:
         self._passes = [0]
         self._lipschitz = None
         self.variables = self.parent = self.base = None
+        self.working = False  # whether it is a working set of its parent
+        self._slopes = None
 
     @property
     def f(self):
         return self.state.f
 
     def start(self, x):
-        self.state.set(self.loss.predictor(x))
+        moved = x.any()
+        self.state.set(self.move_all().direction(x) if moved else np.zeros(self.n_rows))
+        self.state.at_origin = not moved
         return self.state.f
 
     def gradient(self, out=None):
         out = np.empty(self.size) if out is None else out
-        self._passes[0] += 1
         p = self.design.shape[1]
-        self.design.rmatvec(self.state.u, out[:p])
+        if self.state.at_origin and self._slopes is not None:
+            np.subtract(self._slopes[:, 1], self._slopes[:, 0], out=out[:p])
+            out[:p] *= 0.5
+        else:
+            self._passes[0] += 1
+            self.design.rmatvec(self.state.u, out[:p])
         if self.intercept:
             out[-1] = self.state.u.sum()
         return out
@@ -234,12 +266,33 @@ class LinearProblem:
         has = self.intercept and len(variables) > 0 and variables[-1] == self.size - 1
         return (variables[:-1] if has else variables), bool(has)
 
+    def screened(self, l1):
+        """The problem without variables that are zero in every solution, or itself.
+
+        A penalty that no gradient can reach, wherever x is, keeps its variable at zero.
+        """
+        slopes = self._slopes = self.loss.slope_range()
+        if slopes is None:
+            return self
+        self.design._counts = slopes[:, 2]
+        self._passes[0] += 1
+        reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
+        stay = reach > l1[: len(slopes)]
+        # what is left out must repay the copy
+        if stay.mean() > _KEPT or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
+            return self
+        part = self.restrict(np.flatnonzero(np.append(stay, True) if self.intercept else stay))
+        part._slopes = slopes[stay]
+        part.working = False
+        self.base = np.zeros(self.size)
+        return part
+
     def restrict(self, variables):
         """The problem on sorted ``variables``, its columns copied."""
         cols, has = self._split(variables)
         self._passes[0] += 1
         part = LinearProblem(self.loss, self.design.select(cols), has, self.state)
-        part.variables, part.parent = variables, self
+        part.variables, part.parent, part.working = variables, self, True
         return part
 
     def model(self, variables, ridge, damping=0.0):
@@ -262,6 +315,12 @@ class LinearProblem:
         if self._lipschitz is None and self.parent is not None:
             # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
             self._lipschitz = self.parent.lipschitz()
+        if self._lipschitz is None and self._slopes is not None:
+            # ||A||_2^2 <= ||A||_1 ||A||_inf, and the slopes hold the weighted sums of the columns
+            columns = self.loss.curvature * np.max(self._slopes[:, 0] + self._slopes[:, 1], initial=0.0)
+            if self.intercept:
+                columns = max(columns, self.loss.curvature_weights().sum())
+            self._lipschitz = columns * (self.design.largest_row() + self.intercept)
         if self._lipschitz is None:
             self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
         return self._lipschitz
@@ -303,7 +362,7 @@ class LinearProblem:
             return x.copy()
         full = self.parent.base.copy()
         full[self.variables] = x
-        return full
+        return self.parent.expand(full)
 
     def move_all(self):
         return Move(self.design, self.intercept)

@@ -206,6 +206,7 @@ class MultinomialProblem:
         self._passes = passes if passes is not None else [0]
         self._lipschitz = None
         self.variables = self.parent = self.base = None
+        self.working = False  # whether it is a working set of its parent
 
     @property
     def f(self):
@@ -244,7 +245,7 @@ class MultinomialProblem:
         design, place, has = self._select(variables)
         self._passes[0] += 1
         part = MultinomialProblem(self.loss, design, has, self.state, place, [0])
-        part.variables, part.parent = variables, self
+        part.variables, part.parent, part.working = variables, self, True
         return part
 
     def model(self, variables, ridge, damping=0.0):

@@ -3,19 +3,15 @@
 import numpy as np
 
 from .._cython._operators import CallbackOperator
-from ._quasi_newton import QuasiNewtonProblem
 
 _NEEDED = ("n_variables", "value", "gradient")
 
 
 def as_problem(loss, options):
     """The problem of a loss of this package, or of one that follows the protocol."""
-    quasi_newton = options.hessian == "lbfgs"
     if hasattr(loss, "problem"):
-        problem = loss.problem()
-    else:
-        problem = _protocol_problem(loss, not quasi_newton)
-    return QuasiNewtonProblem(problem, options.memory) if quasi_newton else problem
+        return loss.problem()
+    return _protocol_problem(loss, options.hessian != "lbfgs")
 
 
 def _protocol_problem(loss, products):

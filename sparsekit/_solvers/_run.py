@@ -60,9 +60,10 @@ class OBAOptions:
     gram_cycles: int = 10
     forcing: float = 0.05
     cg_tol: float = 0.4
-    cg_max: int = 20
+    cg_max: int = 8
     direct_size: int = 100
     sweeps: int = 3
+    row_sweeps: int = 3
     holds: int = 20
     ridge: float = 1e-7
     damp_start: float = 0.5
@@ -91,6 +92,7 @@ class Run:
     scale: float
     callback: object = None
     keep: bool = False
+    n_variables: int = 0
     start: float = field(default_factory=time.perf_counter)
     damping: float = 0.0
     nit: int = 0

@@ -12,9 +12,10 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _model, _operators
+from .._cython import _columns, _model, _operators
 from .._linalg.threads import blas_threads
 from ._generic import as_problem
+from ._quasi_newton import QuasiNewtonProblem
 from ._run import MESSAGES, OBAOptions, Run
 from .duality import duality_gap
 
@@ -48,10 +49,12 @@ def minimize_oba(
     history=False,
     gap=True,
     options=None,
+    gradient=False,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
-    See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result.
+    See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
+    ``gradient`` its ``grad`` is None where not all variables were looked at.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -70,19 +73,30 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(getattr(loss, "n_threads", None)):
-        return _minimize(loss, problem, l1, x, opts, callback, history, gap)
+        # variables that no solution can use are never looked at again
+        part = problem.screened(l1) if hasattr(problem, "screened") else problem
+        if part is not problem:
+            x, l1 = x[part.variables], l1[part.variables]
+        result = _minimize(loss, part, l1, x, n, opts, callback, history, gap)
+        if part is not problem:
+            result.x = part.expand(result.x)
+            problem.absorb(part)
+            result.grad = problem.gradient() if gradient else None
+            result.n_data_passes = problem.passes()
+        return result
 
 
-def _minimize(loss, problem, l1, x, opts, callback, history, gap):
+def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
+    if opts.hessian == "lbfgs":
+        problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
     if x.any():
-        origin = np.zeros(len(x))
-        if not problem.f + _model.penalty(x, l1) <= loss.value(origin):
+        if not problem.f + _model.penalty(x, l1) <= loss.value(np.zeros(n_variables)):
             # a start worse than zero (or not even finite) may lie where the loss is flat
-            x = origin
+            x = np.zeros(len(x))
             problem.start(x)
     g = problem.gradient()
-    run = Run(opts, _origin_scale(loss, problem, x, g), callback, history)
+    run = Run(opts, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
@@ -148,7 +162,7 @@ def _working_sets(problem, x, l1, g, run):
     boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
     # more new variables than rows would make the model singular
     tau = min(
-        max(int(opts.eta * n), opts.min_new), max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
+        max(int(opts.eta * run.n_variables), opts.min_new), max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
     )
     while True:
         optimality = _model.measure(x, g, l1) / run.scale
@@ -206,7 +220,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     begin = run.nit
     # with more rows than variables there is no reason to hold back: few variables asked to explain
     # many rows only grow too large. Small models are matrices, on which a gentle growth costs nothing
-    tall = getattr(problem, "parent", None) is None and getattr(problem, "n_rows", 0) >= n
+    tall = not getattr(problem, "working", False) and getattr(problem, "n_rows", 0) >= n
     tall = tall and (limit is not None or n > _SMALL)
     share = _TALL_GROWTH * opts.growth if tall else opts.growth
     previous, flat, stalls = np.inf, False, 0
@@ -276,14 +290,15 @@ def _step(problem, x, l1, g, variables, phi, run):
     side = min(m, _FACTOR_LIMIT) if exact else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    loose = 1 if run.damping > 0 else opts.model_cycles
-    cycles, cg_tol, cg_max = loose, opts.cg_tol, opts.cg_max
+    columns = isinstance(operator, _columns.ColumnOperator)
+    cycles = 1 if run.damping > 0 or columns else opts.model_cycles
+    cg_tol, cg_max = opts.cg_tol, opts.cg_max
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = _model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
         np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,
-        cg_tol, opts.direct_size, cg_max, opts.sweeps, opts.holds, counts,
+        cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)
     if error is not None:

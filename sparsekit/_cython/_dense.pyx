@@ -9,16 +9,21 @@ ctypedef fused real:
     double
 
 
+ctypedef fused part:
+    float
+    double
+
+
 def dense_gram(const real[:, :] X, const int[::1] cols, const double[::1] d, double[:, ::1] G,
-               bint intercept, real[:, ::1] block, real[:, ::1] acc):
+               bint intercept, part[:, ::1] block, part[:, ::1] acc):
     """G = A^T diag(d) A, A = X[:, cols] or [X[:, cols], 1]; X (n, p) in any order, not copied.
 
-    ``block`` (rows, m or m + 1) is scratch, ``acc`` (m or m + 1 square) the sum in X's type;
-    ``G`` is overwritten, both triangles.
+    ``block`` (rows, m or m + 1) and ``acc`` (m or m + 1 square) are scratch for one block of rows,
+    whose type is that of the sums within a block; ``G`` is overwritten, both triangles.
     """
     cdef Py_ssize_t n = X.shape[0], m = cols.shape[0], size = G.shape[0], i, j, start, rows
     cdef int k, mm = <int>size
-    cdef real one = 1.0, root, beta = 0.0
+    cdef part one = 1.0, root, beta = 0.0
     cdef char uplo = b'L', trans = b'N'
     cdef Py_ssize_t step = block.shape[0]
     if size == 0:
@@ -26,26 +31,27 @@ def dense_gram(const real[:, :] X, const int[::1] cols, const double[::1] d, dou
     with nogil:
         for i in range(size):
             for j in range(size):
-                acc[i, j] = 0.0
+                G[i, j] = 0.0
         start = 0
         while start < n:
             rows = step if n - start > step else n - start
             for i in range(rows):
-                root = <real>sqrt(d[start + i])
+                root = <part>sqrt(d[start + i])
                 for j in range(m):
-                    block[i, j] = root * X[start + i, cols[j]]
+                    block[i, j] = root * <part>X[start + i, cols[j]]
                 if intercept:
                     block[i, m] = root
             k = <int>rows
-            beta = 1.0
             # a C-ordered (rows, m) block is a Fortran (m, rows) matrix: B B^T is what we want
-            if real is double:
+            if part is double:
                 dsyrk(&uplo, &trans, &mm, &k, &one, &block[0, 0], &mm, &beta, &acc[0, 0], &mm)
             else:
                 ssyrk(&uplo, &trans, &mm, &k, &one, &block[0, 0], &mm, &beta, &acc[0, 0], &mm)
+            for i in range(size):
+                for j in range(i, size):
+                    # Fortran lower (j, i) is C element [i, j]
+                    G[i, j] += acc[i, j]
             start = start + rows
         for i in range(size):
-            for j in range(i, size):
-                # Fortran lower (j, i) is C element [i, j]
-                G[i, j] = acc[i, j]
-                G[j, i] = acc[i, j]
+            for j in range(i):
+                G[i, j] = G[j, i]

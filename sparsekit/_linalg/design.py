@@ -27,6 +27,9 @@ _ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their 
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
 _SMALL_SIDE = 600
+_SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
+_SAMPLE = 20  # rows for each column that a rough model keeps at least
+_STRIDE = 8  # and the part of all rows, 1 in so many
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
@@ -56,6 +59,10 @@ class _Scratch:
     _work = _rows = _single = None
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
+
+    def selection_pays(self, size):
+        """Whether a few iterations on ``size`` columns repay their copy."""
+        return size < 0.6 * self.shape[1]
 
     def private(self):
         """The same data with scratch space of its own."""
@@ -134,12 +141,12 @@ class CSRDesign(_Scratch):
         gram = scatter * square + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size + 2.0 * self.nnz
         return (_TURN * self.nnz if self._store is None else 0.0) + _COLUMN_PRODUCTS * 2.0 * nnz < gram
 
-    def model(self, cols, d, intercept, ridge):
+    def model(self, cols, d, intercept, ridge, rough=False):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves.
 
         The operator is a Gram matrix where that costs less than the products it saves.
         """
-        n, p = self.shape
+        p = self.shape[1]
         if self._by_columns(cols, len(cols) + intercept):
             if self._store is None:
                 self._store = columns_from_csr(
@@ -247,7 +254,7 @@ class CSCDesign(_Scratch):
             indptr = indptr.astype(np.int32)
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
-    def model(self, cols, d, intercept, ridge):
+    def model(self, cols, d, intercept, ridge, rough=False):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         part = self.select(cols)
         return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
@@ -292,6 +299,10 @@ class DenseDesign(_Scratch):
         out[:] = res
         return out
 
+    def selection_pays(self, size):
+        """Whether a few iterations on ``size`` columns repay their copy, which C order makes slow."""
+        return size < (0.1 if self.X.flags.c_contiguous else 0.6) * self.shape[1]
+
     def select(self, cols):
         if len(cols) == self.shape[1]:
             return DenseDesign(self.X, self.n_threads)
@@ -300,33 +311,30 @@ class DenseDesign(_Scratch):
         return DenseDesign(self.X.T[cols].T, self.n_threads)
 
     def norm_bound(self, d, intercept):
-        # sum_j ||a_j||^2 bounds the largest eigenvalue; the row sums of |A| do too, by
-        # Collatz-Wielandt, at the price of a copy, so rows go by blocks
-        n, p = self.shape
-        m = p + intercept
-        if m == 0 or n == 0:
-            return 0.0
-        out = np.zeros(m)
-        step = max(1, 2**20 // max(p, 1))
-        for lo in range(0, n, step):
-            block = np.abs(self.X[lo : lo + step])
-            row = (block.sum(axis=1, dtype=np.float64) + intercept) * d[lo : lo + step]
-            out[:p] += row @ block
-            if intercept:
-                out[-1] += row.sum()
-        return float(out.max())
+        # the trace: loose, but one pass without a copy, and most steps never ask for it
+        rows = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+        return float(np.dot(d, rows + intercept)) if self.shape[0] else 0.0
 
-    def model(self, cols, d, intercept, ridge):
+    def model(self, cols, d, intercept, ridge, rough=False):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         n, m = self.shape[0], len(cols)
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
         if size <= _DENSE_GRAM:
-            # 256 KiB of scaled rows stay in a core's cache between scaling and use
-            block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=self.X.dtype)
-            G, acc = np.empty((size, size)), np.empty((size, size), dtype=self.X.dtype)
-            _dense.dense_gram(self.X, cols, d, G, intercept, block, acc)
+            # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
+            # are summed by float32 within a block: a Hessian of many rows needs no more
+            single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
+            dtype = np.float32 if single else np.float64
+            block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
+            G, acc = np.empty((size, size)), np.empty((size, size), dtype=dtype)
+            X = self.X
+            stride = 1
+            if rough and n * size * size >= _SINGLE:
+                stride = min(n // (_SAMPLE * size), _STRIDE)
+            if stride > 1:
+                X, d = X[::stride], d[::stride] * stride
+            _dense.dense_gram(X, cols, d, G, intercept, block, acc)
             return GramOperator(G, ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)

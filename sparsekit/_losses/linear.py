@@ -148,8 +148,8 @@ class LogisticLoss(LinearLoss):
             self._slopes = self.design.slope_range(c)
             if self.origin_scale is None:
                 g0 = 0.5 * (self._slopes[:, 1] - self._slopes[:, 0])
-                scale = max(np.max(np.abs(g0), initial=0.0), 0.5 * abs(c.sum()) if self.fit_intercept else 0.0)
-                self.origin_scale = float(scale) or 1.0
+                intercept = 0.5 * abs(c.sum()) if self.fit_intercept else 0.0
+                self.origin_scale = float(max(np.max(np.abs(g0), initial=0.0), intercept)) or 1.0
         return self._slopes
 
     def dual_value(self, theta):
@@ -295,19 +295,23 @@ class LinearProblem:
         part.variables, part.parent, part.working = variables, self, True
         return part
 
-    def model(self, variables, ridge, damping=0.0):
+    def restriction_pays(self, size):
+        """Whether iterations on ``size`` of the variables repay the copy of their columns."""
+        return self.design.selection_pays(size)
+
+    def model(self, variables, ridge, damping=0.0, rough=False):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         With ``damping`` r > 0 each row's second derivative is the largest within r |dz_i| of
         its predictor, dz the last full step that was tried: rows that were moved into a
         region of more curvature than the model knew get that curvature, the others keep
-        theirs.
+        theirs. A ``rough`` model may see only some of the rows.
         """
         cols, has = self._split(variables)
         d = self.state.d
         if damping > 0 and self.state.last_dz is not None:
             d = self.loss.majorant(self.state.z, damping * self.state.last_dz)
-        operator, design = self.design.model(cols, d, has, ridge)
+        operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
 
     def lipschitz(self):
@@ -324,6 +328,10 @@ class LinearProblem:
         if self._lipschitz is None:
             self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
         return self._lipschitz
+
+    def stretch(self, dz):
+        """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
+        return self.loss.curvature * float(np.dot(dz, dz * self.loss.s if self.loss.s.size else dz))
 
     def raise_lipschitz(self):
         """Double the bound, where a step has proved it too small (rounding, at the least)."""

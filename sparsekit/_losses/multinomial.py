@@ -248,7 +248,11 @@ class MultinomialProblem:
         part.variables, part.parent, part.working = variables, self, True
         return part
 
-    def model(self, variables, ridge, damping=0.0):
+    def restriction_pays(self, size):
+        """Whether iterations on ``size`` of the variables repay the copy of their features."""
+        return size < 0.6 * self.size
+
+    def model(self, variables, ridge, damping=0.0, rough=False):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         With ``damping`` r > 0 every row's other scores are first raised towards its largest by r
@@ -278,6 +282,11 @@ class MultinomialProblem:
         if self._lipschitz is None:
             self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
         return self._lipschitz
+
+    def stretch(self, dz):
+        """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
+        rows = np.einsum("ij,ij->i", dz, dz)
+        return 0.5 * float(np.dot(rows, self.loss.s) if self.loss.s.size else rows.sum())
 
     def raise_lipschitz(self):
         """Double the bound, where a step has proved it too small (rounding, at the least)."""

@@ -56,7 +56,7 @@ class ProtocolProblem:
     def expand(self, x):
         return x.copy()
 
-    def model(self, variables, ridge, damping=0.0):
+    def model(self, variables, ridge, damping=0.0, rough=False):
         ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()
         product = self.loss.hessian_product

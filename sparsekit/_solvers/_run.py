@@ -93,6 +93,7 @@ class Run:
     callback: object = None
     keep: bool = False
     n_variables: int = 0
+    staged: bool = False
     start: float = field(default_factory=time.perf_counter)
     damping: float = 0.0
     nit: int = 0

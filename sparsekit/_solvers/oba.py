@@ -24,7 +24,7 @@ _FARTHEST = 1e8
 # relative error to expect of an objective summed over the rows
 _ROUNDING = 1e-14
 # variables up to which the last stage of a tall problem grows gently
-_SMALL = 600
+_SMALL = 1000
 # growth of tall problems
 _TALL_GROWTH = 10.0
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
@@ -90,11 +90,10 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
-    if x.any():
-        if not problem.f + _model.penalty(x, l1) <= loss.value(np.zeros(n_variables)):
-            # a start worse than zero (or not even finite) may lie where the loss is flat
-            x = np.zeros(len(x))
-            problem.start(x)
+    if x.any() and not problem.f + _model.penalty(x, l1) <= loss.value(np.zeros(n_variables)):
+        # a start worse than zero (or not even finite) may lie where the loss is flat
+        x = np.zeros(len(x))
+        problem.start(x)
     g = problem.gradient()
     run = Run(opts, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
@@ -161,9 +160,8 @@ def _working_sets(problem, x, l1, g, run):
     penalised = l1 > 0
     boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
     # more new variables than rows would make the model singular
-    tau = min(
-        max(int(opts.eta * run.n_variables), opts.min_new), max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
-    )
+    most = max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
+    tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
         optimality = _model.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
@@ -187,7 +185,7 @@ def _working_sets(problem, x, l1, g, run):
         if sub is None or not inside[moving].all():
             inside = moving | (np.abs(g) >= _NEAR * l1)
             chosen = np.flatnonzero(inside)
-            if len(chosen) >= 0.6 * n:
+            if not problem.restriction_pays(len(chosen)):
                 whole = True
                 continue
             sub = problem.restrict(chosen)
@@ -240,6 +238,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         if len(variables) > 0.8 * n:
             variables = everything  # designs keep what they made for all columns
+        run.staged = limit is not None
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
             run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
@@ -282,7 +281,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     opts = run.options
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    operator, move = problem.model(variables, opts.ridge, run.damping)
+    operator, move = problem.model(variables, opts.ridge, run.damping, run.staged)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
     new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
@@ -317,6 +316,9 @@ def _step(problem, x, l1, g, variables, phi, run):
     # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
     # rises with L, so a step that passes with a lower bound of L passes with L itself.
     bound = max(float(np.max(operator.diag, initial=0.0)), 1e-300)
+    length = float(np.sum((new - xv) ** 2))
+    if length > 0 and hasattr(problem, "stretch"):
+        bound = max(bound, problem.stretch(dz) / length)
     if phi_new > problem.f + _model.ista_bound(x, g, l1, bound):
         bound = max(problem.lipschitz(), bound)
     while True:

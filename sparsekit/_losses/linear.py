@@ -5,6 +5,7 @@ x = [w (p), b], the intercept last and only where ``fit_intercept`` is true.
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._cython import _glm
 from .._linalg.design import as_design
@@ -40,6 +41,9 @@ class LinearLoss:
     def __init__(self, X, y, sample_weight=None, *, fit_intercept=False, n_threads=1):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {n_threads!r}")
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()  # a Hessian needs each entry whole
         self.design = as_design(X, n_threads)
         self.y = np.ascontiguousarray(y, dtype=np.float64)
         n, p = self.design.shape
@@ -50,11 +54,18 @@ class LinearLoss:
             self.s = np.ascontiguousarray(sample_weight, dtype=np.float64)
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
+            if not np.all((self.s >= 0) & np.isfinite(self.s)):
+                raise ValueError("sample_weight must be finite and at least 0 in every entry")
+        self._check_targets()
         self.fit_intercept = bool(fit_intercept)
         self.n_threads = n_threads
         self.n_features = p
         self.n_variables = p + self.fit_intercept
         self.origin_scale = self._slopes = None
+
+    def _check_targets(self):
+        if not np.all(np.isfinite(self.y)):
+            raise ValueError("y must be finite; it holds NaN or infinity")
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar or one value per feature; 0 for the intercept."""
@@ -138,6 +149,9 @@ class LogisticLoss(LinearLoss):
     _value = staticmethod(_glm.logistic_value)
     _derivatives = staticmethod(_glm.logistic_derivatives)
 
+    def _check_targets(self):
+        _check_signs(self.y)
+
     def _steepest(self, z, radius):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
 
@@ -145,11 +159,12 @@ class LogisticLoss(LinearLoss):
         # dl/dz_i lies between 0 and -s_i y_i; at the origin it is half of that
         if self._slopes is None and hasattr(self.design, "slope_range"):
             c = -self.y * self.s if self.s.size else -self.y
-            self._slopes = self.design.slope_range(c)
+            slopes = self.design.slope_range(c)
             if self.origin_scale is None:
-                g0 = 0.5 * (self._slopes[:, 1] - self._slopes[:, 0])
+                g0 = 0.5 * (slopes[:, 1] - slopes[:, 0])
                 intercept = 0.5 * abs(c.sum()) if self.fit_intercept else 0.0
                 self.origin_scale = float(max(np.max(np.abs(g0), initial=0.0), intercept)) or 1.0
+            self._slopes = slopes  # last: another thread that finds it needs the scale as well
         return self._slopes
 
     def dual_value(self, theta):
@@ -188,8 +203,17 @@ class ProbitLoss(LinearLoss):
     _value = staticmethod(_glm.probit_value)
     _derivatives = staticmethod(_glm.probit_derivatives)
 
+    def _check_targets(self):
+        _check_signs(self.y)
+
     def _steepest(self, z, radius):
         return z - self.y * radius
+
+
+def _check_signs(y):
+    wrong = np.flatnonzero(np.abs(y) != 1)
+    if wrong.size:
+        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {y[wrong[0]]!r}")
 
 
 class State:
@@ -267,7 +291,7 @@ class LinearProblem:
         return (variables[:-1] if has else variables), bool(has)
 
     def screened(self, l1):
-        """The problem without variables that are zero in every solution, or itself.
+        """The problem without variables that some solution has at zero for sure, or itself.
 
         A penalty that no gradient can reach, wherever x is, keeps its variable at zero.
         """
@@ -277,9 +301,10 @@ class LinearProblem:
         self.design._counts = slopes[:, 2]
         self._passes[0] += 1
         reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
-        stay = reach > l1[: len(slopes)]
+        # a NaN stays, and is seen
+        stay = ~(reach <= l1[: len(slopes)])
         # what is left out must repay the copy
-        if stay.mean() > _KEPT or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
+        if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
             return self
         part = self.restrict(np.flatnonzero(np.append(stay, True) if self.intercept else stay))
         part._slopes = slopes[stay]

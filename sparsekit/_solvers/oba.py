@@ -315,10 +315,12 @@ def _step(problem, x, l1, g, variables, phi, run):
 
     # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
     # rises with L, so a step that passes with a lower bound of L passes with L itself.
-    bound = max(float(np.max(operator.diag, initial=0.0)), 1e-300)
-    length = float(np.sum((new - xv) ** 2))
-    if length > 0 and hasattr(problem, "stretch"):
-        bound = max(bound, problem.stretch(dz) / length)
+    bound = 0.0
+    if hasattr(problem, "stretch"):
+        length = float(np.sum((new - xv) ** 2))
+        bound = problem.stretch(dz) / length if length > 0 else 0.0
+    if bound == 0.0 or not run.staged:  # a stage's model may be an estimate
+        bound = max(float(np.max(operator.diag, initial=0.0)), bound, 1e-300)
     if phi_new > problem.f + _model.ista_bound(x, g, l1, bound):
         bound = max(problem.lipschitz(), bound)
     while True:

@@ -291,4 +291,14 @@ SK_MULTI void sk_hessian_dense(const float *restrict A, const double *restrict d
     }
     if (intercept) out[m] += last;
 }
+
+/* out[k] += sum_i d_i A[i, k]^2 over dense float32 rows lo .. hi of width m */
+SK_MULTI void sk_dense_squares(const float *restrict A, const double *restrict d, sk_size lo,
+                               sk_size hi, float *restrict out, sk_size m) {
+    for (sk_size i = lo; i < hi; i++) {
+        const float *row = A + i * m;
+        float di = (float)d[i];
+        for (sk_size k = 0; k < m; k++) out[k] += di * row[k] * row[k];
+    }
+}
 #endif

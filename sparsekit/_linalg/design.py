@@ -56,6 +56,7 @@ def _same_index(indptr, indices):
 
 
 class _Scratch:
+    sparse = True
     _work = _rows = _single = None
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
@@ -281,23 +282,37 @@ class CSCDesign(_Scratch):
 class DenseDesign(_Scratch):
     """Dense X in either order; products go to BLAS."""
 
+    sparse = False
+
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
         self._single = None
 
     def matvec(self, w, out=None):
-        w = w.astype(self.X.dtype, copy=False)
-        if out is None or out.dtype != self.X.dtype:
-            return (self.X @ w).astype(np.float64, copy=False)
-        return np.dot(self.X, w, out=out)
+        return self._multiply(self.X, w, out)
 
     def rmatvec(self, u, out=None):
-        res = u.astype(self.X.dtype, copy=False) @ self.X
+        return self._multiply(self.X.T, u, out)
+
+    def _multiply(self, A, v, out):
+        v = np.ascontiguousarray(v, dtype=A.dtype)
+        if A.flags.c_contiguous and A.size:
+            res = np.empty(A.shape[0], dtype=A.dtype)
+            _dense.dense_matvec(A, v, res, self._parts(), self.n_threads)
+        elif A.flags.f_contiguous and A.size:
+            res = np.empty(A.shape[0])
+            _dense.dense_rmatvec(A.T, v, res, self._parts(), self.n_threads)
+        else:
+            res = A @ v
         if out is None:
             return res.astype(np.float64, copy=False)
         out[:] = res
         return out
+
+    def _parts(self):
+        # a function of the data alone, so that sums do not depend on the threads
+        return int(min(max(self.nnz // 200000, 1), 16))
 
     def selection_pays(self, size):
         """Whether a few iterations on ``size`` columns repay their copy, which C order makes slow."""
@@ -326,16 +341,18 @@ class DenseDesign(_Scratch):
             # are summed by float32 within a block: a Hessian of many rows needs no more
             single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
             dtype = np.float32 if single else np.float64
-            block = np.empty((max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
-            G, acc = np.empty((size, size)), np.empty((size, size), dtype=dtype)
+            # parts for threads, as many as their sums are small beside the rows they add up
+            parts = int(min(max(n // (16 * max(size, 1)), 1), 8))
+            block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
+            G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
             X = self.X
             stride = 1
             if rough and n * size * size >= _SINGLE:
                 stride = min(n // (_SAMPLE * size), _STRIDE)
             if stride > 1:
                 X, d = X[::stride], d[::stride] * stride
-            _dense.dense_gram(X, cols, d, G, intercept, block, acc)
-            return GramOperator(G, ridge), Columns(self, cols)
+            _dense.dense_gram(X, cols, d, G, intercept, block, acc, self.n_threads)
+            return GramOperator(G[0], ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
         elif self._single is None:
@@ -343,7 +360,7 @@ class DenseDesign(_Scratch):
         else:
             part = self._single
         diagonal = np.empty(size)
-        diagonal[:m] = np.einsum("ij,ij,i->j", part, part, d.astype(np.float32))
+        _dense.dense_squares(part, d, diagonal[:m], 16, self.n_threads)
         if intercept:
             diagonal[-1] = d.sum()
         operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)

@@ -84,6 +84,10 @@ class LinearLoss:
             z += x[-1]
         return z
 
+    # BLAS has little to do in a solve, and its threads, which spin for a while after each call,
+    # would take the processors from the kernels' own
+    blas_threads = 1
+
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset
     def value(self, x):
         """f(x)."""

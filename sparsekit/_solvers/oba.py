@@ -72,7 +72,7 @@ def minimize_oba(
     if not np.all(np.isfinite(x)):
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
-    with blas_threads(getattr(loss, "n_threads", None)):
+    with blas_threads(getattr(loss, "blas_threads", None)):
         # variables that no solution can use are never looked at again
         part = problem.screened(l1) if hasattr(problem, "screened") else problem
         if part is not problem:

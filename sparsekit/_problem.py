@@ -121,8 +121,8 @@ def encode_labels(y):
     ValueError
         If y holds no class labels (real numbers) or only one class.
     """
-    # every integer, bool or string vector is a vector of labels; the others need the long check
-    if y.dtype.kind not in "biuU":
+    # every vector of integers (floats too), bools or strings is one of labels; others need the long check
+    if y.dtype.kind not in "biuU" and not (y.dtype.kind == "f" and bool((y == np.rint(y)).all())):
         check_classification_targets(y)
     if y.dtype.kind != "O":
         # two classes, the usual case, need no sort: two comparisons with the data are enough

@@ -27,6 +27,7 @@ _ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their 
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
 _SMALL_SIDE = 600
+_THREAD_WORK = 200000  # entries of X for each thread
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
 _STRIDE = 8  # and the part of all rows, 1 in so many
@@ -37,6 +38,8 @@ _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 def as_design(X, n_threads=1):
     """Wrap a dense array, CSR or CSC matrix; float32 and float64 are not copied."""
     X = X if sp.issparse(X) else np.asarray(X)
+    # threads that have less than this to do cost more than they give
+    n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
     if sp.issparse(X):

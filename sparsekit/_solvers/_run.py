@@ -33,10 +33,10 @@ class OBAOptions:
     model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
         over rows and where the model is a matrix; 1 is the thesis' method.
     forcing : fall of the model's residual that ends its cycles.
-    cg_tol, cg_max : relative residual and steps of CG on a model of rows (a matrix gets 0.1, as
-        in the thesis, and 50).
+    cg_tol, cg_max, cg_dense : relative residual and steps of CG on a model of sparse and of dense
+        rows (a matrix gets 0.1, as in the thesis, and 50).
     direct_size : free variables up to which a matrix is factorised at once.
-    sweeps : coordinate descent sweeps before a cycle on a matrix.
+    sweeps, row_sweeps : coordinate descent sweeps before a cycle on a matrix, and on sparse columns.
     holds : rounds in which free variables on the wrong side of zero are held there.
     ridge : H + ridge * diag(H) keeps singular models solvable.
     damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
@@ -61,6 +61,7 @@ class OBAOptions:
     forcing: float = 0.05
     cg_tol: float = 0.4
     cg_max: int = 8
+    cg_dense: int = 6
     direct_size: int = 100
     sweeps: int = 3
     row_sweeps: int = 3

@@ -12,7 +12,7 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _columns, _model, _operators
+from .._cython import _columns, _model, _operators, _rows
 from .._linalg.threads import blas_threads
 from ._generic import as_problem
 from ._quasi_newton import QuasiNewtonProblem
@@ -291,7 +291,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
     columns = isinstance(operator, _columns.ColumnOperator)
     cycles = 1 if run.damping > 0 or columns else opts.model_cycles
-    cg_tol, cg_max = opts.cg_tol, opts.cg_max
+    cg_tol, cg_max = opts.cg_tol, opts.cg_dense if isinstance(operator, _rows.DenseOperator) else opts.cg_max
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = _model.solve_model(

@@ -102,3 +102,20 @@ def test_integer_data_are_not_multiplied_as_integers(kind):
     assert np.any(found)
     expected = minimize_oba(LogisticLoss(counts.astype(float), y), 20.0).x
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+class Flat(Poisson):
+    """A Hessian that claims to be next to nothing, so that its model's minimiser overflows."""
+
+    def hessian_product(self, x, subset, v):
+        return 1e-305 * v
+
+
+def test_a_model_that_overflows_ends_in_finite_steps():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 8))
+    loss = Flat(X, rng.poisson(np.exp(0.3 * X[:, 0])).astype(float))
+    result = minimize_oba(loss, 0.5, tol=1e-6, max_iter=300)
+    assert np.all(np.isfinite(result.x)) and np.isfinite(result.fun)
+    assert result.fun < loss.value(np.zeros(8))
+    assert result.n_ista > 0

@@ -98,11 +98,15 @@ def csr_slope_range(const index[::1] indptr, const index[::1] indices, const rea
     """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
 
     ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries;
-    ``work`` (blocks, p, 3) is overwritten.
+    ``work`` (blocks, p, 3) is overwritten, and without blocks not used.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, p = out.shape[0], b, j, n_blocks = work.shape[0]
     out[:] = 0.0
     if p == 0 or n == 0:
+        return
+    if n_blocks == 0:
+        with nogil:
+            _slopes(0, n, indptr, indices, data, c, &out[0, 0])
         return
     for b in prange(n_blocks, nogil=True, num_threads=n_threads, schedule='static'):
         memset(&work[b, 0, 0], 0, 3 * p * sizeof(double))

@@ -103,7 +103,7 @@ class CSRDesign(_Scratch):
         """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
         p = self.shape[1]
         out = np.empty((p, 3))
-        blocks = 2 if self.nnz > 50000 and self.nnz > 8 * p else 1
+        blocks = 2 if self.nnz > 50000 and self.nnz > 16 * p else 0
         work = np.empty((blocks, p, 3))
         _sparse.csr_slope_range(self.indptr, self.indices, self.data, c, out, work, self.n_threads)
         return out
@@ -348,13 +348,16 @@ class DenseDesign(_Scratch):
             parts = int(min(max(n // (16 * max(size, 1)), 1), 8))
             block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
             G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
-            X = self.X
             stride = 1
             if rough and n * size * size >= _SINGLE:
                 stride = min(n // (_SAMPLE * size), _STRIDE)
             if stride > 1:
-                X, d = X[::stride], d[::stride] * stride
-            _dense.dense_gram(X, cols, d, G, intercept, block, acc, self.n_threads)
+                part, weight = self.X[::stride], d[::stride] * stride
+                _dense.dense_gram(part, cols, weight, G, intercept, block, acc, self.n_threads)
+                # a column that the sample missed would make the model singular
+                stride = 1 if G[0].diagonal().min() <= 0 else stride
+            if stride <= 1:
+                _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
             return GramOperator(G[0], ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)

@@ -320,6 +320,7 @@ class LinearProblem:
         """The problem on sorted ``variables``, its columns copied."""
         cols, has = self._split(variables)
         self._passes[0] += 1
+        self.design._rows = None  # the selection makes its own, in less memory
         part = LinearProblem(self.loss, self.design.select(cols), has, self.state)
         part.variables, part.parent, part.working = variables, self, True
         return part

@@ -88,8 +88,8 @@ class MultinomialLoss:
 
     @property
     def blas_threads(self):
-        """Threads for BLAS during a solve: only dense X has work for it."""
-        return 1 if self.design.sparse else self.n_threads
+        """Threads for BLAS during a solve, which makes the large Gram matrices."""
+        return self.n_threads
 
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset
     def value(self, x):

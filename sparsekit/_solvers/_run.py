@@ -30,6 +30,7 @@ class OBAOptions:
     growth : variables that may leave zero at once as a multiple of the free ones.
     stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
         stage of 0 starts with the penalty itself, as the thesis does.
+    rough : optimality down to which models of many rows may be made from a part of them.
     model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
         over rows and where the model is a matrix; 1 is the thesis' method.
     forcing : fall of the model's residual that ends its cycles.
@@ -56,6 +57,7 @@ class OBAOptions:
     growth: float = 1.0
     stage: float = 0.2
     stage_iter: int = 1
+    rough: float = 0.1
     model_cycles: int = 2
     gram_cycles: int = 10
     forcing: float = 0.05
@@ -94,7 +96,8 @@ class Run:
     callback: object = None
     keep: bool = False
     n_variables: int = 0
-    staged: bool = False
+    rough: bool = False
+    may_be_rough: bool = True
     start: float = field(default_factory=time.perf_counter)
     damping: float = 0.0
     nit: int = 0

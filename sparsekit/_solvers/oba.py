@@ -238,9 +238,11 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         if len(variables) > 0.8 * n:
             variables = everything  # designs keep what they made for all columns
-        run.staged = limit is not None
+        run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
+            # whatever the reason, the next models see everything
+            run.may_be_rough = limit is not None
             run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
         elif kept > opts.kept_high:
             run.damping = opts.damp_release * run.damping if run.damping > 0.1 else 0.0
@@ -281,7 +283,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     opts = run.options
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    operator, move = problem.model(variables, opts.ridge, run.damping, run.staged)
+    operator, move = problem.model(variables, opts.ridge, run.damping, run.rough)
     xv, gv, lv = x[variables], g[variables], l1[variables]
     m = len(variables)
     new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
@@ -305,6 +307,8 @@ def _step(problem, x, l1, g, variables, phi, run):
     run.n_cg += int(counts[2])
     run.n_direct += int(counts[3])
     run.n_products += operator.n_products
+    if not np.all(np.isfinite(new)):
+        new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
     problem.remember(dz)
@@ -319,8 +323,10 @@ def _step(problem, x, l1, g, variables, phi, run):
     if hasattr(problem, "stretch"):
         length = float(np.sum((new - xv) ** 2))
         bound = problem.stretch(dz) / length if length > 0 else 0.0
-    if bound == 0.0 or not run.staged:  # a stage's model may be an estimate
+    if bound == 0.0 or not run.rough:  # a rough model may be an estimate
         bound = max(float(np.max(operator.diag, initial=0.0)), bound, 1e-300)
+    if not np.isfinite(bound):
+        bound = problem.lipschitz()
     if phi_new > problem.f + _model.ista_bound(x, g, l1, bound):
         bound = max(problem.lipschitz(), bound)
     while True:

@@ -25,6 +25,7 @@ def plot(cells, path):
     """Convergence curves of every cell, relative gap against seconds, log-log; needs matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
     n_columns = min(3, max(1, len(cells)))
@@ -55,6 +56,8 @@ def plot(cells, path):
         ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=10)
         ax.set_ylim(PLOT_FLOOR, None)
         ax.grid(True, which="major", alpha=0.3)
+        if np.ptp(np.log10(ax.get_xlim())) > 0.8:
+            ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
         ax.set_xlabel("time of a fit (s)")
         ax.set_ylabel("relative gap (F - F*) / F*")
     for ax in axes[len(cells) :]:

@@ -217,3 +217,11 @@ def test_selections_share_the_store_of_their_design(monkeypatch, by_rows):
         _compare(op, _matrix(_exact(X), chosen[pick], d, True, 0.5), 0.5, rng)
         store, whole, chosen = whole._store, whole.select(pick), chosen[pick]
         assert whole._store is store
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_later_sweeps_move_what_is_not_idle(seed):
+    X, cols, d, H, x0, *_ = _quadratic(seed, False, 0.0)
+    g0 = 40.0 * np.ones(len(H))  # far from the optimum: hardly a column may rest at zero
+    found, *_ = _solve(_operator(X, cols, d), x0, g0, np.zeros(len(H)), 1, sweeps=4, forcing=np.inf)
+    np.testing.assert_allclose(found, _descend(H, x0, g0, np.zeros(len(H)), 4), atol=1e-9)

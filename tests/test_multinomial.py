@@ -277,3 +277,19 @@ def test_free_intercepts_make_means_match():
 def test_bad_codes(codes, K, match):
     with pytest.raises(ValueError, match=match):
         MultinomialLoss(np.eye(3), codes, K)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda X: LogisticLoss(X, [1, -1] * 10), lambda X: MultinomialLoss(X, [0, 1] * 10, 2)]
+)
+def test_passes_of_a_selection_count_once(make):
+    X = sp.random(20, 12, density=0.5, random_state=0, format="csr")
+    problem = make(X).problem()
+    problem.start(np.zeros(problem.size))
+    part = problem.restrict(np.arange(problem.size // 2))
+    before = problem.passes()
+    for n_gradients in (3, 2):  # the same selection may be worked on more than once
+        for _ in range(n_gradients):
+            part.gradient()
+        problem.absorb(part)
+    assert problem.passes() - before == pytest.approx(5 * part.design.nnz / X.nnz)

@@ -8,6 +8,7 @@ solver that is not installed says so instead of failing.
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -31,7 +32,7 @@ class Fit:
     n_iter: int
 
 
-class Solver:
+class Solver(ABC):
     """What a compared solver declares, and how it is called.
 
     Attributes
@@ -82,9 +83,9 @@ class Solver:
         """Arguments (X, y) as this solver takes them; made outside of the timing."""
         return problem.design(self.layout), problem.y
 
+    @abstractmethod
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """Solve from zero and return a Fit; this call is what is timed."""
-        raise NotImplementedError
 
 
 class _SklearnSolver(Solver):

@@ -10,7 +10,7 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
-from ._operators cimport QuadOperator
+from ._operators cimport QuadOperator, soft_step
 
 ctypedef fused real:
     float
@@ -153,7 +153,7 @@ cdef class ColumnOperator(QuadOperator):
         cdef Py_ssize_t rows = min(self.store.height, self.store.n - lo)
         cdef const int64_t* start = &self.store.cut[b, 0]
         cdef const int64_t* stop = &self.store.cut[b + 1, 0]
-        cdef int64_t at, end
+        cdef int64_t at
         cdef double* t = &self.t[lo]
         cdef double* out = &self.sums[b, 0]
         cdef double v0 = v[m] if self.intercept else 0.0, last = 0.0
@@ -230,13 +230,7 @@ cdef class ColumnOperator(QuadOperator):
                     for i in range(n):
                         g += self.pairs[i, 0]
                 self.idle[j] = x[j] == 0.0 and fabs(g) <= 0.9 * l1[j]
-                new = h * x[j] - g
-                if new > l1[j]:
-                    new = (new - l1[j]) / h
-                elif new < -l1[j]:
-                    new = (new + l1[j]) / h
-                else:
-                    new = 0.0
+                new = soft_step(h, x[j], g, l1[j])
                 move = new - x[j]
                 if move == 0.0:
                     continue

@@ -1,3 +1,13 @@
+cdef inline double soft_step(double h, double x, double g, double l1) noexcept nogil:
+    # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0
+    cdef double t = h * x - g
+    if t > l1:
+        return (t - l1) / h
+    if t < -l1:
+        return (t + l1) / h
+    return 0.0
+
+
 cdef class QuadOperator:
     cdef readonly int size
     cdef readonly double ridge

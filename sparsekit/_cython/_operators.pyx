@@ -69,13 +69,7 @@ cdef class GramOperator(QuadOperator):
                 h = self.diagonal[j] * (1.0 + self.ridge)
                 if not (h > 0.0) or (x[j] == 0.0 and fabs(grad[j]) <= l1[j]):
                     continue
-                t = h * x[j] - grad[j]
-                if t > l1[j]:
-                    t = (t - l1[j]) / h
-                elif t < -l1[j]:
-                    t = (t + l1[j]) / h
-                else:
-                    t = 0.0
+                t = soft_step(h, x[j], grad[j], l1[j])
                 move = t - x[j]
                 if move != 0.0:
                     x[j] = t

@@ -22,7 +22,7 @@ _DENSE_FLOP = 0.12  # one multiply-add of a dense product with SIMD
 _EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
 _COLUMN_PRODUCTS = 12  # the same by columns, where coordinate descent does a part of the work
 _TURN = 6.0  # one entry of a copy by columns
-_HEIGHT = 16384
+_HEIGHT = 16384  # rows of a block of that copy: few blocks, so that segments stay long
 _ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
@@ -59,7 +59,6 @@ def _same_index(indptr, indices):
 
 
 class _Scratch:
-    sparse = True
     _work = _rows = _single = None
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
@@ -283,9 +282,7 @@ class CSCDesign(_Scratch):
 
 
 class DenseDesign(_Scratch):
-    """Dense X in either order; products go to BLAS."""
-
-    sparse = False
+    """Dense X in either order; products go to BLAS by parts of the rows, a part to a thread."""
 
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from .._cython import _glm
 from .._linalg.design import as_design
+from ._selection import Selection
 
 _EMPTY = np.empty(0)
 # rounding of sums that decide whether a variable can be left out
@@ -248,8 +249,7 @@ class State:
         self.at_origin = False
 
 
-class LinearProblem:
-    keep = 0.5
+class LinearProblem(Selection):
     """The loss on a selection of its variables; selections share one State.
 
     ``gradient`` costs one pass over the selection's non-zeros; ``model`` copies the columns of
@@ -257,18 +257,9 @@ class LinearProblem:
     """
 
     def __init__(self, loss, design, intercept, state):
-        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
-        self.size = design.shape[1] + self.intercept
+        super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
         self.n_rows = design.shape[0]
-        self._passes = [0]
-        self._lipschitz = None
-        self.variables = self.parent = self.base = None
-        self.working = False  # whether it is a working set of its parent
         self._slopes = None
-
-    @property
-    def f(self):
-        return self.state.f
 
     def start(self, x):
         moved = x.any()
@@ -283,7 +274,7 @@ class LinearProblem:
             np.subtract(self._slopes[:, 1], self._slopes[:, 0], out=out[:p])
             out[:p] *= 0.5
         else:
-            self._passes[0] += 1
+            self._passes += 1
             self.design.rmatvec(self.state.u, out[:p])
         if self.intercept:
             out[-1] = self.state.u.sum()
@@ -303,7 +294,7 @@ class LinearProblem:
         if slopes is None:
             return self
         self.design._counts = slopes[:, 2]
-        self._passes[0] += 1
+        self._passes += 1
         reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
         # a NaN stays, and is seen
         stay = ~(reach <= l1[: len(slopes)])
@@ -319,11 +310,8 @@ class LinearProblem:
     def restrict(self, variables):
         """The problem on sorted ``variables``, its columns copied."""
         cols, has = self._split(variables)
-        self._passes[0] += 1
         self.design._rows = None  # the selection makes its own, in less memory
-        part = LinearProblem(self.loss, self.design.select(cols), has, self.state)
-        part.variables, part.parent, part.working = variables, self, True
-        return part
+        return self.adopt(LinearProblem(self.loss, self.design.select(cols), has, self.state), variables)
 
     def restriction_pays(self, size):
         """Whether iterations on ``size`` of the variables repay the copy of their columns."""
@@ -344,63 +332,22 @@ class LinearProblem:
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
 
-    def lipschitz(self):
-        """Upper bound of the gradient's Lipschitz constant."""
-        if self._lipschitz is None and self.parent is not None:
-            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
-            self._lipschitz = self.parent.lipschitz()
-        if self._lipschitz is None and self._slopes is not None:
-            # ||A||_2^2 <= ||A||_1 ||A||_inf, and the slopes hold the weighted sums of the columns
-            columns = self.loss.curvature * np.max(self._slopes[:, 0] + self._slopes[:, 1], initial=0.0)
-            if self.intercept:
-                columns = max(columns, self.loss.curvature_weights().sum())
-            self._lipschitz = columns * (self.design.largest_row() + self.intercept)
-        if self._lipschitz is None:
-            self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
-        return self._lipschitz
+    def _bound(self):
+        if self._slopes is None:
+            return super()._bound()
+        # ||A||_2^2 <= ||A||_1 ||A||_inf, and the slopes hold the weighted sums of the columns
+        columns = self.loss.curvature * np.max(self._slopes[:, 0] + self._slopes[:, 1], initial=0.0)
+        if self.intercept:
+            columns = max(columns, self.loss.curvature_weights().sum())
+        return columns * (self.design.largest_row() + self.intercept)
 
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
         return self.loss.curvature * float(np.dot(dz, dz * self.loss.s if self.loss.s.size else dz))
 
-    def raise_lipschitz(self):
-        """Double the bound, where a step has proved it too small (rounding, at the least)."""
-        self._lipschitz = 2.0 * self.lipschitz()
-        return self._lipschitz
-
-    def try_move(self, dz):
-        """Value at the point where the predictor has moved by dz."""
-        return self.state.try_step(dz)
-
-    def remember(self, dz):
-        """Keep a full step for the damping of the next model."""
-        size = np.abs(dz)
-        if self.state.last_dz is not None:
-            # a row that was held back keeps half of what it had, or it would break out again
-            np.maximum(size, self.keep * self.state.last_dz, out=size)
-        self.state.last_dz = size
-
-    def accept(self):
-        """Make the last trial point the current one."""
-        self.state.accept()
-
-    def absorb(self, part):
-        """Take over the counters of a restriction; the state is shared already."""
-        share = part.design.nnz / max(self.design.nnz, 1)
-        self._passes[0] += part._passes[0] * share
-        part._passes[0] = 0
-
-    def passes(self):
-        """Passes over the data, restrictions counted by their share of the non-zeros."""
-        return self._passes[0]
-
-    def expand(self, x):
-        """A copy of x in all variables of the loss."""
-        if self.parent is None:
-            return x.copy()
-        full = self.parent.base.copy()
-        full[self.variables] = x
-        return self.parent.expand(full)
+    def spread(self, dz):
+        """Size of a step in each row, (n,)."""
+        return np.abs(dz)
 
     def move_all(self):
         return Move(self.design, self.intercept)

@@ -14,6 +14,7 @@ from .._cython import _multinomial as kernels
 from .._cython._operators import GramOperator
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
 from ._class_model import dense_operator, gram, gram_pays, matmat, rmatmat, row_operator
+from ._selection import Selection
 
 _EMPTY = np.empty(0)
 # a dense X with fewer non-zeros than this share is worked on as compressed rows
@@ -62,7 +63,8 @@ class MultinomialLoss:
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
         self.fit_intercept = bool(fit_intercept)
-        self.n_threads = n_threads
+        # BLAS makes the large Gram matrices
+        self.n_threads = self.blas_threads = n_threads
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.origin_scale = None
@@ -85,11 +87,6 @@ class MultinomialLoss:
         if self.fit_intercept:
             Z += x[p * K :]
         return Z
-
-    @property
-    def blas_threads(self):
-        """Threads for BLAS during a solve, which makes the large Gram matrices."""
-        return self.n_threads
 
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset
     def value(self, x):
@@ -195,34 +192,24 @@ class State:
         self.f = self.trial_f
 
 
-class MultinomialProblem:
+class MultinomialProblem(Selection):
     """The loss on a selection of its variables; selections share one State.
 
     A selection copies the features that any of its variables has; ``place`` says where its
     variables are in the table (features, then one row of intercepts; K classes).
     """
 
-    keep = 0.5
-
-    def __init__(self, loss, design, intercept, state, place=None, passes=None):
-        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
+    def __init__(self, loss, design, intercept, state, place=None):
+        whole = (design.shape[1] + bool(intercept)) * loss.n_classes
+        super().__init__(loss, design, intercept, state, whole if place is None else len(place))
         self.place = place
-        self.size = (design.shape[1] + self.intercept) * loss.n_classes if place is None else len(place)
-        self._passes = passes if passes is not None else [0]
-        self._lipschitz = None
-        self.variables = self.parent = self.base = None
-        self.working = False  # whether it is a working set of its parent
-
-    @property
-    def f(self):
-        return self.state.f
 
     def start(self, x):
         self.state.set(self.loss.predictor(x))
         return self.state.f
 
     def gradient(self, out=None):
-        self._passes[0] += 1
+        self._passes += 1
         return self._gather(self.state.u, out)
 
     def _gather(self, U, out=None):
@@ -248,10 +235,7 @@ class MultinomialProblem:
     def restrict(self, variables):
         """The problem on sorted ``variables``, its features copied."""
         design, place, has = self._select(variables)
-        self._passes[0] += 1
-        part = MultinomialProblem(self.loss, design, has, self.state, place, [0])
-        part.variables, part.parent, part.working = variables, self, True
-        return part
+        return self.adopt(MultinomialProblem(self.loss, design, has, self.state, place), variables)
 
     def restriction_pays(self, size):
         """Whether iterations on ``size`` of the variables repay the copy of their features."""
@@ -279,56 +263,14 @@ class MultinomialProblem:
             operator = row_operator(design, place, parts, s, has, ridge)
         return operator, ClassMove(design, place, has, self.loss.n_classes)
 
-    def lipschitz(self):
-        """Upper bound of the gradient's Lipschitz constant."""
-        if self._lipschitz is None and self.parent is not None:
-            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
-            self._lipschitz = self.parent.lipschitz()
-        if self._lipschitz is None:
-            self._lipschitz = self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
-        return self._lipschitz
-
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
         rows = np.einsum("ij,ij->i", dz, dz)
         return 0.5 * float(np.dot(rows, self.loss.s) if self.loss.s.size else rows.sum())
 
-    def raise_lipschitz(self):
-        """Double the bound, where a step has proved it too small (rounding, at the least)."""
-        self._lipschitz = 2.0 * self.lipschitz()
-        return self._lipschitz
-
-    def try_move(self, dz):
-        """Value at the point where the scores have moved by dz (n, K)."""
-        return self.state.try_step(dz)
-
-    def remember(self, dz):
-        """Keep the spread of a full step for the damping of the next model."""
-        size = dz.max(axis=1) - dz.min(axis=1)
-        if self.state.last_dz is not None:
-            # a row that was held back keeps half of what it had, or it would break out again
-            np.maximum(size, self.keep * self.state.last_dz, out=size)
-        self.state.last_dz = size
-
-    def accept(self):
-        """Make the last trial point the current one."""
-        self.state.accept()
-
-    def absorb(self, part):
-        """Take over the counters of a restriction; the state is shared already."""
-        self._passes[0] += part._passes[0] * part.design.nnz / max(self.design.nnz, 1)
-
-    def passes(self):
-        """Passes over the data, restrictions counted by their share of the non-zeros."""
-        return self._passes[0]
-
-    def expand(self, x):
-        """A copy of x in all variables of the loss."""
-        if self.parent is None:
-            return x.copy()
-        full = self.parent.base.copy()
-        full[self.variables] = x
-        return full
+    def spread(self, dz):
+        """Difference of the largest and the smallest step of a row's scores, (n,)."""
+        return dz.max(axis=1) - dz.min(axis=1)
 
     def move_all(self):
         K = self.loss.n_classes

@@ -1,0 +1,90 @@
+"""What the problems of this package's losses share: a loss on a selection of its variables."""
+
+import numpy as np
+
+
+class Selection:
+    """The loss on a selection of its variables; selections of one problem share one state.
+
+    A subclass has ``gradient``, ``model``, ``restrict``, ``move_all``, ``stretch`` and ``spread``.
+
+    Parameters
+    ----------
+    loss : object
+    design : object
+        Columns of the selection.
+    intercept : bool
+        Whether the last variables are intercepts.
+    state : object
+        Predictor and derivatives at the current point and at a trial point.
+    size : int
+        Number of variables.
+    """
+
+    keep = 0.5  # part of its last steps that a row's damping remembers
+
+    def __init__(self, loss, design, intercept, state, size):
+        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
+        self.size = size
+        self._passes = 0
+        self._lipschitz = None
+        self.variables = self.parent = self.base = None
+        self.working = False  # whether it is a working set of its parent
+
+    @property
+    def f(self):
+        return self.state.f
+
+    def adopt(self, part, variables):
+        """Make ``part`` the working set ``variables`` of this problem."""
+        self._passes += 1
+        part.variables, part.parent, part.working = variables, self, True
+        return part
+
+    def lipschitz(self):
+        """Upper bound of the gradient's Lipschitz constant."""
+        if self._lipschitz is None:
+            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
+            self._lipschitz = self._bound() if self.parent is None else self.parent.lipschitz()
+        return self._lipschitz
+
+    def _bound(self):
+        return self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small (rounding, at the least)."""
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+    def try_move(self, dz):
+        """Value at the point where the predictor has moved by dz."""
+        return self.state.try_step(dz)
+
+    def remember(self, dz):
+        """Keep the size of a full step in each row for the damping of the next model."""
+        size = self.spread(dz)
+        if self.state.last_dz is not None:
+            # a row that was held back keeps half of what it had, or it would break out again
+            np.maximum(size, self.keep * self.state.last_dz, out=size)
+        self.state.last_dz = size
+
+    def accept(self):
+        """Make the last trial point the current one."""
+        self.state.accept()
+
+    def absorb(self, part):
+        """Take over the counters of a restriction; the state is shared already."""
+        self._passes += part._passes * part.design.nnz / max(self.design.nnz, 1)
+        part._passes = 0
+
+    def passes(self):
+        """Passes over the data, restrictions counted by their share of the non-zeros."""
+        return self._passes
+
+    def expand(self, x):
+        """A copy of x in all variables of the loss."""
+        if self.parent is None:
+            return x.copy()
+        full = self.parent.base.copy()
+        full[self.variables] = x
+        return self.parent.expand(full)

@@ -10,7 +10,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sparsekit._losses import LogisticLoss, MultinomialLoss
+from sparsekit._linalg.design import CSRDesign, DenseDesign, as_design
+from sparsekit._losses import LogisticLoss, MultinomialLoss, _class_model
+from sparsekit._losses._class_model import rmatmat
 from sparsekit._solvers.oba import minimize_oba
 
 SETS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
@@ -293,3 +295,53 @@ def test_passes_of_a_selection_count_once(make):
             part.gradient()
         problem.absorb(part)
     assert problem.passes() - before == pytest.approx(5 * part.design.nnz / X.nnz)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [3, 300])  # partial sums by rows, and threads by classes
+def test_products_of_rows(K, dtype):
+    rng = np.random.default_rng(3)
+    A = sp.random(700, 120, density=0.1, format="csr", dtype=dtype, random_state=1)
+    U = rng.standard_normal((700, K))
+    results = [rmatmat(as_design(A), U, np.empty((120, K)))]
+    twin = CSRDesign(A.indptr, A.indices, A.data, A.shape, n_threads=2)
+    results.append(rmatmat(twin, U, np.empty((120, K))))
+    np.testing.assert_allclose(results[0], A.toarray().astype(float).T @ U, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("room", [1, 2**22])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_factors_of_the_hessian(dtype, room, single, make, monkeypatch):
+    """By blocks of rows, in either precision: the same matrix as the sum over rows."""
+    monkeypatch.setattr(_class_model, "_FACTOR_ROOM", room)
+    monkeypatch.setattr(_class_model, "_SINGLE_WORK", 0.0 if single else np.inf)
+    X, codes, s, rng = random_problem(n=1300)
+    loss = MultinomialLoss(make(X.astype(dtype)), codes, 4, s, fit_intercept=True)
+    x = rng.standard_normal(loss.n_variables)
+    # some variables of some features, in an order that is not the classes'
+    place = np.sort(rng.permutation(loss.n_variables)[:23])
+    parts = loss.probabilities(loss.predictor(x))
+    H = _class_model._gram_blas(loss.design, place, parts, s, bool((place >= 36).any()))
+    whole = numpy_hessian(X.astype(dtype).astype(float), 4, s, x, True)
+    error = np.abs(H - whole[np.ix_(place, place)]).max() / np.abs(whole).max()
+    assert error < (1e-5 if single else 1e-13)
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mostly_zero_dense_data_is_compressed(order, dtype):
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal((900, 120)) * (rng.random((900, 120)) < 0.2), order=order, dtype=dtype)
+    X[5] = 0.0
+    X[6] = 1.0
+    X[-1, -1] = np.nan  # what is not zero is kept, whatever it is
+    design = MultinomialLoss(X, np.zeros(900, dtype=int), 2, n_threads=2).design
+    assert isinstance(design, CSRDesign) and design.data.dtype == dtype
+    rows = sp.csr_matrix((design.data, design.indices, design.indptr), shape=X.shape)
+    np.testing.assert_array_equal(rows.toarray(), X)
+    assert design.nnz == np.count_nonzero(X)
+    dense = MultinomialLoss(np.where(X == 0, 1.0, X), np.zeros(900, dtype=int), 2).design
+    assert isinstance(dense, DenseDesign)

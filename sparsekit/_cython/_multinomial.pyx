@@ -16,10 +16,17 @@ ctypedef fused real:
     float
     double
 
+ctypedef fused out_real:
+    float
+    double
+
 ctypedef fused index:
     int32_t
     int64_t
 
+
+# doubles of a partial sum of A^T U that stays in a core's cache
+cdef Py_ssize_t _SMALL_TABLE = 32768
 
 cdef extern from "multinomial.h" nogil:
     void sk_matmat_i32_f64(const int64_t*, const int32_t*, const double*, const double*, double*, Py_ssize_t,
@@ -59,6 +66,18 @@ cdef extern from "multinomial.h" nogil:
     void sk_class_gram_f32(const int64_t*, const int32_t*, const float*, const double*, const double*,
                            const int32_t*, const double*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t,
                            Py_ssize_t, int, Py_ssize_t, double*, Py_ssize_t, int32_t*, int32_t*, double*, double*)
+    void sk_class_factors_f64_f64(const int64_t*, const int32_t*, const double*, const double*, const double*,
+                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
+                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, double*, double*, double*)
+    void sk_class_factors_f64_f32(const int64_t*, const int32_t*, const double*, const double*, const double*,
+                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
+                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, float*, float*, float*)
+    void sk_class_factors_f32_f64(const int64_t*, const int32_t*, const float*, const double*, const double*,
+                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
+                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, double*, double*, double*)
+    void sk_class_factors_f32_f32(const int64_t*, const int32_t*, const float*, const double*, const double*,
+                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
+                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, float*, float*, float*)
     void sk_curve_dense(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                         Py_ssize_t, Py_ssize_t)
 
@@ -89,26 +108,43 @@ def rmatmat(const int64_t[::1] indptr, const index[::1] indices, const real[::1]
             double[:, ::1] G, int n_threads):
     """G = A^T U for A in compressed rows, U (n, K), G (p, K).
 
-    Threads share the classes and not the rows, so each sum has one order whatever their number.
+    Threads share parts of the rows, a function of the shapes alone, where a partial sum is small;
+    elsewhere they share the classes. Either way each sum has one order whatever their number.
     """
-    cdef Py_ssize_t n = U.shape[0], K = U.shape[1], b, parts = max(min(<Py_ssize_t>n_threads, K // 4), 1)
-    cdef Py_ssize_t k0, k1
-    G[:, :] = 0.0
+    cdef Py_ssize_t n = U.shape[0], p = G.shape[0], K = U.shape[1], b, i, j, k0, k1, lo, hi
+    cdef Py_ssize_t parts = 4 if p * K <= _SMALL_TABLE and data.shape[0] >= 16 * p else 1
+    cdef double[:, :, ::1] work
     if data.shape[0] == 0 or n == 0:
+        G[:, :] = 0.0
         return
+    if parts > 1:
+        work = np.zeros((parts, p, K))
+        for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+            lo = (n * b) // parts
+            hi = (n * (b + 1)) // parts
+            _rmatmat(&indptr[lo], &indices[0], &data[0], &U[lo, 0], &work[b, 0, 0], hi - lo, K, 0, K)
+        np.asarray(work).sum(axis=0, out=np.asarray(G))
+        return
+    G[:, :] = 0.0
+    parts = max(min(<Py_ssize_t>n_threads, K // 4), 1)
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         k0 = (K * b) // parts
         k1 = (K * (b + 1)) // parts
-        if index is int32_t:
-            if real is float:
-                sk_rmatmat_i32_f32(&indptr[0], &indices[0], &data[0], &U[0, 0], &G[0, 0], n, K, k0, k1)
-            else:
-                sk_rmatmat_i32_f64(&indptr[0], &indices[0], &data[0], &U[0, 0], &G[0, 0], n, K, k0, k1)
+        _rmatmat(&indptr[0], &indices[0], &data[0], &U[0, 0], &G[0, 0], n, K, k0, k1)
+
+
+cdef void _rmatmat(const int64_t* indptr, const index* indices, const real* data, const double* U, double* G,
+                   Py_ssize_t n, Py_ssize_t K, Py_ssize_t k0, Py_ssize_t k1) noexcept nogil:
+    if index is int32_t:
+        if real is float:
+            sk_rmatmat_i32_f32(indptr, indices, data, U, G, n, K, k0, k1)
         else:
-            if real is float:
-                sk_rmatmat_i64_f32(&indptr[0], &indices[0], &data[0], &U[0, 0], &G[0, 0], n, K, k0, k1)
-            else:
-                sk_rmatmat_i64_f64(&indptr[0], &indices[0], &data[0], &U[0, 0], &G[0, 0], n, K, k0, k1)
+            sk_rmatmat_i32_f64(indptr, indices, data, U, G, n, K, k0, k1)
+    else:
+        if real is float:
+            sk_rmatmat_i64_f32(indptr, indices, data, U, G, n, K, k0, k1)
+        else:
+            sk_rmatmat_i64_f64(indptr, indices, data, U, G, n, K, k0, k1)
 
 
 def value_and_derivative(const double[:, ::1] Z, const int32_t[::1] codes, const double[::1] s,
@@ -178,6 +214,56 @@ def class_gram(const int64_t[::1] indptr, const int32_t[::1] indices, const real
         for i in range(m):
             for j in range(i):
                 work[0, j, i] = work[0, i, j]
+
+
+def class_factors(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data,
+                  const double[:, ::1] P, const double[::1] rest, const int32_t[::1] top, const double[::1] s,
+                  const int32_t[::1] first, const int32_t[::1] classes, const int32_t[::1] at, bint intercept,
+                  Py_ssize_t start, out_real[:, ::1] U, out_real[:, ::1] V, int n_threads):
+    """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
+
+    The variables of feature f are first[f] .. first[f + 1], variable v in column at[v].
+    """
+    cdef Py_ssize_t n = U.shape[0], m = U.shape[1], K = P.shape[1], F = first.shape[0] - 2
+    cdef Py_ssize_t b, lo, hi, parts = min(16, max(n // 16, 1))
+    cdef const int32_t* col = &indices[0] if indices.shape[0] else NULL
+    cdef const real* val = &data[0] if data.shape[0] else NULL
+    cdef out_real[:, ::1] scratch = np.empty((parts, 2 * K), dtype=np.float32 if out_real is float else np.float64)
+    if n == 0 or m == 0:
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        lo = start + (n * b) // parts
+        hi = start + (n * (b + 1)) // parts
+        if real is float:
+            if out_real is float:
+                sk_class_factors_f32_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
+                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
+                                         &V[0, 0], &scratch[b, 0])
+            else:
+                sk_class_factors_f32_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
+                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
+                                         &V[0, 0], &scratch[b, 0])
+        else:
+            if out_real is float:
+                sk_class_factors_f64_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
+                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
+                                         &V[0, 0], &scratch[b, 0])
+            else:
+                sk_class_factors_f64_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
+                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
+                                         &V[0, 0], &scratch[b, 0])
+
+
+def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] held, int64_t[::1] out,
+                int n_threads):
+    """out[i] = sum over the entries of row i of held[column]."""
+    cdef Py_ssize_t n = out.shape[0], i, e
+    cdef int64_t total
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        total = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            total = total + held[indices[e]]
+        out[i] = total
 
 
 cdef class _ClassOperator(QuadOperator):

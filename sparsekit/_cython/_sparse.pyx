@@ -252,3 +252,33 @@ def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const 
                 out[indices[k]] += fabs(<double>data[k]) * acc
             if intercept:
                 out[m - 1] += acc
+
+
+def dense_count(const real[:, ::1] X, int64_t[::1] counts, int n_threads):
+    """counts[i] = non-zeros of row i."""
+    cdef Py_ssize_t n = X.shape[0], p = X.shape[1], i, j
+    cdef int64_t c
+    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
+        c = 0
+        for j in range(p):
+            c = c + (X[i, j] != 0)
+        counts[i] = c
+
+
+def dense_compress(const real[:, ::1] X, const int64_t[::1] indptr, int32_t[::1] indices, real[::1] data,
+                   int n_threads):
+    """Rows of X in CSR."""
+    cdef Py_ssize_t i
+    for i in prange(X.shape[0], nogil=True, num_threads=n_threads, schedule='static'):
+        _compress_row(X, i, indptr[i], indptr[i + 1], indices, data)
+
+
+cdef inline void _compress_row(const real[:, ::1] X, Py_ssize_t i, int64_t e, int64_t stop, int32_t[::1] indices,
+                               real[::1] data) noexcept nogil:
+    cdef Py_ssize_t j = 0
+    # branch-free, but never past the row's own room: the next row may be another thread's
+    while e < stop:
+        indices[e] = <int32_t>j
+        data[e] = X[i, j]
+        e += X[i, j] != 0
+        j += 1

@@ -259,6 +259,47 @@ SK_CURVE(32)
 SK_CLASS_GRAM(f64, double)
 SK_CLASS_GRAM(f32, float)
 
+/* Rows lo .. hi of the two factors of the Hessian, from row ``from`` on: U = s^(1/2) x p and
+ * V = (s p (1 - p))^(1/2) x for each of m variables, variable v in column at[v]. Products of U's
+ * columns give what two classes share, those of V what is inside one. */
+#define SK_CLASS_FACTORS(NAME, REAL, OUT)                                                        \
+    static void sk_class_factors_##NAME(                                                         \
+        const int64_t *restrict ptr, const int32_t *restrict col, const REAL *restrict val,      \
+        const double *restrict P, const double *restrict rest, const int32_t *restrict top,      \
+        const double *restrict s, const int32_t *restrict first, const int32_t *restrict cls,    \
+        const int32_t *restrict at, sk_size lo, sk_size hi, sk_size from, sk_size F,             \
+        int intercept, sk_size K, sk_size m, OUT *restrict U, OUT *restrict V,                   \
+        OUT *restrict weight) {                                                                  \
+        OUT *share = weight + K;                                                                 \
+        for (sk_size i = lo; i < hi; i++) {                                                      \
+            const double *p = P + i * K;                                                         \
+            OUT *u = U + (i - from) * m, *v = V + (i - from) * m;                                \
+            sk_size stop = ptr[i + 1] + (intercept ? 1 : 0);                                     \
+            double root = sqrt(s[i]);                                                            \
+            memset(u, 0, (size_t)m * sizeof(OUT));                                               \
+            memset(v, 0, (size_t)m * sizeof(OUT));                                               \
+            for (sk_size k = 0; k < K; k++) {                                                    \
+                weight[k] = (OUT)(root * p[k]);                                                  \
+                share[k] = (OUT)(root * sqrt(p[k] * (1.0 - p[k])));                              \
+            }                                                                                    \
+            weight[top[i]] = (OUT)(root * (1.0 - rest[i]));                                      \
+            share[top[i]] = (OUT)(root * sqrt(rest[i] * (1.0 - rest[i])));                       \
+            for (sk_size e = ptr[i]; e < stop; e++) {                                            \
+                int last = e == ptr[i + 1];                                                      \
+                sk_size f = last ? F : (sk_size)col[e];                                          \
+                OUT x = last ? (OUT)1.0 : (OUT)val[e];                                           \
+                for (int32_t w = first[f]; w < first[f + 1]; w++) {                              \
+                    u[at[w]] += x * weight[cls[w]];                                              \
+                    v[at[w]] += x * share[cls[w]];                                               \
+                }                                                                                \
+            }                                                                                    \
+        }                                                                                        \
+    }
+SK_CLASS_FACTORS(f64_f64, double, double)
+SK_CLASS_FACTORS(f64_f32, double, float)
+SK_CLASS_FACTORS(f32_f64, float, double)
+SK_CLASS_FACTORS(f32_f32, float, float)
+
 /* T[i] = curvature of the scores T[i] + first for rows lo .. hi of T (hi - lo, K), in place */
 SK_MULTI void sk_curve_dense(float *restrict T, const float *restrict P, const int32_t *restrict top,
                              const float *restrict weight, const float *restrict first,

@@ -6,7 +6,6 @@ row of intercepts) by K classes; ``parts`` are the row probabilities of
 """
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._cython import _multinomial as kernels
 from .._linalg.design import CSCDesign, DenseDesign
@@ -15,7 +14,8 @@ from .._linalg.design import CSCDesign, DenseDesign
 # rows.
 _PAIR = 1.5  # one scattered multiply-add
 _DENSE_FLOP = 0.05  # one multiply-add of a matrix product
-_SINGLE_WORK = 2e9  # multiply-adds beyond which blocks of a Gram matrix are float32
+_FACTOR_ROOM = 2**22  # entries of a block of rows of those factors: few, because BLAS threads spin
+_SINGLE_WORK = 1e8  # multiply-adds beyond which blocks of a Gram matrix are float32
 _FACTOR_FLOP = 0.1  # one of a Cholesky factor
 _ROW_STEP = 1.5  # one entry of a row times eight classes, there and back
 _EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
@@ -60,9 +60,11 @@ def rmatmat(design, U, G):
 
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
-    held = np.bincount(place // K, minlength=design.shape[1] + 1)
-    total = np.concatenate([[0], np.cumsum(held[design.indices])])
-    return np.diff(total[design.indptr]) + held[-1]
+    held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
+    out = np.empty(design.shape[0], dtype=np.int64)
+    indptr, indices, _ = _pointers(design)
+    kernels.row_entries(indptr, indices, held, out, design.n_threads)
+    return out + held[-1]
 
 
 def gram_pays(design, place, K):
@@ -88,7 +90,7 @@ def gram(design, place, parts, s, has):
     n, K = parts[0].shape
     m = len(place)
     if isinstance(design, DenseDesign) or _pair_cost(design, place, K) > 0.5 * n * m * m * _DENSE_FLOP:
-        return _gram_blas(design, place, parts, s)
+        return _gram_blas(design, place, parts, s, has)
     entries = _entries(design, place, K)
     rows, classes = np.divmod(place, K)
     first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
@@ -103,47 +105,64 @@ def gram(design, place, parts, s, has):
     return work[0]
 
 
-def _gram_blas(design, place, parts, s):
-    """With R = diag(s)^(1/2) [x_ij p_ik], blocks of two classes are -R^T R. Those of one class have
-    weights p (1 - p), formed without cancellation. Large ones are products of float32 blocks of rows,
+def _gram_blas(design, place, parts, s, has):
+    """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
+    Large ones are products of float32 blocks of rows,
     summed in float64.
     """
-    P, rest, top = parts
-    n, K = P.shape
-    m, p = len(place), design.shape[1]
+    n, K = parts[0].shape
+    m = len(place)
     real = np.float64 if 0.5 * n * m * m <= _SINGLE_WORK else np.float32
-    rows, classes = np.divmod(place, K)
-    members = [np.flatnonzero(classes == k) for k in range(K)]
-    G = np.zeros((m, m))
-    diagonal = [np.zeros((len(j), len(j))) for j in members]
-    if isinstance(design, DenseDesign):
-        X = design.X
-    else:
-        X = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
-    step = max(512, 2**20 // max(m, p, 1))
+    # the variables of one class side by side, so that their products are of neighbouring columns
+    classes = place % K
+    order = np.argsort(classes, kind="stable")
+    at = np.empty(m, dtype=np.int32)
+    at[order] = np.arange(m)
+    cuts = np.searchsorted(classes[order], np.arange(K + 1))
+    shared, inside = np.zeros((m, m)), [np.zeros((w, w)) for w in np.diff(cuts)]
+    step = min(max(512, _FACTOR_ROOM // max(m, 1)), max(n, 1))
+    U, V = np.empty((step, m), dtype=real), np.empty((step, m), dtype=real)
     for lo in range(0, n, step):
-        part = slice(lo, min(lo + step, n))
-        nb = part.stop - lo
-        A = np.ones((nb, p + 1), dtype=real)
-        A[:, :p] = X[part].toarray() if sp.issparse(X) else X[part]
-        full = P[part].copy()
-        high = np.arange(nb), top[part]
-        full[high] = 1.0 - rest[part]
-        weight = full * (1.0 - full)
-        weight[high] = full[high] * rest[part]
-        weight *= s[part, None]
-        full *= np.sqrt(s[part])[:, None]
-        full, weight = full.astype(real, copy=False), weight.astype(real, copy=False)
-        columns = A[:, rows]
-        for k, j in enumerate(members):
-            if len(j):
-                B = columns[:, j]
-                diagonal[k] += B.T @ (B * weight[:, k : k + 1])
-        columns *= full[:, classes]
-        G -= columns.T @ columns
-    for k, j in enumerate(members):
-        G[np.ix_(j, j)] = diagonal[k]
-    return G
+        size = min(step, n - lo)
+        U, V = U[:size], V[:size]
+        _factors(design, place, parts, s, has, at, lo, U, V)
+        shared += U.T @ U
+        for k in np.flatnonzero(np.diff(cuts)):
+            B = V[:, cuts[k] : cuts[k + 1]]
+            inside[k] += B.T @ B
+    np.negative(shared, out=shared)
+    for k, block in enumerate(inside):
+        shared[cuts[k] : cuts[k + 1], cuts[k] : cuts[k + 1]] = block
+    return shared[np.ix_(at, at)]
+
+
+def _factors(design, place, parts, s, has, at, lo, U, V):
+    """Rows lo .. of U = diag(s)^(1/2) [x_ij p_ik] and V = diag(s)^(1/2) [x_ij (p_ik (1 - p_ik))^(1/2)]."""
+    P, rest, top = parts
+    p, K = design.shape[1], P.shape[1]
+    rows, classes = np.divmod(place, K)
+    if not isinstance(design, DenseDesign):
+        indptr, indices, data = _pointers(design)
+        first = np.searchsorted(rows, np.arange(p + 2)).astype(np.int32)
+        kernels.class_factors(
+            indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
+            classes.astype(np.int32), at, has, lo, U, V, design.n_threads,
+        )  # fmt: skip
+        return
+    size = len(U)
+    part = slice(lo, lo + size)
+    A = np.ones((size, p + 1), dtype=U.dtype)
+    A[:, :p] = design.X[part]
+    full = P[part].copy()
+    high = np.arange(size), top[part]
+    full[high] = 1.0 - rest[part]
+    weight = full * (1.0 - full)
+    weight[high] = full[high] * rest[part]
+    root = np.sqrt(s[part])[:, None]
+    full, weight = (root * full).astype(U.dtype), (root * np.sqrt(weight)).astype(U.dtype)
+    U[:, at] = V[:, at] = A[:, rows]
+    U[:, at] *= full[:, classes]
+    V[:, at] *= weight[:, classes]
 
 
 def _diagonal(square, place, parts, s, K):

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.special import entr
 
 from .._cython import _multinomial as kernels
+from .._cython import _sparse
 from .._cython._operators import GramOperator
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
 from ._class_model import dense_operator, gram, gram_pays, matmat, rmatmat, row_operator
@@ -153,10 +154,23 @@ class MultinomialLoss:
 def _thin(design, n_threads):
     if not isinstance(design, DenseDesign) or design.nnz < 100000:
         return design
-    if np.count_nonzero(design.X) > _SPARSE_SHARE * design.nnz:
+    X, (n, p) = design.X, design.shape
+    if not X.flags.c_contiguous or p > np.iinfo(np.int32).max:
+        if np.count_nonzero(X) > _SPARSE_SHARE * design.nnz:
+            return design
+        rows = sp.csr_matrix(X)
+        return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
+    counts = np.empty(n, dtype=np.int64)
+    _sparse.dense_count(X, counts, n_threads)
+    nnz = int(counts.sum())
+    if nnz > _SPARSE_SHARE * design.nnz:
         return design
-    rows = sp.csr_matrix(design.X)
-    return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=X.dtype)
+    _sparse.dense_compress(X, indptr, indices, data, n_threads)
+    if nnz < np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    return CSRDesign(indptr, indices, data, X.shape, n_threads)
 
 
 def _table(design, U, intercept):

@@ -14,6 +14,12 @@ _EXPORTS = {
     "LassoOBA": "_lasso",
     "l1_logistic_path": "_path",
     "minimize_oba": "optimize",
+    "sparsemax": "_losses.sparsemax",
+    "sparsemax_jvp": "_losses.sparsemax",
+    "sparsemax_loss": "_losses.sparsemax",
+    "sparsemax_loss_and_gradient": "_losses.sparsemax",
+    "sparsemax_support_size": "_losses.sparsemax",
+    "sparsemax_threshold": "_losses.sparsemax",
 }
 _SUBMODULES = ("datasets", "inspection", "metrics", "optimize")
 

@@ -5,11 +5,11 @@ import sys
 import warnings
 from numbers import Integral, Real
 
-import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._linalg.threads import count_threads
 from ._solvers.oba import minimize_oba
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
@@ -49,11 +49,6 @@ _WHY = {
 # relative duality gap from which a fit is not called converged, whatever its optimality measure:
 # ordinary fits at the default tol are four orders of magnitude better
 GAP_LIMIT = 1e-3
-
-
-def effective_n_threads(n_jobs):
-    """Number of threads for n_jobs, which means what it means in joblib (None is 1, -1 is all)."""
-    return 1 if n_jobs is None else joblib.effective_n_jobs(n_jobs)
 
 
 def warn_if_unconverged(result, options, *, who, stacklevel=3):

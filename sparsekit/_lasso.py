@@ -8,7 +8,7 @@ from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin, effective_n_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin, count_threads
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
 from ._problem import (
@@ -183,7 +183,7 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
             }
 
         loss = LeastSquaresLoss(
-            X, target, weight, fit_intercept=fit_intercept, n_threads=effective_n_threads(self.n_jobs)
+            X, target, weight, fit_intercept=fit_intercept, n_threads=count_threads(self.n_jobs)
         )
         x0 = None
         if self.warm_start and getattr(self, "coef_", None) is not None and self.coef_.size == n_features:

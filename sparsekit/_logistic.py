@@ -10,7 +10,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin, effective_n_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin, count_threads
 from ._problem import (
     X_CHECKS,
     apply_class_weight,
@@ -260,7 +260,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
             return {"coef_": coef, "intercept_": intercept, "classes_": classes}
 
-        loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, effective_n_threads(self.n_jobs))
+        loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, count_threads(self.n_jobs))
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._minimize(
             loss,

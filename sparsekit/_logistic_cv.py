@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin, effective_n_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin, count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from ._path import check_penalties
 from ._path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
@@ -209,7 +209,7 @@ class L1LogisticOBACV(CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstim
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
 
-        n_threads = effective_n_threads(self.n_jobs)
+        n_threads = count_threads(self.n_jobs)
         whole = _PathProblem(X, codes, len(classes), weight, penalty, self.fit_intercept, n_threads)
         loss, l1, x_null, lambda_max = whole.start(options)
         if isinstance(self.Cs, Integral):

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, effective_n_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, count_threads
 from ._losses import LeastSquaresLoss
 from ._path_solver import solve_path, warn_if_path_unconverged
 from ._problem import (
@@ -159,7 +159,7 @@ def l1_logistic_path(
         check_penalty_weights(penalty_weights, X.shape[1]),
         fit_intercept,
         options,
-        n_threads=effective_n_threads(n_jobs),
+        n_threads=count_threads(n_jobs),
         lambdas=lambdas,
         n_lambdas=n_lambdas,
         eps=eps,
@@ -246,7 +246,7 @@ def lasso_path(
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
-    n_threads = effective_n_threads(n_jobs)
+    n_threads = count_threads(n_jobs)
 
     def make_loss(X):
         return LeastSquaresLoss(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)

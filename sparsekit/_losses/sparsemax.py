@@ -1,0 +1,347 @@
+"""Sparsemax and its loss as functions of arrays.
+
+Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen, Rørbech and Kristensen,
+"Tensorflow implementation of sparsemax", whose (5) is meant with the number of support members.
+"""
+
+import numpy as np
+
+from .._cython import _sparsemax as kernels
+from .._linalg.threads import count_threads
+
+# entries for which one more thread is worth its start
+_THREAD_WORK = 16384
+
+
+def _floating(z, name):
+    z = np.asarray(z)
+    if z.dtype == np.float16:
+        z = z.astype(np.float32)
+    elif z.dtype not in (np.float32, np.float64):
+        if z.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold real numbers; got dtype {z.dtype}")
+        z = z.astype(np.float64)
+    if z.ndim == 0:
+        raise ValueError(f"{name} must have at least one dimension; got a scalar")
+    return z
+
+
+def _axis(axis, ndim):
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis must lie in {-ndim} .. {ndim - 1}; got {axis}")
+    return axis % ndim
+
+
+def _as_rows(z, axis, copy=True):
+    """``z`` as (n, K) rows along ``axis`` with unit stride: a view if there is one, else a copy or None."""
+    turned = z if axis == z.ndim - 1 else np.moveaxis(z, axis, -1)
+    size = turned.shape[-1]
+    if turned.ndim == 2 and (turned.strides[1] == turned.itemsize or size == 1) and turned.flags.aligned:
+        rows = turned
+    elif turned.flags.c_contiguous and turned.flags.aligned:
+        rows = turned.reshape(_count(turned.shape[:-1]), size)
+    elif not copy:
+        return None
+    else:
+        rows = np.ascontiguousarray(turned).reshape(_count(turned.shape[:-1]), size)
+    # NumPy may give a length-one axis any stride; kernels take rows by theirs
+    return rows if not len(rows) or rows.strides[0] % rows.itemsize == 0 else rows.copy()
+
+
+def _count(shape):
+    return int(np.prod(shape, dtype=np.intp))
+
+
+class _Result:
+    """Where a kernel writes an array of the shape of ``like``: ``out`` itself where it can."""
+
+    def __init__(self, like, axis, out, inputs=()):
+        self.out, self.copied = out, False
+        if out is None:
+            # rows come out in order, whatever the axis; the caller gets them turned back
+            turned = like.shape[:axis] + like.shape[axis + 1 :]
+            self.rows = np.empty((_count(turned), like.shape[axis]), dtype=like.dtype)
+            self.value = np.moveaxis(self.rows.reshape(*turned, like.shape[axis]), -1, axis)
+            return
+        if not isinstance(out, np.ndarray) or out.shape != like.shape or out.dtype != like.dtype:
+            got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise ValueError(f"out must be an array of {like.dtype} {like.shape}; got {got}")
+        if not out.flags.writeable:
+            raise ValueError("out must be writeable")
+        self.value = out
+        self.rows = _as_rows(out, axis, copy=False)
+        unsafe = self.rows is not None and any(
+            np.may_share_memory(self.rows, a) and not _same_memory(self.rows, a) for a in inputs
+        )
+        if self.rows is None or unsafe:
+            self.copied = True
+            turned = np.moveaxis(out, axis, -1)
+            self.rows = np.empty((_count(turned.shape[:-1]), turned.shape[-1]), dtype=out.dtype)
+            self._turned = turned
+
+    def done(self):
+        if self.copied:
+            self._turned[...] = self.rows.reshape(self._turned.shape)
+        return self.value
+
+
+def _same_memory(a, b):
+    return a.ctypes.data == b.ctypes.data and a.strides == b.strides and a.shape == b.shape
+
+
+def _threads(n_jobs, size):
+    return min(count_threads(n_jobs), max(size // _THREAD_WORK, 1))
+
+
+def _outer(z, axis):
+    return z.shape[:axis] + z.shape[axis + 1 :]
+
+
+def _targets(q, z, axis):
+    """Targets as rows of distributions, or as codes: (rows or None, codes or None)."""
+    q = np.asarray(q)
+    K = z.shape[axis]
+    if q.shape == z.shape:
+        if q.dtype.kind not in "biuf":
+            raise TypeError(f"q must hold real numbers; got dtype {q.dtype}")
+        return _as_rows(q.astype(z.dtype, copy=False), axis), None
+    if q.shape == _outer(z, axis) and q.dtype.kind in "iu":
+        codes = np.ascontiguousarray(q, dtype=np.int64).ravel()
+        if codes.size and (codes.min() < 0 or codes.max() >= K):
+            wrong = codes[(codes < 0) | (codes >= K)][0]
+            raise ValueError(f"q holds the class {wrong}; classes lie in 0 .. {K - 1}")
+        return None, codes
+    raise ValueError(
+        f"q must have the shape of z, {z.shape}, or be integer classes of shape {_outer(z, axis)}; "
+        f"got {q.dtype} {q.shape}"
+    )
+
+
+def sparsemax(z, axis=-1, *, out=None, n_jobs=None):
+    r"""Euclidean projection of scores onto the probability simplex.
+
+    .. math:: \mathrm{sparsemax}(z) = \arg\min_{p \ge 0,\, 1^T p = 1} \|p - z\|^2
+              = \max(z - \tau(z), 0)
+
+    (eqs. (2) and Algorithm 1 of [1]_), in expected linear time, without a sort.
+
+    Parameters
+    ----------
+    z : array-like
+        Scores. float32 and float64 are kept, float16 becomes float32, other numbers float64. Scores of -inf
+        get probability 0 (masks). Where scores are +inf, they share all probability equally. A vector with
+        nothing but -inf has no distribution and gives zeros; one with a NaN gives NaN.
+    axis : int, default=-1
+        Axis along which z is one vector of K scores.
+    out : ndarray, default=None
+        Array of z's shape and dtype to write to; it may be z itself.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all. No result depends on it.
+
+    Returns
+    -------
+    ndarray
+        Probabilities of z's shape; exactly 0 outside the support. ``out``, if given.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax
+    >>> sparsemax([1.0, 0.5, -1.0])
+    array([0.75, 0.25, 0.  ])
+    """
+    z = _floating(z, "z")
+    axis = _axis(axis, z.ndim)
+    rows = _as_rows(z, axis)
+    result = _Result(z, axis, out, [rows])
+    if rows.size:
+        threads = _threads(n_jobs, rows.size)
+        kernels.sparsemax_rows(rows, None, None, result.rows, None, None, None, False, threads)
+    return result.done()
+
+
+def sparsemax_threshold(z, axis=-1, *, n_jobs=None):
+    r"""Threshold :math:`\tau` of :func:`sparsemax`: :math:`\sum_j \max(z_j - \tau, 0) = 1`.
+
+    Parameters
+    ----------
+    z : array-like
+        Scores.
+    axis : int, default=-1
+        Axis along which z is one vector.
+    n_jobs : int, default=None
+        Number of threads, as in joblib.
+
+    Returns
+    -------
+    ndarray
+        z's shape without ``axis``. -inf without a finite score, inf with a score of inf, NaN with a NaN.
+    """
+    return _statistic(z, axis, n_jobs)[0]
+
+
+def sparsemax_support_size(z, axis=-1, *, n_jobs=None):
+    """Number of non-zero entries of :func:`sparsemax`.
+
+    Parameters
+    ----------
+    z : array-like
+        Scores.
+    axis : int, default=-1
+        Axis along which z is one vector.
+    n_jobs : int, default=None
+        Number of threads, as in joblib.
+
+    Returns
+    -------
+    ndarray of int64
+        z's shape without ``axis``; 0 for vectors that are empty, all -inf or hold a NaN.
+    """
+    return _statistic(z, axis, n_jobs)[1]
+
+
+def _statistic(z, axis, n_jobs):
+    z = _floating(z, "z")
+    axis = _axis(axis, z.ndim)
+    rows = _as_rows(z, axis)
+    tau, size = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
+    if rows.size:
+        kernels.sparsemax_rows(rows, None, None, None, tau, size, None, False, _threads(n_jobs, rows.size))
+    shape = _outer(z, axis)
+    return tau.reshape(shape).astype(z.dtype)[()], size.reshape(shape)[()]
+
+
+def sparsemax_jvp(p, v, axis=-1, *, out=None, n_jobs=None):
+    r"""Product of the Jacobian of :func:`sparsemax` with v, eq. (5) of [1]_ corrected.
+
+    .. math:: J v = s \odot (v - \hat v 1), \quad \hat v = \frac{s^T v}{|S|},
+
+    s the indicator of the support S. J is symmetric: this is the backward product as well.
+
+    Parameters
+    ----------
+    p : array-like
+        ``sparsemax(z)``; only where it is not zero matters.
+    v : array-like of p's shape
+        What J multiplies; it is read in the support only.
+    axis : int, default=-1
+        Axis of the vectors.
+    out : ndarray, default=None
+        Array of p's shape and v's dtype to write to; it may be v itself.
+    n_jobs : int, default=None
+        Number of threads, as in joblib.
+
+    Returns
+    -------
+    ndarray
+        J v, of p's shape.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+    """
+    p, v = _floating(p, "p"), _floating(v, "v")
+    if p.shape != v.shape:
+        raise ValueError(f"p and v must have the same shape; got {p.shape} and {v.shape}")
+    dtype = np.result_type(p, v)
+    p, v = p.astype(dtype, copy=False), v.astype(dtype, copy=False)
+    axis = _axis(axis, p.ndim)
+    support, rows = _as_rows(p, axis), _as_rows(v, axis)
+    result = _Result(v, axis, out, [support, rows])
+    if rows.size:
+        kernels.sparsemax_jvp_rows(support, rows, result.rows, _threads(n_jobs, rows.size))
+    return result.done()
+
+
+def sparsemax_loss(z, q, axis=-1, *, n_jobs=None):
+    r"""Sparsemax loss of scores and target distributions, eqs. (8) to (10) of [1]_.
+
+    .. math:: L(z; q) = \tfrac12 \|q - z\|^2 - \tfrac12 \|p - z\|^2
+              = \tfrac12 \|p - q\|^2 + \sum_j q_j \max(\tau - z_j, 0), \quad p = \mathrm{sparsemax}(z),
+
+    computed by the last form, in which no term is negative. It is zero exactly where p = q.
+
+    Parameters
+    ----------
+    z : array-like
+        Scores.
+    q : array-like
+        Targets: distributions, of z's shape, or integer classes, of z's shape without ``axis``.
+    axis : int, default=-1
+        Axis along which z is one vector of K scores.
+    n_jobs : int, default=None
+        Number of threads, as in joblib.
+
+    Returns
+    -------
+    ndarray
+        Losses >= 0, of z's shape without ``axis``. inf where q has mass on a score of -inf.
+
+    Raises
+    ------
+    ValueError
+        If a target is negative, does not sum to 1, or is not a class.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax_loss
+    >>> sparsemax_loss([[2.0, 0.0], [0.0, 0.0]], [0, 1])
+    array([0.  , 0.25])
+    """
+    return _loss(z, q, axis, None, n_jobs, False)[0]
+
+
+def sparsemax_loss_and_gradient(z, q, axis=-1, *, out=None, n_jobs=None):
+    """Sparsemax loss and its gradient in z, :math:`p - q` (eq. (6)), in one pass.
+
+    Parameters
+    ----------
+    z, q, axis, n_jobs
+        As in :func:`sparsemax_loss`.
+    out : ndarray, default=None
+        Array of z's shape and dtype for the gradient, apart from z.
+
+    Returns
+    -------
+    loss : ndarray
+        z's shape without ``axis``.
+    gradient : ndarray
+        z's shape.
+
+    Raises
+    ------
+    ValueError
+        As :func:`sparsemax_loss`.
+    """
+    return _loss(z, q, axis, out, n_jobs, True)
+
+
+def _loss(z, q, axis, out, n_jobs, gradient):
+    z = _floating(z, "z")
+    axis = _axis(axis, z.ndim)
+    target, codes = _targets(q, z, axis)
+    rows = _as_rows(z, axis)
+    if len(rows) and not rows.shape[1]:
+        raise ValueError("z has vectors of no score, for which there is no target distribution")
+    loss = np.empty(len(rows))
+    result = _Result(z, axis, out) if gradient else None
+    if gradient and out is not None and (
+        np.may_share_memory(out, rows) or (target is not None and np.may_share_memory(out, target))
+    ):
+        raise ValueError("out must not share memory with z or q")
+    if rows.size:
+        good = kernels.sparsemax_rows(
+            rows, target, codes, result.rows if gradient else None, None, None, loss, gradient,
+            _threads(n_jobs, rows.size),
+        )  # fmt: skip
+        if not good:
+            raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
+    loss = loss.reshape(_outer(z, axis)).astype(z.dtype)[()]
+    return loss, result.done() if gradient else None

@@ -21,7 +21,9 @@ _parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
 _parser.add_argument("--shapes", nargs="+", default=["100000x10", "10000x1000", "1000x10000", "100x1000000"])
 _parser.add_argument("--rounds", type=int, default=7)
 _parser.add_argument("--markdown")
-_parser.add_argument("--no-entmax", action="store_true", help="leave out entmax and the sort, which take long")
+_parser.add_argument(
+    "--no-entmax", action="store_true", help="leave out entmax and the sort, which take long"
+)
 args = _parser.parse_args()
 args.command = " ".join(["python benchmarks/sparsemax.py", *sys.argv[1:]])
 os.environ["OMP_NUM_THREADS"] = str(args.n_threads)  # before torch starts its threads
@@ -99,24 +101,39 @@ def main():
             n, K = map(int, shape.split("x"))
             for dtype in args.dtypes:
                 for scale in args.scales:
-                    z = np.random.default_rng(0).standard_normal((n, K)).astype(dtype) * np.asarray(scale, dtype)
+                    z = np.random.default_rng(0).standard_normal((n, K)).astype(dtype) * np.asarray(
+                        scale, dtype
+                    )
                     t = medians(make(z))
                     mine = t["sparsekit"]
-                    peers = [name for name in t if name not in ("sparsekit", "copy", "sparsekit.torch", "numpy sort")]
+                    peers = [
+                        name
+                        for name in t
+                        if name not in ("sparsekit", "copy", "sparsekit.torch", "numpy sort")
+                    ]
                     ratios = [f"{t[name] / mine:.2f}" for name in peers]
                     for name in peers:
                         worst[title, name] = min(worst.get((title, name), np.inf), t[name] / mine)
                     if K >= 1000:
                         worst[title, "copy"] = max(worst.get((title, "copy"), 0.0), mine / t["copy"])
                     rows.append(
-                        [shape, dtype, f"{scale:g}", *(f"{1e3 * s:.3g}" for s in t.values()), *ratios, f"{mine / t['copy']:.2f}"]
+                        [
+                            shape,
+                            dtype,
+                            f"{scale:g}",
+                            *(f"{1e3 * s:.3g}" for s in t.values()),
+                            *ratios,
+                            f"{mine / t['copy']:.2f}",
+                        ]
                     )
                     print(title, *rows[-1], flush=True)
         titles = ["shape", "dtype", "scale", *(f"{name}, ms" for name in t)]
         titles += [*(f"{name} / ours" for name in peers), "ours / copy"]
         lines += [f"## {title}", "", *_common.markdown_table(titles, rows), ""]
     for (title, name), value in worst.items():
-        lines.append(f"- {title}: {'largest' if name == 'copy' else 'smallest'} ratio for {name}: {value:.2f}")
+        lines.append(
+            f"- {title}: {'largest' if name == 'copy' else 'smallest'} ratio for {name}: {value:.2f}"
+        )
     text = ["# Sparsemax: milliseconds a call", "", *_common.environment(args, ()), "", *lines]
     print("\n".join(text))
     _common.write_markdown(args.markdown, text)

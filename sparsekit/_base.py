@@ -170,40 +170,23 @@ class FitMonitor:
         sys.stdout.flush()
 
 
-class OBAEstimatorMixin(CallbackSupportMixin):
-    """Runs OBA with the estimator's parameters and keeps what it reports as fitted attributes."""
+class SolverEstimatorMixin(CallbackSupportMixin):
+    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
 
-    @property
-    def _solver_options(self):
-        return dict(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            hessian=self.hessian,
-            memory=self.memory,
-        )
+    def _run(self, minimize, x0, shape, *, data, attributes, scale=1.0):
+        """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
-    def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
-        """Minimise ``loss + l1 . |x|`` from ``x0`` and set the attributes that describe the run.
-
-        ``data``, ``attributes`` and ``scale`` are those of `FitMonitor`.
+        ``shape`` is that of the solver's variables; ``data``, ``attributes`` and ``scale`` are those of
+        `FitMonitor`.
         """
-        options = self._solver_options
         context = None
         if hasattr(self, "_init_callback_context"):
             # one task more than iterations: the last one opened is never run
             context = self._init_callback_context(max_subtasks=self.max_iter + 1)
             context.call_on_fit_task_begin(estimator=self, **data)
         monitor = FitMonitor(self, context, data, attributes, scale)
-        monitor.begin(np.zeros(loss.n_variables) if x0 is None else x0)
-        result = minimize_oba(
-            loss,
-            l1,
-            x0,
-            callback=monitor if monitor.is_needed else None,
-            history=self.history,
-            **options,
-        )
+        monitor.begin(np.zeros(shape) if x0 is None else x0)
+        result = minimize(x0, monitor if monitor.is_needed else None)
         monitor.end()
         self.n_iter_ = np.array([result.nit], dtype=np.int32)
         self.optimality_ = float(result.optimality)
@@ -217,6 +200,31 @@ class OBAEstimatorMixin(CallbackSupportMixin):
             setattr(self, name, value)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
-        warn_if_unconverged(result, options, who=type(self).__name__, stacklevel=4)
-        warn_if_gap_is_large(result, loss, options, who=type(self).__name__, stacklevel=4)
+        warn_if_unconverged(result, self._solver_options, who=type(self).__name__, stacklevel=5)
+        return result
+
+
+class OBAEstimatorMixin(SolverEstimatorMixin):
+    """Runs OBA."""
+
+    @property
+    def _solver_options(self):
+        return dict(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            hessian=self.hessian,
+            memory=self.memory,
+        )
+
+    def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
+        """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
+
+        def minimize(start, callback):
+            return minimize_oba(
+                loss, l1, start, callback=callback, history=self.history, **self._solver_options
+            )
+
+        result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        warn_if_gap_is_large(result, loss, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["kkt_violation"]
+__all__ = ["jensen_shannon_divergence", "kkt_violation"]
 
 
 def kkt_violation(coef, grad, l1):
@@ -56,3 +56,54 @@ def kkt_violation(coef, grad, l1):
         raise ValueError(f"l1 must be >= 0, got {l1.min():g}.")
     # the median of three with the outer two in order is a clip
     return float(np.max(np.abs(np.clip(coef, grad - l1, grad + l1)), initial=0.0))
+
+
+def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
+    r"""Jensen-Shannon divergence between target and predicted distributions.
+
+    .. math:: \mathrm{JS}(q, p) = \tfrac12 \mathrm{KL}(q \,\|\, m) + \tfrac12 \mathrm{KL}(p \,\|\, m),
+              \quad m = \tfrac12 (q + p),
+
+    with natural logarithms: between 0 (q = p) and log 2 (no common class), finite for sparse distributions.
+    (:func:`scipy.spatial.distance.jensenshannon` is its square root.)
+
+    Parameters
+    ----------
+    q, p : array-like of shape (n_samples, n_classes), or (n_classes,)
+        Distributions, a row each: entries >= 0 that sum to 1.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows in the average.
+    average : bool, default=True
+        Whether to return the mean over the rows, or the divergence of each.
+
+    Returns
+    -------
+    float or ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree or a row is no distribution.
+
+    Examples
+    --------
+    >>> from sparsekit.metrics import jensen_shannon_divergence
+    >>> jensen_shannon_divergence([[1.0, 0.0]], [[1.0, 0.0]])
+    0.0
+    """
+    q, p = np.asarray(q, dtype=np.float64), np.asarray(p, dtype=np.float64)
+    if q.shape != p.shape or q.ndim not in (1, 2):
+        raise ValueError(
+            f"q and p must have the same shape, (n_samples, n_classes) or (n_classes,); got {q.shape} and {p.shape}."
+        )
+    for name, value in (("q", q), ("p", p)):
+        # negated, so that NaN is refused as well
+        if not ((value >= 0).all() and (np.abs(value.sum(axis=-1) - 1.0) <= 1e-4).all()):
+            raise ValueError(f"the rows of {name} must be distributions: entries >= 0 that sum to 1.")
+    m = 0.5 * (q + p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(q > 0, q * np.log(q / m), 0.0) + np.where(p > 0, p * np.log(p / m), 0.0)
+    each = np.maximum(0.5 * terms.sum(axis=-1), 0.0)
+    if q.ndim == 1:
+        return float(each)
+    return float(np.average(each, weights=sample_weight)) if average else each

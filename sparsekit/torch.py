@@ -34,8 +34,7 @@ def _sparsemax(z: Tensor, dim: int) -> Tensor:
     return torch.from_numpy(p)
 
 
-@_sparsemax.register_kernel(None)
-def _(z: Tensor, dim: int) -> Tensor:
+def _general_sparsemax(z: Tensor, dim: int) -> Tensor:
     """Algorithm 2: by sorting, for devices that have no kernel of ours."""
     high = z.amax(dim, keepdim=True)
     shift = torch.where(torch.isfinite(high), high, 0.0)
@@ -62,8 +61,7 @@ def _jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
     return torch.from_numpy(out)
 
 
-@_jvp.register_kernel(None)
-def _(p: Tensor, v: Tensor, dim: int) -> Tensor:
+def _general_jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
     support = p != 0
     v = torch.where(support, v, 0.0)
     mean = v.sum(dim, keepdim=True) / support.sum(dim, keepdim=True).clamp(min=1)
@@ -106,13 +104,12 @@ def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return torch.as_tensor(loss, dtype=z.dtype), torch.from_numpy(slope)
 
 
-@_loss.register_kernel(None)
-def _(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _general_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     if q.ndim < z.ndim:
         q = nn.functional.one_hot(q, z.shape[dim]).movedim(-1, dim).to(z.dtype)
     if bool(((q < 0).any() | ((q.sum(dim) - 1).abs() > 1e-4).any()).item()):
         raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
-    p = _sparsemax(z, dim)
+    p = _general_sparsemax(z, dim)
     slope = p - q
     # tau where there is a finite score: what a member's score exceeds its share by
     tau = torch.where(p > 0, z - p, torch.inf).amin(dim, keepdim=True)
@@ -152,6 +149,12 @@ def _loss_backward(ctx, g_loss, g_slope):
 
 
 _loss.register_autograd(_loss_backward, setup_context=_keep_loss)
+
+
+# what runs on devices that have no kernel of ours
+GENERAL = {_sparsemax: _general_sparsemax, _jvp: _general_jvp, _loss: _general_loss}
+for _operator, _kernel in GENERAL.items():
+    _operator.register_kernel(["cuda", "mps", "xpu"])(_kernel)
 
 
 def _wide(z):

@@ -37,7 +37,9 @@ def test_agrees_with_sorting(K, scale, dtype):
     assert P.dtype == dtype and P.shape == Z.shape
     np.testing.assert_allclose(P, expected, rtol=0, atol=TOL[dtype])
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=max(K, 16) * np.finfo(dtype).eps)
-    np.testing.assert_allclose(sparsemax_threshold(Z), high[:, 0] + tau, rtol=4 * np.finfo(dtype).eps, atol=TOL[dtype])
+    np.testing.assert_allclose(
+        sparsemax_threshold(Z), high[:, 0] + tau, rtol=4 * np.finfo(dtype).eps, atol=TOL[dtype]
+    )
     if scale >= 0.1:  # else members at the threshold are a matter of rounding
         np.testing.assert_array_equal(sparsemax_support_size(Z), size)
         np.testing.assert_array_equal(np.count_nonzero(P, axis=1), size)
@@ -262,7 +264,9 @@ def test_threads_do_not_change_a_bit(K):
 
 
 @settings(max_examples=200, deadline=None)
-@given(arrays(np.float64, st.integers(1, 150), elements=st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, 1.0])))
+@given(
+    arrays(np.float64, st.integers(1, 150), elements=st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, 1.0]))
+)
 def test_projection_properties(z):
     p = sparsemax(z)
     assert (p >= 0).all() and p.sum() == pytest.approx(1.0, abs=1e-12)

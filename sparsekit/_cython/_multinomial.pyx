@@ -47,6 +47,7 @@ cdef extern from "multinomial.h" nogil:
                             Py_ssize_t, Py_ssize_t, Py_ssize_t)
     double sk_multinomial_all(const double*, const int32_t*, const double*, double*, Py_ssize_t, Py_ssize_t,
                               Py_ssize_t)
+    double sk_target_all(const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t)
     void sk_multinomial_model(const double*, const double*, double*, double*, int32_t*, Py_ssize_t, Py_ssize_t,
                               Py_ssize_t)
     void sk_curve_rows_8(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
@@ -159,6 +160,21 @@ def value_and_derivative(const double[:, ::1] Z, const int32_t[::1] codes, const
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         sums[b] = sk_multinomial_all(&Z[0, 0], &codes[0], weights, &U[0, 0], (n * b) // parts,
                                      (n * (b + 1)) // parts, K)
+    for b in range(parts):
+        total += sums[b]
+    return total
+
+
+def target_value_and_derivative(const double[:, ::1] Z, const double[:, ::1] Q, const double[::1] s,
+                                double[:, ::1] U, int n_threads):
+    """sum_i s_i (logsumexp z_i - <q_i, z_i>); U (n, K) gets its derivative in Z."""
+    cdef Py_ssize_t n = Z.shape[0], K = Z.shape[1], b, parts = min(16, max(n // 256, 1))
+    cdef double sums[16]
+    cdef double total = 0.0
+    if n == 0:
+        return 0.0
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        sums[b] = sk_target_all(&Z[0, 0], &Q[0, 0], &s[0], &U[0, 0], (n * b) // parts, (n * (b + 1)) // parts, K)
     for b in range(parts):
         total += sums[b]
     return total

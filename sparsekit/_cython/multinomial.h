@@ -74,6 +74,27 @@ SK_MULTI double sk_multinomial_all(const double *restrict Z, const int32_t *rest
     return total;
 }
 
+/* The same for target distributions Q: sum_i s_i (log sum_k exp z_ik - sum_k q_ik z_ik). */
+SK_MULTI double sk_target_all(const double *restrict Z, const double *restrict Q,
+                              const double *restrict s, double *restrict U, sk_size lo, sk_size hi,
+                              sk_size K) {
+    double total = 0.0;
+    for (sk_size i = lo; i < hi; i++) {
+        const double *z = Z + i * K, *q = Q + i * K;
+        double *u = U + i * K, sum = 0.0, mean = 0.0, high, inv;
+        high = z[sk_softmax_row(z, u, K)];
+#pragma omp simd reduction(+ : sum, mean)
+        for (sk_size k = 0; k < K; k++) {
+            sum += u[k];
+            mean += q[k] * (z[k] - high);
+        }
+        inv = 1.0 / sum;
+        for (sk_size k = 0; k < K; k++) u[k] = s[i] * (u[k] * inv - q[k]);
+        if (s[i] > 0.0) total += s[i] * (log(sum) - mean);
+    }
+    return total;
+}
+
 /* Probabilities P with the largest of each row set to zero and kept apart: top, and rest, the sum
  * of the others. With ``radius`` the other scores are raised by radius_i, at most to the largest. */
 SK_MULTI void sk_multinomial_model(const double *restrict Z, const double *restrict radius,

@@ -85,12 +85,15 @@ def _pair_cost(design, place, K):
     return _PAIR * 0.5 * float(entries @ entries)
 
 
-def gram(design, place, parts, s, has):
-    """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS."""
+def gram(design, place, parts, s, has, exact=False):
+    """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
+
+    Large ones are sums of float32 products, unless ``exact``.
+    """
     n, K = parts[0].shape
     m = len(place)
     if isinstance(design, DenseDesign) or _pair_cost(design, place, K) > 0.5 * n * m * m * _DENSE_FLOP:
-        return _gram_blas(design, place, parts, s, has)
+        return _gram_blas(design, place, parts, s, has, exact)
     entries = _entries(design, place, K)
     rows, classes = np.divmod(place, K)
     first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
@@ -105,14 +108,14 @@ def gram(design, place, parts, s, has):
     return work[0]
 
 
-def _gram_blas(design, place, parts, s, has):
+def _gram_blas(design, place, parts, s, has, exact=False):
     """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
     Large ones are products of float32 blocks of rows,
     summed in float64.
     """
     n, K = parts[0].shape
     m = len(place)
-    real = np.float64 if 0.5 * n * m * m <= _SINGLE_WORK else np.float32
+    real = np.float64 if exact or 0.5 * n * m * m <= _SINGLE_WORK else np.float32
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = place % K
     order = np.argsort(classes, kind="stable")

@@ -69,7 +69,7 @@ class MultinomialLoss:
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.origin_scale = None
-        self.design = _thin(self.design, n_threads)
+        self.design = compress_zeros(self.design, n_threads)
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
@@ -151,7 +151,8 @@ class MultinomialLoss:
         return float(np.sum(s * entr(np.maximum(q, 0.0))))
 
 
-def _thin(design, n_threads):
+def compress_zeros(design, n_threads):
+    """A dense design of mostly zeros as compressed rows; any other as it is."""
     if not isinstance(design, DenseDesign) or design.nnz < 100000:
         return design
     X, (n, p) = design.X, design.shape

@@ -332,8 +332,10 @@ def _loss(z, q, axis, out, n_jobs, gradient):
         raise ValueError("z has vectors of no score, for which there is no target distribution")
     loss = np.empty(len(rows))
     result = _Result(z, axis, out) if gradient else None
-    if gradient and out is not None and (
-        np.may_share_memory(out, rows) or (target is not None and np.may_share_memory(out, target))
+    if (
+        gradient
+        and out is not None
+        and (np.may_share_memory(out, rows) or (target is not None and np.may_share_memory(out, target)))
     ):
         raise ValueError("out must not share memory with z or q")
     if rows.size:

@@ -1,7 +1,11 @@
 """Generators of the problems that the papers define."""
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
+
+DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+# 0 stands for padding
+LETTERS = "_ " + "".join(sorted(set("".join(DIGIT_NAMES))))
 
 
 def make_oba_synthetic(n, *, random_state=None):
@@ -46,3 +50,57 @@ def make_oba_synthetic(n, *, random_state=None):
     if smallest < 0:
         A[np.diag_indices(n)] -= 2.0 * smallest
     return np.linalg.cholesky(A).T.copy(), y
+
+
+def make_spelled_digits(n_samples, *, min_digits=1, max_digits=8, random_state=None):
+    """Numbers spelled by letters, "three seven four", to be translated to digits, "374#".
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of sequences.
+    min_digits, max_digits : int, default=1, 8
+        Bounds of the number of digits, which is uniform between them, as the digits are.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+
+    Returns
+    -------
+    Bunch
+        ``texts`` and ``numbers``, lists of n_samples strings; ``inputs`` (n_samples, longest text) of int64,
+        letters as places in ``letters`` and 0 behind the end; ``input_lengths`` (n_samples,); ``targets``
+        (n_samples, max_digits + 1) of int64, the digits, then 10 for the end "#" and behind it;
+        ``target_lengths`` (n_samples,), the end included; ``letters``, the alphabet.
+
+    References
+    ----------
+    A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax", section 3.3.
+
+    Examples
+    --------
+    >>> from sparsekit.datasets import make_spelled_digits
+    >>> data = make_spelled_digits(1, min_digits=3, max_digits=3, random_state=0)
+    >>> data.texts, data.numbers
+    (['zero three five'], ['035#'])
+    """
+    if n_samples < 0:
+        raise ValueError(f"n_samples must be at least 0, got {n_samples!r}")
+    if not 1 <= min_digits <= max_digits:
+        raise ValueError(f"1 <= min_digits <= max_digits must hold, got {min_digits!r} and {max_digits!r}")
+    rng = check_random_state(random_state)
+    counts = rng.randint(min_digits, max_digits + 1, size=n_samples)
+    digits = rng.randint(10, size=(n_samples, max_digits))
+    targets = np.full((n_samples, max_digits + 1), 10, dtype=np.int64)
+    kept = np.arange(max_digits) < counts[:, None]
+    targets[:, :max_digits][kept] = digits[kept]
+    texts = [" ".join(DIGIT_NAMES[d] for d in row[:count]) for row, count in zip(digits, counts)]
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    inputs = np.zeros((n_samples, int(lengths.max(initial=0))), dtype=np.int64)
+    place = {letter: k for k, letter in enumerate(LETTERS)}
+    for row, text in zip(inputs, texts):
+        row[: len(text)] = [place[letter] for letter in text]
+    numbers = ["".join(map(str, row[:count])) + "#" for row, count in zip(digits, counts)]
+    return Bunch(
+        texts=texts, numbers=numbers, inputs=inputs, input_lengths=lengths, targets=targets,
+        target_lengths=counts + 1, letters=LETTERS,
+    )  # fmt: skip

@@ -1,0 +1,381 @@
+"""Sparsemax and softmax regression: linear classifiers with Fenchel-Young losses."""
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin, count_threads
+from ._losses.fenchel_young import FenchelYoungLoss
+from ._losses.sparsemax import sparsemax
+from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
+from ._solvers.fenchel_young import minimize_fenchel_young
+from ._targets import check_targets
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength of the L2 penalty, >= 0. The loss is a mean over the rows, so alpha keeps its meaning when
+        rows are added; scikit-learn's ``LogisticRegression(C)`` has ``alpha = 1 / (C * n_samples)``.
+    fit_intercept : bool, default=True
+        Whether to fit the intercepts b.
+    penalize_intercept : bool, default=True
+        Whether the penalty holds for b as well, as in the paper. False leaves it free.
+    threshold : float, default=None
+        For matrices as targets: `predict` gives a row each label whose probability is larger. None: {rule}
+    class_weight : dict or "balanced", default=None
+        Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
+        several labels weighs the mean of theirs.
+    tol : float, default=1e-5
+        The fit stops when the largest entry of the gradient is at most tol times that at zero.
+    max_iter : int, default=200
+        Largest number of Newton steps.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per step to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each step with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
+        StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features)
+        Coefficients, in the dtype of X; two classes have two rows.
+    intercept_ : ndarray of shape (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; for matrices as targets the column numbers.
+    multilabel_ : bool
+        Whether y was a matrix.
+    n_iter_ : ndarray of shape (1,)
+        Number of Newton steps.
+    optimality_ : float
+        The measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective.
+    dual_gap_ : float
+        ``objective_`` is at most this far from the optimum: :math:`\\|\\nabla\\|^2 / (2 \\alpha)`. NaN where
+        alpha is 0.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun and optimality of every step.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had names that are all strings.
+"""
+
+
+class FenchelYoungClassifierMixin(ClassifierMixin):
+    """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
+
+    def _scores(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+    def decision_function(self, X):
+        """Scores ``X W + b``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For two classes, as everywhere in scikit-learn, the difference of theirs, (n_samples,): positive
+            where the second one is predicted.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, or of the labels as shares of one distribution.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that sum to 1.
+        """
+        return self._probabilities(self._scores(X))
+
+    def predict(self, X):
+        """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or of shape (n_samples, n_labels) for matrices as targets
+        """
+        scores = self._scores(X)
+        if not self.multilabel_:
+            return self.classes_[scores.argmax(axis=1)]
+        threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
+        return (self._probabilities(scores) > threshold).astype(np.int64)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = False
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
+    """What sparsemax and softmax regression share: everything but the map."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean"],
+        "threshold": [Interval(Real, 0, 1, closed="left"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **{name: rule for name, rule in SOLVER_CONSTRAINTS.items() if name not in ("hessian", "memory")},
+    }
+
+    def __init__(
+        self,
+        alpha=1e-4,
+        *,
+        fit_intercept=True,
+        penalize_intercept=True,
+        threshold=None,
+        class_weight=None,
+        tol=TOL,
+        max_iter=MAX_ITER,
+        max_time=None,
+        warm_start=False,
+        n_jobs=None,
+        history=False,
+        verbose=0,
+        callback=None,
+    ):
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.threshold = threshold
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones, whose rows
+            become uniform distributions over their labels (rows without one are left out); or distributions,
+            rows of numbers >= 0 that sum to 1.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, not all zero; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y is neither
+            of the three.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        UserWarning
+            If rows of an indicator have no label.
+        """
+        X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
+        X = as_kernel_input(X)
+        targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
+        classes, multilabel, dtype = targets.classes, targets.multilabel, X.dtype
+        loss = FenchelYoungLoss(
+            self._transform, X, targets.values, len(classes), targets.weight, fit_intercept=self.fit_intercept,
+            n_threads=count_threads(self.n_jobs),
+        )  # fmt: skip
+        p = X.shape[1]
+
+        def attributes(table):
+            intercept = table[p] if self.fit_intercept else np.zeros(len(classes))
+            return {
+                "coef_": np.ascontiguousarray(table[:p].T, dtype=dtype),
+                "intercept_": intercept.astype(dtype),
+                "classes_": classes,
+                "multilabel_": multilabel,
+            }
+
+        def minimize(x0, callback):
+            return minimize_fenchel_young(
+                loss, self.alpha, x0, penalize_intercept=self.penalize_intercept, callback=callback,
+                history=self.history, **self._solver_options,
+            )  # fmt: skip
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self._run(
+            minimize,
+            self._start(loss.shape),
+            loss.shape,
+            data={"X": X, "y": y, "metadata": metadata},
+            attributes=attributes,
+        )
+        return self
+
+    def _start(self, shape):
+        """The last fit's table, if asked for and of the right shape, else None (zero)."""
+        if not self.warm_start or getattr(self, "coef_", None) is None:
+            return None
+        table = pack_table(self.coef_, self.intercept_, self.fit_intercept)
+        return table if table.shape == shape else None
+
+
+def pack_table(coef, intercept, fit_intercept):
+    """Coefficients (K, p) and intercepts (K,) as the solver's table."""
+    return np.vstack([coef.T, intercept] if fit_intercept else [coef.T]).astype(np.float64)
+
+
+class SparsemaxMap:
+    """Probabilities by sparsemax."""
+
+    _transform = "sparsemax"
+
+    def _probabilities(self, scores):
+        return sparsemax(scores, n_jobs=self.n_jobs)
+
+    def _least_share(self, n_labels):
+        return 0.0
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # It is one; but scikit-learn's checks of multi-label classifiers demand probabilities that are
+        # strictly between 0 and 1, and nothing else reads the tag.
+        tags.classifier_tags.multi_label = False
+        return tags
+
+
+class SoftmaxMap:
+    """Probabilities by softmax."""
+
+    _transform = "softmax"
+
+    def _probabilities(self, scores):
+        return softmax(scores, axis=1)
+
+    def _least_share(self, n_labels):
+        return 1.0 / n_labels
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return log_softmax(self._scores(X), axis=1)
+
+
+class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
+    __doc__ = (
+        r"""Sparsemax regression: a linear classifier whose probabilities are sparse.
+
+    Minimises eq. (11) of [1]_,
+
+    .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, L(W x_i + b;\; q_i),
+
+    L the sparsemax loss (:func:`sparsemax_loss`), q_i the target distribution of row i and w_i its weight,
+    which sum to 1, by semismooth Newton steps.
+"""
+        + _PARAMETERS.format(rule="its support,\n        all labels with a probability that is not 0.")
+        + """
+    See Also
+    --------
+    SoftmaxClassifier : Its dense twin.
+    sparsemax : The map from scores to probabilities.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sparsekit import SparsemaxClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparsemaxClassifier(alpha=1e-3).fit(X, y)
+    >>> model.predict_proba(X[:1])
+    array([[1., 0., 0.]])
+    """
+    )
+
+
+class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
+    __doc__ = (
+        r"""Softmax regression, for classes and for distributions as targets.
+
+    Minimises
+
+    .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, \mathrm{KL}(q_i \,\|\,
+              \mathrm{softmax}(W x_i + b)),
+
+    q_i the target distribution of row i and w_i its weight, which sum to 1. For class labels this is
+    multinomial logistic regression. The method is Newton's with conjugate gradients.
+"""
+        + _PARAMETERS.format(rule="all\n        labels with more than the uniform share 1 / n_labels.")
+        + """
+    See Also
+    --------
+    SparsemaxClassifier : Its sparse twin.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sparsekit import SoftmaxClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftmaxClassifier(alpha=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.98
+    """
+    )

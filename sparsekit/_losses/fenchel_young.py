@@ -1,0 +1,152 @@
+"""Fenchel-Young losses of linear scores: sparsemax and softmax, for classes or distributions as targets.
+
+The loss is a *mean* over the rows, sum_i w_i L(z_i; q_i) with sum_i w_i = 1 and scores Z = X W + b. The
+variables are a table T of shape (p, K), or (p + 1, K) with the intercepts in the last row.
+
+Both maps have the Jacobian c (diag(u) - u u^T) of a distribution u: softmax has u = p and c = 1, sparsemax
+the uniform distribution on its support of c members. So the curvature kernels of the multinomial loss serve
+both.
+"""
+
+import numpy as np
+
+from .._cython import _multinomial, _sparsemax
+from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
+from . import _class_model
+from .multinomial import compress_zeros
+
+# largest number of variables whose Hessian is formed and factorised
+_DIRECT = 1200
+_EMPTY = np.empty(0)
+
+
+class FenchelYoungLoss:
+    """sum_i w_i L(z_i; q_i) with L(z; q) = Omega*(z) + Omega(q) - <z, q>.
+
+    Parameters
+    ----------
+    transform : {"sparsemax", "softmax"}
+        Whose loss: Omega is half the squared norm or the negative entropy, on the simplex.
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        float32 or float64. CSC, and dense data of mostly zeros, are copied as CSR.
+    targets : ndarray of shape (n,) or (n, K)
+        Classes 0 .. K - 1, or distributions.
+    n_classes : int
+        K, at least 1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights >= 0, not all zero; only their ratios matter.
+    fit_intercept : bool, default=True
+    n_threads : int, default=1
+
+    Attributes
+    ----------
+    shape : tuple
+        Shape of the table of variables.
+    """
+
+    def __init__(
+        self, transform, X, targets, n_classes, sample_weight=None, *, fit_intercept=True, n_threads=1
+    ):
+        if transform not in ("sparsemax", "softmax"):
+            raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
+        self.transform, self.n_threads = transform, n_threads
+        design = compress_zeros(as_design(X, n_threads), n_threads)
+        if isinstance(design, CSCDesign):
+            design = design.select(np.arange(design.shape[1]))
+        self.design = design
+        n, p = design.shape
+        targets = np.asarray(targets)
+        self.codes = self.q = None
+        if targets.ndim == 1:
+            self.codes = np.ascontiguousarray(targets, dtype=np.int64)
+            self._codes32 = self.codes.astype(np.int32)
+        else:
+            self.q = np.ascontiguousarray(targets, dtype=np.float64)
+        self.n_classes, self.fit_intercept = int(n_classes), bool(fit_intercept)
+        weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        self.w = weight / weight.sum()
+        self.shape = (p + self.fit_intercept, self.n_classes)
+        # Omega(q), which makes the loss of distributions zero at p = q
+        self._offset = 0.0
+        if self.q is not None and transform == "softmax":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                entropy = np.where(self.q > 0, self.q * np.log(self.q), 0.0).sum(axis=1)
+            self._offset = float(np.dot(self.w, entropy))
+        self._single = None
+
+    def scores(self, T):
+        """Z = X W + b, (n, K)."""
+        p = self.design.shape[1]
+        Z = _class_model.matmat(self.design, T[:p])
+        if self.fit_intercept:
+            Z += T[p]
+        return Z
+
+    def pull(self, R):
+        """[X, 1]^T R, a table."""
+        G = np.empty(self.shape)
+        p = self.design.shape[1]
+        _class_model.rmatmat(self.design, R, G[:p])
+        if self.fit_intercept:
+            G[p] = R.sum(axis=0)
+        return G
+
+    def derivatives(self, Z):
+        """Loss, its derivative in Z with the weights, and what ``curvature`` needs."""
+        if self.transform == "sparsemax":
+            return self._sparsemax(Z)
+        R = np.empty_like(Z)
+        if self.q is None:
+            value = _multinomial.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
+        else:
+            value = _multinomial.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
+        return value + self._offset, R, Z
+
+    def _sparsemax(self, Z):
+        R, loss, size = np.empty_like(Z), np.empty(len(Z)), np.empty(len(Z), dtype=np.int64)
+        _sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, size, loss, True, self.n_threads)
+        R *= self.w[:, None]
+        return float(np.dot(self.w, loss)), R, (Z, size)
+
+    def curvature(self, point):
+        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c."""
+        if self.transform == "softmax":
+            n, K = point.shape
+            parts = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
+            _multinomial.model_probabilities(point, _EMPTY, *parts, self.n_threads)
+            return parts, self.w
+        Z, size = point
+        P = np.empty_like(Z)
+        _sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        top = Z.argmax(axis=1).astype(np.int32)
+        share = 1.0 / size
+        np.multiply(P > 0, share[:, None], out=P)
+        P[np.arange(len(P)), top] = 0.0
+        return (P, 1.0 - share, top), self.w * size
+
+    def hessian(self, point):
+        """The Hessian of the loss as a matrix of the table's entries in C order, where that pays; else None."""
+        place = np.arange(self.shape[0] * self.shape[1])
+        if len(place) > _DIRECT or not _class_model.gram_pays(self.design, place, self.n_classes):
+            return None
+        parts, weight = self.curvature(point)
+        return _class_model.gram(self.design, place, parts, weight, self.fit_intercept, exact=True)
+
+    def operator(self, point):
+        """The Hessian of the loss as products in single precision, and its diagonal (a table)."""
+        parts, weight = self.curvature(point)
+        place = np.arange(self.shape[0] * self.shape[1])
+        make = (
+            _class_model.dense_operator if isinstance(self.design, DenseDesign) else _class_model.row_operator
+        )
+        return make(self._single_design(), place, parts, weight, self.fit_intercept, 0.0)
+
+    def _single_design(self):
+        if self._single is None:
+            design = self.design
+            if isinstance(design, DenseDesign):
+                self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)
+            else:
+                data = design.data.astype(np.float32, copy=False)
+                self._single = CSRDesign(design.indptr, design.indices, data, design.shape, self.n_threads)
+        return self._single

@@ -1,0 +1,273 @@
+"""Newton's method with conjugate gradients for L2-regularised Fenchel-Young losses.
+
+min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (eq. (11))
+
+The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
+supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
+scores, which costs no pass over the data. For alpha > 0 the objective is alpha-strongly convex, and
+||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
+"""
+
+import time
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import OptimizeResult
+
+from .._linalg.threads import blas_threads
+from ._run import MESSAGES
+
+# relative error to expect of an objective
+_ROUNDING = 1e-15
+_ARMIJO = 1e-4
+_CG_MAX = 250
+# largest relative residual of a step
+_FORCING = 0.3
+
+
+def minimize_fenchel_young(
+    loss,
+    alpha,
+    x0=None,
+    *,
+    penalize_intercept=True,
+    tol=1e-5,
+    max_iter=200,
+    max_time=None,
+    callback=None,
+    history=False,
+):
+    """Minimise alpha/2 ||T||^2 + loss(T).
+
+    Parameters
+    ----------
+    loss : FenchelYoungLoss
+    alpha : float
+        Strength of the penalty, >= 0.
+    x0 : array-like of shape ``loss.shape``, default=None
+        Start; None is zero.
+    penalize_intercept : bool, default=True
+        Whether alpha holds for the last row of T too, as eq. (11) has it.
+    tol : float
+        Largest entry of the gradient, relative to that at zero, to stop at.
+    max_iter : int
+        Newton steps.
+    max_time : float, default=None
+        Seconds.
+    callback : callable, default=None
+        ``callback(intermediate_result)`` after each step, of copies; true stops the run.
+    history : bool, default=False
+
+    Returns
+    -------
+    OptimizeResult
+        x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where alpha is
+        0), grad, n_cg, n_data_passes, history.
+    """
+    run = _Run(loss, float(alpha), penalize_intercept, callback, history)
+    with blas_threads(loss.n_threads):
+        return run.solve(x0, tol, max_iter, np.inf if max_time is None else max_time)
+
+
+class _Run:
+    def __init__(self, loss, alpha, penalize_intercept, callback, history):
+        self.loss, self.alpha, self.callback = loss, alpha, callback
+        self.free = loss.fit_intercept and not penalize_intercept
+        self.rows = [] if history else None
+        self.start = time.perf_counter()
+        self.nit = self.nfev = self.n_cg = self.passes = 0
+
+    def solve(self, x0, tol, max_iter, max_time):
+        loss = self.loss
+        T = np.zeros(loss.shape) if x0 is None else np.array(x0, dtype=np.float64)
+        if T.shape != loss.shape:
+            raise ValueError(f"x0 must have shape {loss.shape}; got {T.shape}")
+        if not np.all(np.isfinite(T)):
+            raise ValueError("x0 must be finite; it holds NaN or infinity")
+        zero = np.zeros((loss.design.shape[0], loss.n_classes))
+        at_zero = self._evaluate(zero)
+        scale = float(np.max(np.abs(loss.pull(at_zero[1])), initial=0.0)) or 1.0
+        Z, state = (loss.scores(T), None) if T.any() else (zero, at_zero)
+        state = state or self._evaluate(Z)
+        f = state[0] + self._penalty(T)
+        G = self._gradient(T, state[1])
+        status, previous, stalls = None, np.inf, 0
+        while True:
+            optimality = float(np.max(np.abs(G), initial=0.0)) / scale
+            if self.nit or self.rows is not None:
+                stop = self._report(T, f, optimality)
+                status = 3 if stop else None
+            if optimality <= tol:
+                status = 0
+            elif status is None and self.nit >= max_iter:
+                status = 1
+            elif status is None and time.perf_counter() - self.start >= max_time:
+                status = 2
+            elif status is None and stalls >= 2:
+                status = 4
+            if status is not None:
+                break
+            D = self._direction(G, state[2], min(_FORCING, optimality**0.5))
+            step = self._search(T, Z, f, D, float(np.vdot(G, D)))
+            if step is None:
+                # a direction of float32 products may be no descent at the last digits
+                status = 4
+                break
+            t, Z, state, f_new = step
+            T += t * D
+            flat = not f - f_new > _ROUNDING * abs(f)
+            f = f_new
+            G = self._gradient(T, state[1])
+            size = float(np.max(np.abs(G), initial=0.0)) / scale
+            stalls = stalls + 1 if flat and size > 0.5 * min(previous, optimality) else 0
+            previous = min(previous, size)
+            self.nit += 1
+        return self._result(T, Z, G, f, state, optimality, status)
+
+    def _evaluate(self, Z):
+        self.nfev += 1
+        return self.loss.derivatives(Z)
+
+    def _penalised(self, T):
+        return T[:-1] if self.free else T
+
+    def _penalty(self, T):
+        part = self._penalised(T)
+        return 0.5 * self.alpha * float(np.vdot(part, part))
+
+    def _gradient(self, T, R):
+        self.passes += 1
+        G = self.loss.pull(R)
+        self._penalised(G)[...] += self.alpha * self._penalised(T)
+        return G
+
+    def _direction(self, G, point, forcing):
+        """The Newton step, by a factor where the Hessian is small, else by conjugate gradients."""
+        H = self.loss.hessian(point)
+        if H is None:
+            return self._conjugate_gradients(G, self.loss.operator(point), forcing)
+        m = len(H)
+        diagonal = np.einsum("ii->i", H)
+        free = self.loss.n_classes if self.free else 0
+        diagonal[: m - free] += self.alpha
+        self.passes += 1
+        # the scores' common shift, and unused features where alpha is 0, have no curvature
+        ridge = 1e-13 * (diagonal.max(initial=0.0) or 1.0)
+        while True:
+            diagonal += ridge
+            try:
+                factor = linalg.cho_factor(H, lower=True, check_finite=False)
+                break
+            except linalg.LinAlgError:
+                ridge *= 100.0  # rounding was larger
+        return -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
+
+    def _conjugate_gradients(self, G, operator, forcing):
+        """d with (H + alpha) d = -G, preconditioned by the diagonal, from d = 0."""
+        shape = G.shape
+        ridge = np.zeros(shape)
+        self._penalised(ridge)[...] = self.alpha
+        M = operator.diag.reshape(shape) + ridge
+        M = np.maximum(M, 1e-12 * (M.max(initial=0.0) or 1.0))
+        d, r = np.zeros(shape), -G
+        y = r / M
+        p = y.copy()
+        size = first = float(np.vdot(r, y))
+        for _ in range(_CG_MAX):
+            Hp = operator.matvec(p.ravel()).reshape(shape)
+            Hp += ridge * p
+            curve = float(np.vdot(p, Hp))
+            self.n_cg += 1
+            self.passes += 1
+            if not curve > 0.0:  # rounding of flat directions
+                break
+            step = size / curve
+            d += step * p
+            r -= step * Hp
+            np.divide(r, M, out=y)
+            new = float(np.vdot(r, y))
+            if new <= forcing**2 * first:
+                break
+            p *= new / size
+            p += y
+            size = new
+        return d if d.any() else -G / M
+
+    def _search(self, T, Z, f, D, slope):
+        """Step length by halving, its scores, state and objective; None if no step goes down."""
+        if not slope < 0.0:
+            return None
+        dZ = self.loss.scores(D)
+        self.passes += 1
+        part, along = self._penalised(T), self._penalised(D)
+        a, b = self.alpha * float(np.vdot(part, along)), self.alpha * float(np.vdot(along, along))
+        base, t = self._penalty(T), 1.0
+        for _ in range(50):
+            moved = Z + t * dZ
+            state = self._evaluate(moved)
+            f_new = state[0] + base + t * a + 0.5 * t * t * b
+            if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * abs(f):
+                return t, moved, state, f_new
+            t *= 0.5
+        return None
+
+    def _report(self, T, f, optimality):
+        if self.rows is not None:
+            self.rows.append((time.perf_counter() - self.start, f, optimality))
+        if self.callback is None or not self.nit:
+            return False
+        current = OptimizeResult(
+            x=T.copy(), fun=f, nit=self.nit, optimality=optimality, nnz=int(np.count_nonzero(T)),
+            time=time.perf_counter() - self.start,
+        )  # fmt: skip
+        try:
+            return bool(self.callback(current))
+        except StopIteration:
+            return True
+
+    def _result(self, T, Z, G, f, state, optimality, status):
+        gap = np.nan
+        if self.alpha > 0.0:
+            if self.free:
+                T, Z, G, f, balanced = self._balance(T, Z, G, f, state)
+            else:
+                balanced = True
+            if balanced:
+                gap = float(np.vdot(self._penalised(G), self._penalised(G))) / (2.0 * self.alpha)
+        names = ("time", "fun", "optimality")
+        rows = None
+        if self.rows is not None:
+            rows = {name: np.array(column) for name, column in zip(names, zip(*self.rows))}
+        return OptimizeResult(
+            x=T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status, success=status == 0,
+            message=MESSAGES[status], optimality=optimality, dual_gap=gap, grad=G, n_cg=self.n_cg,
+            n_data_passes=self.passes, history=rows,
+        )  # fmt: skip
+
+    def _balance(self, T, Z, G, f, state):
+        """Newton steps in the free intercepts alone, so that the point's predictions are dual feasible.
+
+        They cost no pass over the data. Returns whether the intercepts' gradient is zero to rounding.
+        """
+        T, loss = T.copy(), self.loss
+        for _ in range(30):
+            g = state[1].sum(axis=0)
+            if np.max(np.abs(g)) <= 1e-14:
+                break
+            (P, rest, top), weight = loss.curvature(state[2])
+            P = P.copy()
+            P[np.arange(len(P)), top] = 1.0 - rest
+            H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
+            d = -np.linalg.lstsq(H, g, rcond=1e-12)[0]
+            size = np.max(np.abs(g))
+            for t in (1.0, 0.5, 0.25, 0.125):
+                trial = self._evaluate(Z + t * d)
+                if np.max(np.abs(trial[1].sum(axis=0))) < size:
+                    break
+            else:
+                break
+            T[-1] += t * d
+            f += trial[0] - state[0]
+            Z, state = Z + t * d, trial
+        G = self._gradient(T, state[1])
+        return T, Z, G, f, float(np.max(np.abs(G[-1]))) <= 1e-12

@@ -1,0 +1,122 @@
+"""Targets of Fenchel-Young classifiers: labels, indicator matrices, matrices of distributions."""
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import type_of_target
+
+from ._problem import apply_class_weight, encode_labels
+
+# how far a row of distributions may be from summing to one
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass
+class Targets:
+    """What a classifier fits.
+
+    values : codes (n,) or distributions (n, K).
+    classes : labels, or column numbers of a matrix.
+    weight : float64 (n,) or None.
+    multilabel : whether y was a matrix.
+    """
+
+    values: np.ndarray
+    classes: np.ndarray
+    weight: np.ndarray | None
+    multilabel: bool
+
+
+def check_targets(y, sample_weight, class_weight):
+    """Targets from the checked y: labels (n,), an indicator (n, K) or distributions (n, K).
+
+    Raises
+    ------
+    ValueError
+        If y is none of them, has one class only, a negative entry or a row that sums to something else
+        than 1, or class_weight does not fit.
+
+    Warns
+    -----
+    UserWarning
+        If rows of an indicator have no label; they get weight 0.
+    """
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        y = y.toarray().ravel() if sp.issparse(y) else y.ravel()
+    if y.ndim == 1:
+        classes, codes = encode_labels(y)
+        weight = apply_class_weight(class_weight, classes, codes, sample_weight)
+        return Targets(codes, classes, weight, False)
+    q, empty = _distributions(y)
+    weight = _weights(q, empty, sample_weight, class_weight)
+    return Targets(q, np.arange(q.shape[1]), weight, True)
+
+
+def _distributions(y):
+    """The rows of a matrix y as distributions, and which of them have no label."""
+    kind = type_of_target(y, input_name="y")
+    q = (y.toarray() if sp.issparse(y) else np.asarray(y)).astype(np.float64)
+    if not np.all(np.isfinite(q)):
+        raise ValueError("y contains NaN or infinity; targets must be finite.")
+    if kind == "multilabel-indicator":
+        total = q.sum(axis=1)
+        return q / np.where(total > 0, total, 1.0)[:, None], total == 0
+    if (q < 0).any():
+        i, k = np.argwhere(q < 0)[0]
+        raise ValueError(f"y[{i}, {k}] is {q[i, k]:g}; the entries of target distributions must be >= 0.")
+    total = q.sum(axis=1)
+    wrong = np.abs(total - 1.0) > SUM_TOLERANCE
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(
+            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones, so its rows "
+            f"must be distributions that sum to 1, but y[{i}] sums to {total[i]:g}. Divide each row by its sum."
+        )
+    return q / total[:, None], np.zeros(len(q), dtype=bool)
+
+
+def _weights(q, empty, sample_weight, class_weight):
+    weight = None if sample_weight is None else sample_weight.copy()
+    if empty.any():
+        warnings.warn(
+            f"{int(empty.sum())} of {len(q)} rows of y have no label, which is no target distribution; they are "
+            "left out of the fit.",
+            UserWarning,
+            stacklevel=5,
+        )
+        weight = np.ones(len(q)) if weight is None else weight
+        weight[empty] = 0.0
+        if not weight.any():
+            raise ValueError("y has no row with a label and a positive weight.")
+    if class_weight is None:
+        return weight
+    K = q.shape[1]
+    per_class = np.ones(K)
+    if isinstance(class_weight, str):
+        mass = q.sum(axis=0) if weight is None else weight @ q
+        per_class = np.divide(mass.sum(), K * mass, out=np.zeros(K), where=mass > 0)
+    else:
+        for k, value in class_weight.items():
+            if k not in range(K):
+                raise ValueError(
+                    f"class_weight has the key {k!r}; the labels are the columns 0 .. {K - 1} of y."
+                )
+            if not (isinstance(value, Real) and 0 <= value < np.inf):
+                raise ValueError(f"class_weight[{k!r}] must be a finite number >= 0, got {value!r}.")
+            per_class[k] = value
+    # a row that is shared between labels weighs their mean
+    share = q @ per_class
+    weight = share if weight is None else weight * share
+    if not weight.any():
+        raise ValueError("class_weight times sample_weight leaves no row with a positive weight.")
+    return weight

@@ -9,9 +9,10 @@ both.
 """
 
 import numpy as np
+import scipy.sparse as sp
 
-from .._cython import _multinomial, _sparsemax
-from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
+from .._cython import _curvature, _multinomial, _sparsemax
+from .._linalg.design import CSCDesign, DenseDesign, as_design
 from . import _class_model
 from .multinomial import compress_zeros
 
@@ -133,20 +134,77 @@ class FenchelYoungLoss:
         return _class_model.gram(self.design, place, parts, weight, self.fit_intercept, exact=True)
 
     def operator(self, point):
-        """The Hessian of the loss as products in single precision, and its diagonal (a table)."""
-        parts, weight = self.curvature(point)
-        place = np.arange(self.shape[0] * self.shape[1])
-        make = (
-            _class_model.dense_operator if isinstance(self.design, DenseDesign) else _class_model.row_operator
-        )
-        return make(self._single_design(), place, parts, weight, self.fit_intercept, 0.0)
+        """Products with the Hessian of the loss, in single precision."""
+        if isinstance(self.design, DenseDesign):
+            return _DenseCurvature(self, *self.curvature(point))
+        return _SparseCurvature(self, *self.curvature(point))
 
-    def _single_design(self):
+    def single(self):
+        """The data in float32: a dense array, or compressed rows and columns."""
         if self._single is None:
             design = self.design
             if isinstance(design, DenseDesign):
                 self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)
             else:
-                data = design.data.astype(np.float32, copy=False)
-                self._single = CSRDesign(design.indptr, design.indices, data, design.shape, self.n_threads)
+                rows = sp.csr_matrix(
+                    (design.data.astype(np.float32, copy=False), design.indices, design.indptr), shape=design.shape
+                )
+                columns = rows.tocsc()
+                self._single = _arrays(rows), _arrays(columns), np.square(columns.data)
         return self._single
+
+
+def _arrays(A):
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
+
+
+class _SparseCurvature:
+    """H V for tables V (variables' rows, K padded to a multiple of 8) of float32.
+
+    The scores are made by rows and their sums by columns, so that no thread needs a table of its own.
+    """
+
+    def __init__(self, loss, parts, weight):
+        P, rest, top = parts
+        n, K = P.shape
+        self.rows, self.columns, squares = loss.single()
+        self.n_threads, self.intercept = loss.n_threads, loss.fit_intercept
+        wide = -(-K // 8) * 8
+        self.P = np.zeros((n, wide), dtype=np.float32)
+        self.P[:, :K] = P
+        self.top, self.weight = top, weight.astype(np.float32)
+        self.scores = np.empty((n, wide), dtype=np.float32)
+        self.shape = (loss.shape[0], wide)
+        # the diagonal: sum_i w_i x_ij^2 u_ik (1 - u_ik)
+        spread = self.P * (1.0 - self.P)
+        spread[np.arange(n), top] = rest * (1.0 - rest)
+        spread *= self.weight[:, None]
+        self.diag = np.empty(self.shape, dtype=np.float32)
+        indptr, indices, _ = self.columns
+        _curvature.product32(indptr, indices, squares, spread, self.diag, self.n_threads)
+        if self.intercept:
+            self.diag[-1] = spread.sum(axis=0)
+
+    def product(self, V, out):
+        """out = H V."""
+        _curvature.product32(*self.rows, V, self.scores, self.n_threads)
+        last = out[-1] if self.intercept else None
+        first = V[-1] if self.intercept else None
+        _curvature.curve_scores(self.scores, self.P, self.top, self.weight, first, last, self.n_threads)
+        _curvature.product32(*self.columns, self.scores, out, self.n_threads)
+        return out
+
+
+class _DenseCurvature:
+    """The same for dense data, by BLAS."""
+
+    def __init__(self, loss, parts, weight):
+        place = np.arange(loss.shape[0] * loss.shape[1])
+        self.operator = _class_model.dense_operator(loss.single(), place, parts, weight, loss.fit_intercept, 0.0)
+        self.shape = loss.shape
+        self.diag = self.operator.diag.reshape(loss.shape).astype(np.float32)
+
+    def product(self, V, out):
+        """out = H V."""
+        out[...] = self.operator.matvec(V.ravel()).reshape(self.shape)
+        return out

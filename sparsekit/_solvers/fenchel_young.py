@@ -4,7 +4,8 @@ min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (e
 
 The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
 supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data. For alpha > 0 the objective is alpha-strongly convex, and
+scores, which costs no pass over the data; a trust region keeps conjugate gradients short where the quadratic
+model holds only nearby. For alpha > 0 the objective is alpha-strongly convex, and
 ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
 """
 
@@ -76,6 +77,8 @@ class _Run:
         self.rows = [] if history else None
         self.start = time.perf_counter()
         self.nit = self.nfev = self.n_cg = self.passes = 0
+        # of the trust region, and what the last step of conjugate gradients promised
+        self.radius, self.promised, self.length, self.hit = np.inf, None, 0.0, False
 
     def solve(self, x0, tol, max_iter, max_time):
         loss = self.loss
@@ -114,6 +117,7 @@ class _Run:
                 status = 4
                 break
             t, Z, state, f_new = step
+            self._adapt_radius(t, f - f_new)
             T += t * D
             flat = not f - f_new > _ROUNDING * abs(f)
             f = f_new
@@ -163,35 +167,68 @@ class _Run:
         return -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
 
     def _conjugate_gradients(self, G, operator, forcing):
-        """d with (H + alpha) d = -G, preconditioned by the diagonal, from d = 0."""
-        shape = G.shape
-        ridge = np.zeros(shape)
-        self._penalised(ridge)[...] = self.alpha
-        M = operator.diag.reshape(shape) + ridge
-        M = np.maximum(M, 1e-12 * (M.max(initial=0.0) or 1.0))
-        d, r = np.zeros(shape), -G
-        y = r / M
+        """d with (H + alpha) d = -G, preconditioned by the diagonal, within the trust region.
+
+        All vectors are float32 multiples of G's size; outer steps mend what that loses.
+        """
+        K, scale = G.shape[1], float(np.max(np.abs(G)))
+        r = np.zeros(operator.shape, dtype=np.float32)
+        r[:, :K] = G / -scale
+        M = operator.diag.copy()
+        self._penalised(M)[...] += self.alpha
+        np.maximum(M, 1e-12 * (float(M.max(initial=0.0)) or 1.0), out=M)
+        d, g = np.zeros_like(r), -r
+        Hp, y = np.empty_like(r), r / M
         p = y.copy()
         size = first = float(np.vdot(r, y))
+        radius = self.radius / scale
+        # ||d||^2, <d, p> and ||p||^2 in the norm of M
+        dd, dp, pp, hit = 0.0, 0.0, size, False
         for _ in range(_CG_MAX):
-            Hp = operator.matvec(p.ravel()).reshape(shape)
-            Hp += ridge * p
+            operator.product(p, Hp)
+            part = self._penalised(Hp)
+            np.multiply(self._penalised(p), self.alpha, out=self._penalised(y))
+            part += self._penalised(y)
             curve = float(np.vdot(p, Hp))
             self.n_cg += 1
             self.passes += 1
             if not curve > 0.0:  # rounding of flat directions
                 break
             step = size / curve
+            hit = dd + 2.0 * step * dp + step * step * pp >= radius * radius
+            if hit:
+                step = (np.sqrt(dp * dp + pp * max(radius * radius - dd, 0.0)) - dp) / pp
             d += step * p
-            r -= step * Hp
+            Hp *= step
+            r -= Hp
+            dd += 2.0 * step * dp + step * step * pp
+            if hit:
+                break
             np.divide(r, M, out=y)
             new = float(np.vdot(r, y))
             if new <= forcing**2 * first:
                 break
-            p *= new / size
+            beta = new / size
+            p *= beta
             p += y
-            size = new
-        return d if d.any() else -G / M
+            dp, pp, size = beta * (dp + step * pp), new + beta * beta * pp, new
+        if not dd > 0.0:
+            d, dd = y, first  # the steepest descent
+        self.promised = 0.5 * (float(np.vdot(r, d)) - float(np.vdot(g, d))) * scale**2
+        self.length, self.hit = np.sqrt(dd) * scale, hit
+        return d[:, :K].astype(np.float64) * scale
+
+    def _adapt_radius(self, t, decrease):
+        """The trust region's rule, after a step of length ``t`` times what was proposed."""
+        if self.promised is None:
+            return  # a factorised step
+        ratio = decrease / self.promised if self.promised > 0.0 else 1.0
+        if t < 1.0:
+            self.radius = t * self.length
+        elif ratio < 0.25:
+            self.radius = 0.5 * self.length
+        elif ratio > 0.75 and self.hit:
+            self.radius *= 3.0
 
     def _search(self, T, Z, f, D, slope):
         """Step length by halving, its scores, state and objective; None if no step goes down."""

@@ -1,0 +1,50 @@
+"""Products with the Hessian of a linear multi-class loss, in single precision and two phases."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef extern from "curvature.h" nogil:
+    void sk_product32(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t,
+                      Py_ssize_t)
+    void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
+                         Py_ssize_t, Py_ssize_t)
+
+# rows that a part has at least
+cdef Py_ssize_t _ROWS = 64
+
+
+def product32(const int64_t[::1] indptr, const int32_t[::1] indices, const float[::1] data, const float[:, ::1] V,
+              float[:, ::1] out, int n_threads):
+    """out (rows, 8 B) = A V for A in compressed rows and V (columns or more, 8 B)."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, B = V.shape[1] // 8, b, parts = min(64, max(n // _ROWS, 1))
+    if n <= 0 or data.shape[0] == 0 or B == 0:
+        out[:n, :] = 0.0
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='dynamic'):
+        sk_product32(&indptr[0], &indices[0], &data[0], &V[0, 0], &out[0, 0], (n * b) // parts,
+                     (n * (b + 1)) // parts, B)
+
+
+def curve_scores(float[:, ::1] S, const float[:, ::1] P, const int32_t[::1] top, const float[::1] weight, first,
+                 last, int n_threads):
+    """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both are None.
+
+    P (n, K) is zero at each row's ``top``, and where K is padded.
+    """
+    cdef Py_ssize_t n = S.shape[0], K = S.shape[1], b, k, parts = min(16, max(n // _ROWS, 1))
+    cdef const float[::1] add
+    cdef float[:, ::1] sums = np.zeros((parts, K), dtype=np.float32)
+    cdef const float* shift = NULL
+    if first is not None:
+        add = first
+        shift = &add[0]
+        last[:] = 0.0
+    if n == 0:
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        sk_curve_scores(&S[0, 0], &P[0, 0], &top[0], &weight[0], shift, &sums[b, 0], (n * b) // parts,
+                        (n * (b + 1)) // parts, K)
+    if first is not None:
+        last[:] = np.asarray(sums).sum(axis=0)

@@ -109,35 +109,41 @@ class FenchelYoungLoss:
         R *= self.w[:, None]
         return float(np.dot(self.w, loss)), R, (Z, size)
 
-    def curvature(self, point):
-        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c."""
+    def curvature(self, point, reach=None):
+        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c.
+
+        With ``reach`` (n,) each row's other scores are first raised by so much, at most to its largest: a
+        saturated row gets the curvature that it has within reach of its next move.
+        """
         if self.transform == "softmax":
             n, K = point.shape
             parts = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-            _multinomial.model_probabilities(point, _EMPTY, *parts, self.n_threads)
+            _multinomial.model_probabilities(point, _EMPTY if reach is None else reach, *parts, self.n_threads)
             return parts, self.w
-        Z, size = point
-        P = np.empty_like(Z)
-        _sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        Z, _ = point
+        tau = np.empty(len(Z))
+        _sparsemax.sparsemax_rows(Z, None, None, None, tau, None, None, False, self.n_threads)
         top = Z.argmax(axis=1).astype(np.int32)
+        members = Z > (tau if reach is None else tau - reach)[:, None]
+        size = members.sum(axis=1)
         share = 1.0 / size
-        np.multiply(P > 0, share[:, None], out=P)
+        P = members * share[:, None]
         P[np.arange(len(P)), top] = 0.0
         return (P, 1.0 - share, top), self.w * size
 
-    def hessian(self, point):
+    def hessian(self, point, reach=None):
         """The Hessian of the loss as a matrix of the table's entries in C order, where that pays; else None."""
         place = np.arange(self.shape[0] * self.shape[1])
         if len(place) > _DIRECT or not _class_model.gram_pays(self.design, place, self.n_classes):
             return None
-        parts, weight = self.curvature(point)
+        parts, weight = self.curvature(point, reach)
         return _class_model.gram(self.design, place, parts, weight, self.fit_intercept, exact=True)
 
-    def operator(self, point):
+    def operator(self, point, reach=None):
         """Products with the Hessian of the loss, in single precision."""
         if isinstance(self.design, DenseDesign):
-            return _DenseCurvature(self, *self.curvature(point))
-        return _SparseCurvature(self, *self.curvature(point))
+            return _DenseCurvature(self, *self.curvature(point, reach))
+        return _SparseCurvature(self, *self.curvature(point, reach))
 
     def single(self):
         """The data in float32: a dense array, or compressed rows and columns."""

@@ -4,8 +4,8 @@ min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (e
 
 The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
 supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data; a trust region keeps conjugate gradients short where the quadratic
-model holds only nearby. For alpha > 0 the objective is alpha-strongly convex, and
+scores, which costs no pass over the data, and the
+curvature of rows is raised to what it is within reach of their last move where models promise too much. For alpha > 0 the objective is alpha-strongly convex, and
 ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
 """
 
@@ -22,6 +22,8 @@ from ._run import MESSAGES
 _ROUNDING = 1e-15
 _ARMIJO = 1e-4
 _CG_MAX = 250
+# parts of the promised decrease below and above which models look farther and less far, and how far
+_KEPT_LOW, _KEPT_HIGH, _REACH = 0.7, 0.9, 0.4
 # largest relative residual of a step
 _FORCING = 0.3
 
@@ -77,8 +79,8 @@ class _Run:
         self.rows = [] if history else None
         self.start = time.perf_counter()
         self.nit = self.nfev = self.n_cg = self.passes = 0
-        # of the trust region, and what the last step of conjugate gradients promised
-        self.radius, self.promised, self.length, self.hit = np.inf, None, 0.0, False
+        # how far models look, as a part of the rows' last moves, and the decrease that the last one promised
+        self.damping, self.last, self.promised = 0.0, None, 0.0
 
     def solve(self, x0, tol, max_iter, max_time):
         loss = self.loss
@@ -110,14 +112,15 @@ class _Run:
                 status = 4
             if status is not None:
                 break
-            D = self._direction(G, state[2], min(_FORCING, optimality**0.5))
+            reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
+            D = self._direction(G, state[2], reach, min(_FORCING, optimality**0.5))
             step = self._search(T, Z, f, D, float(np.vdot(G, D)))
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
                 status = 4
                 break
-            t, Z, state, f_new = step
-            self._adapt_radius(t, f - f_new)
+            t, Z, state, f_new, dZ = step
+            self._adapt_damping(t, f - f_new, dZ)
             T += t * D
             flat = not f - f_new > _ROUNDING * abs(f)
             f = f_new
@@ -145,11 +148,11 @@ class _Run:
         self._penalised(G)[...] += self.alpha * self._penalised(T)
         return G
 
-    def _direction(self, G, point, forcing):
+    def _direction(self, G, point, reach, forcing):
         """The Newton step, by a factor where the Hessian is small, else by conjugate gradients."""
-        H = self.loss.hessian(point)
+        H = self.loss.hessian(point, reach)
         if H is None:
-            return self._conjugate_gradients(G, self.loss.operator(point), forcing)
+            return self._conjugate_gradients(G, self.loss.operator(point, reach), forcing)
         m = len(H)
         diagonal = np.einsum("ii->i", H)
         free = self.loss.n_classes if self.free else 0
@@ -164,10 +167,12 @@ class _Run:
                 break
             except linalg.LinAlgError:
                 ridge *= 100.0  # rounding was larger
-        return -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
+        D = -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
+        self.promised = -0.5 * float(np.vdot(G, D))
+        return D
 
     def _conjugate_gradients(self, G, operator, forcing):
-        """d with (H + alpha) d = -G, preconditioned by the diagonal, within the trust region.
+        """d with (H + alpha) d = -G, preconditioned by the diagonal.
 
         All vectors are float32 multiples of G's size; outer steps mend what that loses.
         """
@@ -181,9 +186,6 @@ class _Run:
         Hp, y = np.empty_like(r), r / M
         p = y.copy()
         size = first = float(np.vdot(r, y))
-        radius = self.radius / scale
-        # ||d||^2, <d, p> and ||p||^2 in the norm of M
-        dd, dp, pp, hit = 0.0, 0.0, size, False
         for _ in range(_CG_MAX):
             operator.product(p, Hp)
             part = self._penalised(Hp)
@@ -195,15 +197,9 @@ class _Run:
             if not curve > 0.0:  # rounding of flat directions
                 break
             step = size / curve
-            hit = dd + 2.0 * step * dp + step * step * pp >= radius * radius
-            if hit:
-                step = (np.sqrt(dp * dp + pp * max(radius * radius - dd, 0.0)) - dp) / pp
             d += step * p
             Hp *= step
             r -= Hp
-            dd += 2.0 * step * dp + step * step * pp
-            if hit:
-                break
             np.divide(r, M, out=y)
             new = float(np.vdot(r, y))
             if new <= forcing**2 * first:
@@ -211,24 +207,22 @@ class _Run:
             beta = new / size
             p *= beta
             p += y
-            dp, pp, size = beta * (dp + step * pp), new + beta * beta * pp, new
-        if not dd > 0.0:
-            d, dd = y, first  # the steepest descent
+            size = new
+        if not d.any():
+            d = y  # the steepest descent
         self.promised = 0.5 * (float(np.vdot(r, d)) - float(np.vdot(g, d))) * scale**2
-        self.length, self.hit = np.sqrt(dd) * scale, hit
         return d[:, :K].astype(np.float64) * scale
 
-    def _adapt_radius(self, t, decrease):
-        """The trust region's rule, after a step of length ``t`` times what was proposed."""
-        if self.promised is None:
-            return  # a factorised step
-        ratio = decrease / self.promised if self.promised > 0.0 else 1.0
-        if t < 1.0:
-            self.radius = t * self.length
-        elif ratio < 0.25:
-            self.radius = 0.5 * self.length
-        elif ratio > 0.75 and self.hit:
-            self.radius *= 3.0
+    def _adapt_damping(self, t, decrease, dZ):
+        """Levenberg's rule by rows: models that promised much more than they kept look farther."""
+        size = dZ.max(axis=1) - dZ.min(axis=1)
+        # a row that was held back keeps half of what it had, or it would break out again
+        self.last = size if self.last is None else np.maximum(size, 0.5 * self.last)
+        kept = decrease / self.promised if t == 1.0 and self.promised > 0.0 else 0.0
+        if kept < _KEPT_LOW:
+            self.damping = min(2.0, max(2.0 * self.damping, 0.5))
+        elif kept > _KEPT_HIGH:
+            self.damping = 0.5 * self.damping if self.damping > 0.1 else 0.0
 
     def _search(self, T, Z, f, D, slope):
         """Step length by halving, its scores, state and objective; None if no step goes down."""
@@ -244,7 +238,7 @@ class _Run:
             state = self._evaluate(moved)
             f_new = state[0] + base + t * a + 0.5 * t * t * b
             if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * abs(f):
-                return t, moved, state, f_new
+                return t, moved, state, f_new, dZ
             t *= 0.5
         return None
 

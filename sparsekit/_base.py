@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._linalg.threads import count_threads
 from ._solvers.oba import minimize_oba
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9

@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin, count_threads
-from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap, pack_table
+from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
 from ._path_solver import warn_if_path_unconverged
@@ -283,7 +283,9 @@ class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixi
             # rows without a label are no distributions; their weight is zero
             counted = weight > 0
             X, q, weight = X[counted], q[counted], weight[counted]
-        return -jensen_shannon_divergence(q, self.predict_proba(X), sample_weight=weight) if len(q) else np.nan
+        return (
+            -jensen_shannon_divergence(q, self.predict_proba(X), sample_weight=weight) if len(q) else np.nan
+        )
 
 
 _CV_DOC = """{what} with alpha chosen by cross-validation.

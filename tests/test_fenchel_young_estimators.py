@@ -85,7 +85,7 @@ def test_multilabel_indicator_and_distributions(cls):
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
     labels = model.predict(X)
     least = 0.0 if cls is SparsemaxClassifier else 0.2
-    np.testing.assert_array_equal(labels, P > least)
+    np.testing.assert_array_equal(labels, least < P)
     model.threshold = 0.35
     np.testing.assert_array_equal(model.predict(X), P > 0.35)
     assert jensen_shannon_divergence(Q, P) < jensen_shannon_divergence(Q, np.full_like(Q, 0.2))

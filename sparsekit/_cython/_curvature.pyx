@@ -11,6 +11,12 @@ cdef extern from "curvature.h" nogil:
     void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                          Py_ssize_t, Py_ssize_t)
 
+    double sk_cg_curve(const float*, float*, float, Py_ssize_t)
+    double sk_cg_step(float, const float*, const float*, const float*, float*, float*, Py_ssize_t)
+    void sk_cg_turn(float, const float*, const float*, float*, Py_ssize_t)
+
+# entries of a part of a vector: a function of its length alone, so that sums do not depend on the threads
+cdef Py_ssize_t _ENTRIES = 16384
 # rows that a part has at least
 cdef Py_ssize_t _ROWS = 64
 
@@ -48,3 +54,37 @@ def curve_scores(float[:, ::1] S, const float[:, ::1] P, const int32_t[::1] top,
                         (n * (b + 1)) // parts, K)
     if first is not None:
         last[:] = np.asarray(sums).sum(axis=0)
+
+
+def cg_curve(const float[::1] p, float[::1] Hp, double alpha, Py_ssize_t penalised, int n_threads):
+    """Hp += alpha p in the first ``penalised`` entries; returns <p, Hp> over all."""
+    cdef Py_ssize_t n = p.shape[0], b, parts = (n + _ENTRIES - 1) // _ENTRIES, lo, hi, cut
+    cdef double[::1] sums = np.zeros(parts)
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        lo = b * _ENTRIES
+        hi = min(lo + _ENTRIES, n)
+        cut = min(max(penalised, lo), hi)
+        if cut > lo:
+            sums[b] += sk_cg_curve(&p[lo], &Hp[lo], <float>alpha, cut - lo)
+        if hi > cut:
+            sums[b] += sk_cg_curve(&p[cut], &Hp[cut], 0.0, hi - cut)
+    return float(np.sum(sums))
+
+
+def cg_step(double c, const float[::1] p, const float[::1] Hp, const float[::1] inverse, float[::1] d, float[::1] r,
+            int n_threads):
+    """d += c p, r -= c Hp; returns <r, inverse r>."""
+    cdef Py_ssize_t n = p.shape[0], b, parts = (n + _ENTRIES - 1) // _ENTRIES, lo
+    cdef double[::1] sums = np.zeros(parts)
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        lo = b * _ENTRIES
+        sums[b] = sk_cg_step(<float>c, &p[lo], &Hp[lo], &inverse[lo], &d[lo], &r[lo], min(_ENTRIES, n - lo))
+    return float(np.sum(sums))
+
+
+def cg_turn(double beta, const float[::1] r, const float[::1] inverse, float[::1] p, int n_threads):
+    """p = beta p + inverse r."""
+    cdef Py_ssize_t n = p.shape[0], b, parts = (n + _ENTRIES - 1) // _ENTRIES, lo
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        lo = b * _ENTRIES
+        sk_cg_turn(<float>beta, &r[lo], &inverse[lo], &p[lo], min(_ENTRIES, n - lo))

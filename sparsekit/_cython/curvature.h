@@ -45,6 +45,34 @@ SK_MULTI void sk_product32(const int64_t *restrict ptr, const int32_t *restrict 
         }
 }
 
+/* The three passes of conjugate gradients over vectors of n floats, sums in double precision:
+ * Hp += alpha p and <p, Hp>; d += c p, r -= c Hp and <r, r / M>; p = b p + r / M. */
+SK_MULTI double sk_cg_curve(const float *restrict p, float *restrict Hp, float alpha, sk_size n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (sk_size i = 0; i < n; i++) {
+        Hp[i] += alpha * p[i];
+        sum += (double)(p[i] * Hp[i]);
+    }
+    return sum;
+}
+SK_MULTI double sk_cg_step(float c, const float *restrict p, const float *restrict Hp,
+                           const float *restrict inverse, float *restrict d, float *restrict r,
+                           sk_size n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (sk_size i = 0; i < n; i++) {
+        d[i] += c * p[i];
+        r[i] -= c * Hp[i];
+        sum += (double)(r[i] * r[i] * inverse[i]);
+    }
+    return sum;
+}
+SK_MULTI void sk_cg_turn(float b, const float *restrict r, const float *restrict inverse,
+                         float *restrict p, sk_size n) {
+    for (sk_size i = 0; i < n; i++) p[i] = b * p[i] + r[i] * inverse[i];
+}
+
 /* S rows lo .. hi = the curvature of the scores S + first; last += the sum of the rows */
 SK_MULTI void sk_curve_scores(float *restrict S, const float *restrict P, const int32_t *restrict top,
                               const float *restrict weight, const float *restrict first,

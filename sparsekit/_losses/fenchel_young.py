@@ -118,13 +118,15 @@ class FenchelYoungLoss:
         if self.transform == "softmax":
             n, K = point.shape
             parts = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-            _multinomial.model_probabilities(point, _EMPTY if reach is None else reach, *parts, self.n_threads)
+            _multinomial.model_probabilities(
+                point, _EMPTY if reach is None else reach, *parts, self.n_threads
+            )
             return parts, self.w
         Z, _ = point
         tau = np.empty(len(Z))
         _sparsemax.sparsemax_rows(Z, None, None, None, tau, None, None, False, self.n_threads)
         top = Z.argmax(axis=1).astype(np.int32)
-        members = Z > (tau if reach is None else tau - reach)[:, None]
+        members = (tau if reach is None else tau - reach)[:, None] < Z
         size = members.sum(axis=1)
         share = 1.0 / size
         P = members * share[:, None]
@@ -153,7 +155,8 @@ class FenchelYoungLoss:
                 self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)
             else:
                 rows = sp.csr_matrix(
-                    (design.data.astype(np.float32, copy=False), design.indices, design.indptr), shape=design.shape
+                    (design.data.astype(np.float32, copy=False), design.indices, design.indptr),
+                    shape=design.shape,
                 )
                 columns = rows.tocsc()
                 self._single = _arrays(rows), _arrays(columns), np.square(columns.data)
@@ -206,7 +209,9 @@ class _DenseCurvature:
 
     def __init__(self, loss, parts, weight):
         place = np.arange(loss.shape[0] * loss.shape[1])
-        self.operator = _class_model.dense_operator(loss.single(), place, parts, weight, loss.fit_intercept, 0.0)
+        self.operator = _class_model.dense_operator(
+            loss.single(), place, parts, weight, loss.fit_intercept, 0.0
+        )
         self.shape = loss.shape
         self.diag = self.operator.diag.reshape(loss.shape).astype(np.float32)
 

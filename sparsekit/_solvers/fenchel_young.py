@@ -15,17 +15,19 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import OptimizeResult
 
+from .._cython import _curvature as kernels
 from .._linalg.threads import blas_threads
 from ._run import MESSAGES
 
 # relative error to expect of an objective
 _ROUNDING = 1e-15
 _ARMIJO = 1e-4
-_CG_MAX = 250
+# steps of conjugate gradients: few as long as models promise too much
+_CG_FEW, _CG_MOST = 30, 250
 # parts of the promised decrease below and above which models look farther and less far, and how far
 _KEPT_LOW, _KEPT_HIGH, _REACH = 0.7, 0.9, 0.4
 # largest relative residual of a step
-_FORCING = 0.3
+_FORCING = 0.5
 
 
 def minimize_fenchel_young(
@@ -81,6 +83,7 @@ class _Run:
         self.nit = self.nfev = self.n_cg = self.passes = 0
         # how far models look, as a part of the rows' last moves, and the decrease that the last one promised
         self.damping, self.last, self.promised = 0.0, None, 0.0
+        self.cg_max = _CG_FEW
 
     def solve(self, x0, tol, max_iter, max_time):
         loss = self.loss
@@ -176,42 +179,35 @@ class _Run:
 
         All vectors are float32 multiples of G's size; outer steps mend what that loses.
         """
-        K, scale = G.shape[1], float(np.max(np.abs(G)))
-        r = np.zeros(operator.shape, dtype=np.float32)
-        r[:, :K] = G / -scale
-        M = operator.diag.copy()
+        K, scale, threads = G.shape[1], float(np.max(np.abs(G))), self.loss.n_threads
+        shape = operator.shape
+        g = np.zeros(shape, dtype=np.float32)
+        g[:, :K] = G / scale
+        M = operator.diag
         self._penalised(M)[...] += self.alpha
         np.maximum(M, 1e-12 * (float(M.max(initial=0.0)) or 1.0), out=M)
-        d, g = np.zeros_like(r), -r
-        Hp, y = np.empty_like(r), r / M
-        p = y.copy()
-        size = first = float(np.vdot(r, y))
-        for _ in range(_CG_MAX):
-            operator.product(p, Hp)
-            part = self._penalised(Hp)
-            np.multiply(self._penalised(p), self.alpha, out=self._penalised(y))
-            part += self._penalised(y)
-            curve = float(np.vdot(p, Hp))
+        inverse = np.divide(1.0, M, out=M).ravel()
+        r, d, p = -g.ravel(), np.zeros(g.size, dtype=np.float32), np.zeros(g.size, dtype=np.float32)
+        Hp = np.empty(shape, dtype=np.float32)
+        kernels.cg_turn(0.0, r, inverse, p, threads)
+        size = first = float(np.vdot(r, p))
+        penalised = self._penalised(g).size
+        for _ in range(self.cg_max):
+            operator.product(p.reshape(shape), Hp)
+            curve = kernels.cg_curve(p, Hp.ravel(), self.alpha, penalised, threads)
             self.n_cg += 1
             self.passes += 1
             if not curve > 0.0:  # rounding of flat directions
                 break
-            step = size / curve
-            d += step * p
-            Hp *= step
-            r -= Hp
-            np.divide(r, M, out=y)
-            new = float(np.vdot(r, y))
+            new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
             if new <= forcing**2 * first:
                 break
-            beta = new / size
-            p *= beta
-            p += y
+            kernels.cg_turn(new / size, r, inverse, p, threads)
             size = new
         if not d.any():
-            d = y  # the steepest descent
+            d = p  # the steepest descent
         self.promised = 0.5 * (float(np.vdot(r, d)) - float(np.vdot(g, d))) * scale**2
-        return d[:, :K].astype(np.float64) * scale
+        return d.reshape(shape)[:, :K].astype(np.float64) * scale
 
     def _adapt_damping(self, t, decrease, dZ):
         """Levenberg's rule by rows: models that promised much more than they kept look farther."""
@@ -219,6 +215,7 @@ class _Run:
         # a row that was held back keeps half of what it had, or it would break out again
         self.last = size if self.last is None else np.maximum(size, 0.5 * self.last)
         kept = decrease / self.promised if t == 1.0 and self.promised > 0.0 else 0.0
+        self.cg_max = min(_CG_MOST, 2 * self.cg_max) if kept > _KEPT_HIGH else _CG_FEW
         if kept < _KEPT_LOW:
             self.damping = min(2.0, max(2.0 * self.damping, 0.5))
         elif kept > _KEPT_HIGH:

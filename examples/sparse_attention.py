@@ -4,7 +4,8 @@
 
 The same network is trained with softmax and with sparsemax attention. Without arguments it is a small version
 (shorter numbers, fewer sequences) that takes less than a minute; ``--sequences 100000 --max-digits 8`` is
-the paper's scale. Needs PyTorch (pip install "sparsekit[torch,plot]"); without it the example says so and ends.
+the paper's scale. Needs PyTorch (pip install "sparsekit[torch,plot]"); without it the example says so and
+ends.
 """
 
 import argparse
@@ -148,8 +149,8 @@ def main():
         models[name] = train(torch, attend, options)
         _, tokens, whole, seconds = models[name]
         print(
-            f"{name:9s}  {options.sequences} sequences in {seconds:.0f} s: {100 * tokens:.1f} % of the held-out digits "
-            f"are right, {100 * whole:.1f} % of the numbers",
+            f"{name:9s}  {options.sequences} sequences in {seconds:.0f} s: {100 * tokens:.1f} % of the "
+            f"held-out digits are right, {100 * whole:.1f} % of the numbers",
             flush=True,
         )
     if options.plot:

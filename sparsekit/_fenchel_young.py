@@ -10,7 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin, count_threads
+from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin
+from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._losses.sparsemax import sparsemax
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
@@ -230,8 +231,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
         classes, multilabel, dtype = targets.classes, targets.multilabel, X.dtype
         loss = FenchelYoungLoss(
-            self._transform, X, targets.values, len(classes), targets.weight, fit_intercept=self.fit_intercept,
-            n_threads=count_threads(self.n_jobs),
+            self._transform, X, targets.values, len(classes), targets.weight,
+            fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
         )  # fmt: skip
         p = X.shape[1]
 

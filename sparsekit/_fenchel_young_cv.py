@@ -12,8 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin, count_threads
+from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
 from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
 from ._path_solver import warn_if_path_unconverged
@@ -300,8 +301,8 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 folds, stratified for labels, and not for matrices.
     scoring : str or callable, default=None
-        Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between targets
-        and probabilities, which is defined for labels, indicators and distributions alike.
+        Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
+        targets and probabilities, which is defined for labels, indicators and distributions alike.
     fit_intercept, penalize_intercept, threshold, class_weight, tol, max_iter
         As in :class:`{twin}`.
     max_time : float, default=None
@@ -321,8 +322,10 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
         Mean of the scores over the folds, and its standard error.
     n_iter_ : ndarray of shape (n_folds,)
         Newton steps of each fold's path.
-    coef_, intercept_, classes_, multilabel_, optimality_, objective_, dual_gap_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, multilabel_, optimality_, objective_, dual_gap_
         As in :class:`{twin}`, of the final fit.
+    n_features_in_, feature_names_in_
+        As in :class:`{twin}`.
     """
 
 

@@ -8,7 +8,8 @@ from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin, count_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
+from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
 from ._problem import (

@@ -21,7 +21,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin, count_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
+from ._linalg.threads import count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from ._path import check_penalties
 from ._path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, count_threads
+from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL
+from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path_solver import solve_path, warn_if_path_unconverged
 from ._problem import (

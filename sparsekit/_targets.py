@@ -79,8 +79,9 @@ def _distributions(y):
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones, so its rows "
-            f"must be distributions that sum to 1, but y[{i}] sums to {total[i]:g}. Divide each row by its sum."
+            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones, so its "
+            "rows must be distributions that sum to 1, but "
+            f"y[{i}] sums to {total[i]:g}. Divide each row by its sum."
         )
     return q / total[:, None], np.zeros(len(q), dtype=bool)
 
@@ -89,8 +90,8 @@ def _weights(q, empty, sample_weight, class_weight):
     weight = None if sample_weight is None else sample_weight.copy()
     if empty.any():
         warnings.warn(
-            f"{int(empty.sum())} of {len(q)} rows of y have no label, which is no target distribution; they are "
-            "left out of the fit.",
+            f"{int(empty.sum())} of {len(q)} rows of y have no label, which is no target distribution; "
+            "they are left out of the fit.",
             UserWarning,
             stacklevel=5,
         )

@@ -94,7 +94,8 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
     q, p = np.asarray(q, dtype=np.float64), np.asarray(p, dtype=np.float64)
     if q.shape != p.shape or q.ndim not in (1, 2):
         raise ValueError(
-            f"q and p must have the same shape, (n_samples, n_classes) or (n_classes,); got {q.shape} and {p.shape}."
+            f"q and p must have the same shape, (n_samples, n_classes) or (n_classes,); got {q.shape} and "
+            f"{p.shape}."
         )
     for name, value in (("q", q), ("p", p)):
         # negated, so that NaN is refused as well

@@ -198,8 +198,8 @@ def sparsemax_loss(
     input : Tensor
         Scores.
     target : Tensor
-        Integer classes, of the scores' shape without ``dim``; or distributions of the scores' shape, which may
-        need a gradient as well.
+        Integer classes, of the scores' shape without ``dim``; or distributions of the scores' shape, which
+        may need a gradient as well.
     dim : int, default=-1
         Dimension of the classes.
     reduction : {"mean", "sum", "none"}, default="mean"

@@ -1,4 +1,4 @@
-"""Sparsemax and softmax regression: losses against finite differences, solutions against SciPy and scikit-learn."""
+"""Fenchel-Young losses against finite differences, their solutions against SciPy and scikit-learn."""
 
 import numpy as np
 import pytest
@@ -169,8 +169,8 @@ def forms(X):
     wide = csr.copy()
     wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
     return {
-        "F": np.asfortranarray(X), "csr": csr, "csc": sp.csc_matrix(X), "int64": wide, "single": X.astype("f4"),
-        "single csr": csr.astype("f4"),
+        "F": np.asfortranarray(X), "csr": csr, "csc": sp.csc_matrix(X), "int64": wide,
+        "single": X.astype("f4"), "single csr": csr.astype("f4"),
     }  # fmt: skip
 
 

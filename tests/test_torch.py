@@ -1,4 +1,4 @@
-"""The torch layers: against the array functions, finite differences, torch.compile; and life without torch."""
+"""The torch layers: against the array functions, finite differences and torch.compile."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_loss_reductions_and_ignored_rows():
     torch.testing.assert_close(layers.sparsemax_loss(images, labels, dim=1), moved)
     with pytest.raises(ValueError, match="reduction must be"):
         layers.sparsemax_loss(z, codes, reduction="median")
-    with pytest.raises(ValueError, match="classes lie in 0 .. 8"):
+    with pytest.raises(ValueError, match=r"classes lie in 0 \.\. 8"):
         layers.sparsemax_loss(z, codes + 9)
     with pytest.raises(ValueError, match="sum to 1"):
         layers.sparsemax_loss(z, torch.full_like(z, 0.3))

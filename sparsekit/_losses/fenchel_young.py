@@ -134,7 +134,7 @@ class FenchelYoungLoss:
         return (P, 1.0 - share, top), self.w * size
 
     def hessian(self, point, reach=None):
-        """The Hessian of the loss as a matrix of the table's entries in C order, where that pays; else None."""
+        """The Hessian as a matrix of the table's entries in C order, where that pays; else None."""
         place = np.arange(self.shape[0] * self.shape[1])
         if len(place) > _DIRECT or not _class_model.gram_pays(self.design, place, self.n_classes):
             return None

@@ -4,8 +4,8 @@ min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (e
 
 The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
 supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data, and the
-curvature of rows is raised to what it is within reach of their last move where models promise too much. For alpha > 0 the objective is alpha-strongly convex, and
+scores, which costs no pass over the data, and the curvature of rows is raised to what it is within reach of
+their last move where models promise too much. For alpha > 0 the objective is alpha-strongly convex, and
 ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
 """
 
@@ -66,8 +66,8 @@ def minimize_fenchel_young(
     Returns
     -------
     OptimizeResult
-        x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where alpha is
-        0), grad, n_cg, n_data_passes, history.
+        x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where
+        alpha is 0), grad, n_cg, n_data_passes, history.
     """
     run = _Run(loss, float(alpha), penalize_intercept, callback, history)
     with blas_threads(loss.n_threads):

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
 
 from sparsekit import datasets
-from sparsekit.datasets import load_arff, load_svmlight, load_xc, make_oba_synthetic
+from sparsekit.datasets import load_arff, load_svmlight, load_xc, make_oba_synthetic, make_spelled_digits
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -357,3 +357,27 @@ def test_oba_synthetic_seed_and_bad_size():
     assert not np.array_equal(X, make_oba_synthetic(8, random_state=4)[0])
     with pytest.raises(ValueError, match="n must be at least 1, got 0"):
         make_oba_synthetic(0)
+
+
+def test_spelled_digits_spell_their_numbers():
+    data = make_spelled_digits(200, min_digits=2, max_digits=5, random_state=0)
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    names = dict(zip(words, "0123456789"))
+    assert data.inputs.shape == (200, max(map(len, data.texts))) and data.targets.shape == (200, 6)
+    for text, number, letters, length, target, count in zip(
+        data.texts, data.numbers, data.inputs, data.input_lengths, data.targets, data.target_lengths
+    ):
+        assert "".join(names[word] for word in text.split()) + "#" == number
+        assert "".join(data.letters[k] for k in letters[:length]) == text and not letters[length:].any()
+        assert 3 <= count == len(number) <= 6
+        assert "".join("#" if k == 10 else str(k) for k in target[:count]) == number
+        assert (target[count:] == 10).all()
+    sizes = np.bincount(data.target_lengths - 1, minlength=6)
+    assert (sizes[2:] > 20).all() and not sizes[:2].any()
+    again = make_spelled_digits(200, min_digits=2, max_digits=5, random_state=np.random.RandomState(0))
+    assert again.texts == data.texts
+    assert make_spelled_digits(0).inputs.shape == (0, 0)
+    with pytest.raises(ValueError, match="min_digits <= max_digits"):
+        make_spelled_digits(3, min_digits=4, max_digits=2)
+    with pytest.raises(ValueError, match="n_samples must be at least 0"):
+        make_spelled_digits(-1)

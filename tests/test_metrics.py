@@ -1,13 +1,14 @@
-"""kkt_violation against the definition and against problems with a known solution."""
+"""The metrics against their definitions, SciPy, and problems with a known solution."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.distance import jensenshannon
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Lasso
 
-from sparsekit.metrics import kkt_violation
+from sparsekit.metrics import jensen_shannon_divergence, kkt_violation
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -47,3 +48,35 @@ def test_edge_cases_and_errors():
         kkt_violation([1.0, 2.0], [1.0, 1.0], [1.0])
     with pytest.raises(ValueError, match="l1 must be >= 0"):
         kkt_violation([1.0], [1.0], -1.0)
+
+
+def test_jensen_shannon_divergence():
+    rng = np.random.default_rng(0)
+    Q = rng.random((20, 5)) * (rng.random((20, 5)) < 0.6) + 1e-3 * np.eye(5)[rng.integers(5, size=20)]
+    P = rng.random((20, 5))
+    Q, P = Q / Q.sum(axis=1, keepdims=True), P / P.sum(axis=1, keepdims=True)
+    each = jensen_shannon_divergence(Q, P, average=False)
+    # SciPy's distance is the square root
+    np.testing.assert_allclose(each, [jensenshannon(q, p) ** 2 for q, p in zip(Q, P)], rtol=1e-9)
+    np.testing.assert_allclose(each, jensen_shannon_divergence(P, Q, average=False))
+    assert jensen_shannon_divergence(Q, P) == pytest.approx(each.mean())
+    w = rng.random(20)
+    assert jensen_shannon_divergence(Q, P, sample_weight=w) == pytest.approx(np.average(each, weights=w))
+    assert jensen_shannon_divergence(Q[0], P[0]) == pytest.approx(each[0])
+    assert jensen_shannon_divergence(Q, Q) == 0.0
+    assert jensen_shannon_divergence([1.0, 0.0], [0.0, 1.0]) == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize(
+    "q, p, match",
+    [
+        ([[1.0, 0.0]], [[1.0]], "same shape"),
+        ([[1.0, 0.2]], [[1.0, 0.0]], "rows of q must be distributions"),
+        ([[1.0, 0.0]], [[1.5, -0.5]], "rows of p must be distributions"),
+        ([[np.nan, 0.0]], [[1.0, 0.0]], "rows of q"),
+        (1.0, 1.0, "same shape"),
+    ],
+)
+def test_divergence_refuses_what_is_no_distribution(q, p, match):
+    with pytest.raises(ValueError, match=match):
+        jensen_shannon_divergence(q, p)

@@ -153,7 +153,10 @@ def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(sour
                 continue
             distribution = DISTRIBUTIONS.get(root, root).lower()
             if distribution not in required:
-                assert not top, f"{name} imports {root} at module level, which is no dependency"
+                # sparsekit.torch defines torch's own classes; nothing of the package imports it
+                own = name == "sparsekit.torch" and root == "torch"
+                assert own or not top, f"{name} imports {root} at module level, which is no dependency"
+                assert target != "sparsekit.torch"
                 assert distribution in optional, f"{name} imports {root}, which no extra installs"
 
 

@@ -40,8 +40,8 @@ def data_folder(path=None):
 def read(folder, name):
     """Arrays of one file by name; sparse parts as CSR float64, all-one values filled in."""
     with np.load(Path(folder) / f"{name}.npz", allow_pickle=False) as z:
-        out = {k: z[k] for k in z.files if not k.startswith("X_")}
-        for part in ("X_train", "X_test"):
+        out = {k: z[k] for k in z.files if not k.startswith(("X_", "Y_"))}
+        for part in ("X_train", "X_test", "Y_train", "Y_test"):
             if part in z.files:
                 out[part] = z[part].astype(np.float64)
             elif f"{part}_indptr" in z.files:

@@ -133,10 +133,11 @@ def main():
         titles = ["shape", "dtype", "scale", *(f"{name}, ms" for name in t)]
         titles += [*(f"{name} / ours" for name in peers), "ours / copy"]
         lines += [f"## {title}", "", *_common.markdown_table(titles, rows), ""]
-    for (title, name), value in worst.items():
-        lines.append(
-            f"- {title}: {'largest' if name == 'copy' else 'smallest'} ratio for {name}: {value:.2f}"
-        )
+    for (title, name, own), value in worst.items():
+        if name == "copy":
+            lines.append(f"- {title}: {own} takes at most {value:.2f} times a copy's time (K >= 1000)")
+        else:
+            lines.append(f"- {title}: {own} is at least {value:.2f} times as fast as {name}")
     text = ["# Sparsemax: milliseconds a call", "", *_common.environment(args, ()), "", *lines]
     print("\n".join(text))
     _common.write_markdown(args.markdown, text)

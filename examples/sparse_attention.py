@@ -127,11 +127,11 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--sequences", type=int, default=15000, help="training sequences (default %(default)s)"
+        "--sequences", type=int, default=20000, help="training sequences (default %(default)s)"
     )
     parser.add_argument("--min-digits", type=int, default=1)
     parser.add_argument(
-        "--max-digits", type=int, default=3, help="digits of the longest number (default %(default)s)"
+        "--max-digits", type=int, default=5, help="digits of the longest number (default %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", metavar="FILE", help="where to draw the attention maps")

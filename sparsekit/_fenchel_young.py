@@ -70,7 +70,7 @@ _PARAMETERS = """
         Value of the objective.
     dual_gap_ : float
         ``objective_`` is at most this far from the optimum: :math:`\\|\\nabla\\|^2 / (2 \\alpha)`. NaN where
-        alpha is 0.
+        alpha is 0, or where free intercepts could not be balanced to rounding.
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun and optimality of every step.
     n_features_in_ : int

@@ -4,17 +4,20 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_method_params, validate_data
 
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
+from ._cross_validation import CrossValidationMixin, with_labels
 from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
-from ._linalg.threads import count_threads
+from ._linalg.threads import blas_threads, count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
 from ._path_solver import warn_if_path_unconverged
@@ -133,8 +136,23 @@ def fenchel_young_path(
     return path
 
 
-class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixin, BaseEstimator):
+def _divergence_score(estimator, X, y, sample_weight=None):
+    """Negative Jensen-Shannon divergence between targets and probabilities."""
+    P = estimator.predict_proba(X)
+    if estimator.multilabel_:
+        q = y.toarray() if sp.issparse(y) else np.asarray(y, dtype=np.float64)
+        q = q / q.sum(axis=1, keepdims=True)
+    else:
+        q = np.asarray(y)[:, None] == estimator.classes_
+    return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
+
+
+class _FenchelYoungClassifierCV(
+    CrossValidationMixin, CallbackSupportMixin, FenchelYoungClassifierMixin, BaseEstimator
+):
     """What the two classifiers with cross-validation share."""
+
+    _default_scoring = staticmethod(_divergence_score)
 
     _parameter_constraints: ClassVar[dict] = {
         "alphas": ["array-like", None],
@@ -176,7 +194,7 @@ class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixi
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, **params):
         """Choose alpha by cross-validation and fit all the data with it.
 
         Parameters
@@ -185,7 +203,10 @@ class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixi
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Labels, an indicator or distributions, as in :class:`SparsemaxClassifier`.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and the scores.
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is off) in
+            the scores.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
 
         Returns
         -------
@@ -194,52 +215,89 @@ class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixi
         Raises
         ------
         ValueError
-            As the classifier without CV, or if a fold's training part lacks a class.
+            As the classifier without CV, or if a fold has no row with a label to fit or to score, or a score
+            is NaN.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
         """
+        _raise_for_params(params, self, "fit")
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
-        targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
+        base_weight = check_sample_weight(sample_weight, X.shape[0])
+        targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
-        self.alphas_ = np.sort(check_penalties(_ALPHAS if self.alphas is None else self.alphas, "alphas"))[
-            ::-1
-        ]
+        if not targets.multilabel:
+            y = (y.toarray() if sp.issparse(y) else y).ravel()
+        alphas = check_penalties(_ALPHAS if self.alphas is None else self.alphas, "alphas")
+        self.alphas_ = np.sort(alphas)[::-1]
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+        routed = self._route("fit", sample_weight=base_weight, **params)
         cv = self.cv
         if cv is None:
             # five folds need five rows of some class
             rows = X.shape[0] if targets.multilabel else int(np.bincount(targets.values).max())
             cv = max(2, min(5, rows))
-        folds = list(check_cv(cv, y, classifier=not targets.multilabel).split(X, y))
-        threads = count_threads(self.n_jobs)
-        # the kernels hold no lock, so threads run at once and share X
-        runs = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._score_fold)(X, y, targets, fold, options) for fold in folds
-        )
-        scores, results = zip(*runs)
-        self.scores_ = np.array(scores)
-        self.mean_score_ = self.scores_.mean(axis=0)
-        spread = self.scores_.std(axis=0, ddof=1) if len(folds) > 1 else np.zeros(len(self.alphas_))
-        self.se_ = spread / np.sqrt(len(folds))
-        best = int(np.argmax(self.mean_score_))  # the first, so the largest alpha, of equal ones
-        self.alpha_ = float(self.alphas_[best])
-        loss = self._loss(X, targets, slice(None), threads)
-        path = _solve_path(loss, self.alphas_[: best + 1], None, self.penalize_intercept, options)
-        self._set(path[-1].x, X.dtype)
-        self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
+        splitter = check_cv(cv, y, classifier=not targets.multilabel)
+        folds = list(splitter.split(X, y, **routed.splitter.split))
+        context = metadata = None
+        if sample_weight is not None:
+            metadata = {"sample_weight": sample_weight}
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        tasks = [None] * len(folds)
+        if context is not None:
+            tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
+        for task in tasks:
+            if task is not None:
+                task.call_on_fit_task_begin(estimator=self)
+        scorer = with_labels(self._get_scorer(), targets.classes)
+        done = []
+        # the kernels hold no lock, so threads run at once and share X; BLAS has one setting for all of them
+        with blas_threads(1):
+            runs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+                delayed(self._score_fold)(X, y, targets, fold, k, options, scorer, routed.scorer.score)
+                for k, fold in enumerate(folds)
+            )
+            for task, run in zip(tasks, runs):
+                done.append(run)
+                if task is not None:
+                    task.call_on_fit_task_end(estimator=self)
+        scores, results = zip(*done)
+        self._choose(np.array(scores))
+        loss = self._loss(X, targets, slice(None), count_threads(self.n_jobs))
+        tried = self.alphas_[: int(np.flatnonzero(self.alphas_ == self.alpha_)[0]) + 1]
+        path = _solve_path(loss, tried, None, self.penalize_intercept, options)
         final = path[-1]
+        self._set(final.x, X.dtype)
+        self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
+        if context is not None:
+            context.call_on_fit_task_end(
+                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
+            )
         every = [r for run in (*results, path) for r in run]
         report = Bunch(
             statuses=np.array([r.status for r in every]), optimality=np.array([r.optimality for r in every])
         )
         warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4)
         return self
+
+    def _choose(self, scores):
+        """Set the scores and the choice of alpha from the folds' scores (n_folds, n_alphas)."""
+        if np.isnan(scores).any():
+            k, i = np.argwhere(np.isnan(scores))[0]
+            raise ValueError(f"scoring gave NaN for alpha={self.alphas_[i]:g} in fold {k}.")
+        self.scores_ = scores
+        self.mean_score_ = scores.mean(axis=0)
+        spread = scores.std(axis=0, ddof=1) if len(scores) > 1 else np.zeros(len(self.alphas_))
+        self.se_ = spread / np.sqrt(len(scores))
+        # the first, so the largest alpha, of equal ones
+        self.alpha_ = float(self.alphas_[int(np.argmax(self.mean_score_))])
 
     def _loss(self, X, targets, rows, threads):
         weight = None if targets.weight is None else targets.weight[rows]
@@ -255,38 +313,29 @@ class _FenchelYoungClassifierCV(CallbackSupportMixin, FenchelYoungClassifierMixi
         self.coef_ = np.ascontiguousarray(table[:p].T, dtype=dtype)
         self.intercept_ = intercept.astype(dtype)
 
-    def _score_fold(self, X, y, targets, fold, options):
+    def _score_fold(self, X, y, targets, fold, index, options, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
         train, test = fold
+        if targets.labelled is not None:
+            test = test[targets.labelled[test]]
         weight = None if targets.weight is None else targets.weight[train]
-        if weight is not None and not weight.any():
-            raise ValueError("the training part of a fold has no row with a positive weight")
-        results = _solve_path(
-            self._loss(X, targets, train, 1), self.alphas_, None, self.penalize_intercept, options
-        )
+        if not len(test) or (weight is not None and not weight.any()):
+            raise ValueError(
+                f"fold {index} has no row with a label and a positive weight to fit, or none to score; use "
+                "fewer or shuffled folds."
+            )
+        loss = self._loss(X, targets, train, 1)
+        loss.blas_threads = None
+        results = _solve_path(loss, self.alphas_, None, self.penalize_intercept, options)
         part = type(self)(threshold=self.threshold, fit_intercept=self.fit_intercept)
         part.classes_, part.multilabel_ = self.classes_, self.multilabel_
         part.n_features_in_ = self.n_features_in_
-        weight = None if targets.weight is None else targets.weight[test]
+        score_params = _check_method_params(X=X, params=score_params, indices=test)
         scores = []
         for result in results:
             part._set(result.x, X.dtype)
-            if self.scoring is None:
-                scores.append(part._divergence_score(X[test], targets.values[test], weight))
-            else:
-                extra = {} if weight is None else {"sample_weight": weight}
-                scores.append(get_scorer(self.scoring)(part, X[test], y[test], **extra))
+            scores.append(scorer(part, X[test], y[test], **score_params))
         return scores, results
-
-    def _divergence_score(self, X, values, weight):
-        q = values if self.multilabel_ else np.eye(len(self.classes_))[values]
-        if weight is not None:
-            # rows without a label are no distributions; their weight is zero
-            counted = weight > 0
-            X, q, weight = X[counted], q[counted], weight[counted]
-        return (
-            -jensen_shannon_divergence(q, self.predict_proba(X), sample_weight=weight) if len(q) else np.nan
-        )
 
 
 _CV_DOC = """{what} with alpha chosen by cross-validation.

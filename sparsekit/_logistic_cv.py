@@ -1,27 +1,23 @@
 """L1 logistic regression with C chosen by cross-validation over warm-started paths."""
 
-import inspect
 from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.metrics import get_scorer, get_scorer_names, make_scorer
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
     _raise_for_params,
-    _routing_enabled,
-    process_routing,
 )
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
+from ._cross_validation import CrossValidationMixin, with_labels
 from ._linalg.threads import count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from ._path import check_penalties
@@ -39,7 +35,7 @@ from ._problem import (
 )
 
 
-class L1LogisticOBACV(CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
+class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation.
 
     The objective is that of :class:`L1LogisticOBA`; as in scikit-learn, C multiplies the *sum* of the
@@ -219,7 +215,7 @@ class L1LogisticOBACV(CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstim
             lambdas = 1.0 / np.sort(check_penalties(self.Cs, "Cs"))
         self.Cs_ = 1.0 / lambdas
 
-        scorer = _with_labels(self._get_scorer(), classes)
+        scorer = with_labels(self._get_scorer(), classes)
         tasks = []
         for k in range(len(folds)):
             tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
@@ -281,57 +277,6 @@ class L1LogisticOBACV(CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstim
         self.C_best_ = float(self.Cs_[best])
         self.C_1se_ = float(self.Cs_[int(np.argmax(enough))])
         self.C_ = self.C_best_ if self.selection == "best" else self.C_1se_
-
-    def score(self, X, y, sample_weight=None, **score_params):
-        """Score with the scorer that ``scoring`` names (accuracy by default).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-        """
-        _raise_for_params(score_params, self, "score")
-        routed = self._route("score", sample_weight=sample_weight, **score_params)
-        return self._get_scorer()(self, X, y, **routed.scorer.score)
-
-    def _route(self, method, *, sample_weight, **params):
-        """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""
-        if _routing_enabled():
-            if sample_weight is not None:
-                params["sample_weight"] = sample_weight
-            return process_routing(self, method, **params)
-        score = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
-
-    def get_metadata_routing(self):
-        """Metadata routing of this object; see scikit-learn's user guide.
-
-        Returns
-        -------
-        routing : MetadataRouter
-        """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-            .add(
-                scorer=self._get_scorer(),
-                method_mapping=MethodMapping()
-                .add(caller="score", callee="score")
-                .add(caller="fit", callee="score"),
-            )
-        )
-
-    def _get_scorer(self):
-        return get_scorer("accuracy" if self.scoring is None else self.scoring)
 
 
 class _PathProblem:
@@ -396,21 +341,3 @@ def _all_classes(coef, intercept, present, n_classes):
     scores = np.full(n_classes, -np.inf, dtype=intercept.dtype)
     full[present], scores[present] = coef, intercept
     return full, scores
-
-
-def _with_labels(scorer, classes):
-    """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
-    function = getattr(scorer, "_score_func", None)
-    method = getattr(scorer, "_response_method", None)
-    kwargs = getattr(scorer, "_kwargs", {})
-    if function is None or "predict_proba" not in np.atleast_1d(method) or "labels" in kwargs:
-        return scorer
-    if "labels" not in inspect.signature(function).parameters:
-        return scorer
-    return make_scorer(
-        function,
-        response_method=scorer._response_method,
-        greater_is_better=scorer._sign > 0,
-        labels=classes,
-        **kwargs,
-    )

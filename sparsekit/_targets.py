@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,12 +23,14 @@ class Targets:
     classes : labels, or column numbers of a matrix.
     weight : float64 (n,) or None.
     multilabel : whether y was a matrix.
+    labelled : whether a row has a label, (n,), or None where all have.
     """
 
     values: np.ndarray
     classes: np.ndarray
     weight: np.ndarray | None
     multilabel: bool
+    labelled: np.ndarray | None = None
 
 
 def check_targets(y, sample_weight, class_weight):
@@ -59,7 +61,7 @@ def check_targets(y, sample_weight, class_weight):
         return Targets(codes, classes, weight, False)
     q, empty = _distributions(y)
     weight = _weights(q, empty, sample_weight, class_weight)
-    return Targets(q, np.arange(q.shape[1]), weight, True)
+    return Targets(q, np.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
 
 
 def _distributions(y):
@@ -68,7 +70,8 @@ def _distributions(y):
     q = (y.toarray() if sp.issparse(y) else np.asarray(y)).astype(np.float64)
     if not np.all(np.isfinite(q)):
         raise ValueError("y contains NaN or infinity; targets must be finite.")
-    if kind == "multilabel-indicator":
+    # scikit-learn calls any matrix of two integers an indicator
+    if kind == "multilabel-indicator" and ((q == 0) | (q == 1)).all():
         total = q.sum(axis=1)
         return q / np.where(total > 0, total, 1.0)[:, None], total == 0
     if (q < 0).any():
@@ -108,7 +111,7 @@ def _weights(q, empty, sample_weight, class_weight):
         per_class = np.divide(mass.sum(), K * mass, out=np.zeros(K), where=mass > 0)
     else:
         for k, value in class_weight.items():
-            if k not in range(K):
+            if not isinstance(k, Integral) or not 0 <= k < K:
                 raise ValueError(
                     f"class_weight has the key {k!r}; the labels are the columns 0 .. {K - 1} of y."
                 )

@@ -101,9 +101,11 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
         # negated, so that NaN is refused as well
         if not ((value >= 0).all() and (np.abs(value.sum(axis=-1) - 1.0) <= 1e-4).all()):
             raise ValueError(f"the rows of {name} must be distributions: entries >= 0 that sum to 1.")
-    m = 0.5 * (q + p)
+    total = q + p
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(q > 0, q * np.log(q / m), 0.0) + np.where(p > 0, p * np.log(p / m), 0.0)
+        # 2 q / (q + p), not q / m: half of the smallest number is zero
+        terms = np.where(q > 0, q * np.log(2.0 * (q / total)), 0.0)
+        terms += np.where(p > 0, p * np.log(2.0 * (p / total)), 0.0)
     each = np.maximum(0.5 * terms.sum(axis=-1), 0.0)
     if q.ndim == 1:
         return float(each)

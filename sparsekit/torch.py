@@ -106,14 +106,14 @@ def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 def _general_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     if q.ndim < z.ndim:
-        q = nn.functional.one_hot(q, z.shape[dim]).movedim(-1, dim).to(z.dtype)
-    if bool(((q < 0).any() | ((q.sum(dim) - 1).abs() > 1e-4).any()).item()):
+        q = nn.functional.one_hot(q.long(), z.shape[dim]).movedim(-1, dim).to(z.dtype)
+    if not bool(((q >= 0).all() & ((q.sum(dim) - 1).abs() <= 1e-4).all()).item()):
         raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
     p = _general_sparsemax(z, dim)
     slope = p - q
     # tau where there is a finite score: what a member's score exceeds its share by
     tau = torch.where(p > 0, z - p, torch.inf).amin(dim, keepdim=True)
-    below = torch.where(q > 0, q * (tau - z).clamp(min=0.0), 0.0)
+    below = torch.where((q > 0) & (p == 0), q * (tau - z).clamp(min=0.0), 0.0)
     return 0.5 * slope.square().sum(dim) + below.sum(dim), slope.contiguous()
 
 
@@ -138,7 +138,8 @@ def _loss_backward(ctx, g_loss, g_slope):
         g = g_loss.unsqueeze(ctx.dim)
         to_z = g * slope
         if soft and ctx.needs_input_grad[1]:
-            to_q = g * (q - z)
+            # a masked class without a share stays without one
+            to_q = torch.where(torch.isinf(z) & (q == 0), 0.0, g * (q - z))
     if g_slope is not None:  # only when the gradient itself is differentiated
         p = _sparsemax(z, ctx.dim)
         further = _jvp(p, g_slope.contiguous(), ctx.dim)
@@ -215,8 +216,13 @@ def sparsemax_loss(
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
     z = _wide(input)
-    if target.is_floating_point():
-        loss = _loss(z, target.to(z.dtype), dim)[0]
+    if target.shape == z.shape:
+        q = target.to(z.dtype)
+        if target.dtype in (torch.float16, torch.bfloat16):
+            # half precision cannot sum to one any better than this
+            total = q.sum(dim, keepdim=True)
+            q = torch.where((total - 1.0).abs() <= 0.02, q / total, q)
+        loss = _loss(z, q, dim)[0]
         left_out = None
     else:
         left_out = target == ignore_index

@@ -193,8 +193,9 @@ def test_every_form_gives_the_same_answer(transform, form, direct, monkeypatch):
 @pytest.mark.parametrize("transform", MAPS)
 def test_threads_do_not_change_a_bit_of_sparse_problems(transform):
     rng = np.random.default_rng(3)
-    X = sp.random(3000, 800, 0.02, format="csr", random_state=rng)
-    codes = rng.integers(5, size=3000)
+    # enough rows and variables for BLAS to share its sums between threads, if they were its own
+    X = sp.random(12000, 3000, 0.004, format="csr", random_state=rng)
+    codes = rng.integers(5, size=12000)
     found = [
         minimize_fenchel_young(FenchelYoungLoss(transform, X, codes, 5, n_threads=t), 1e-3, tol=1e-6).x
         for t in (1, 2)

@@ -6,10 +6,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -255,3 +256,72 @@ def test_cross_validation(cls, plain):
     single = plain(alpha=1.0).fit(X[train], Y[train])
     expected = -jensen_shannon_divergence(Q[test], single.predict_proba(X[test]))
     assert many.scores_[0, 0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("values", [(-1, 1), (1, 2), (0, 7)])
+def test_two_integers_are_no_indicator(values):
+    """scikit-learn's type_of_target calls every matrix of two integers one."""
+    X, Y = multilabel()
+    with pytest.raises(ValueError, match=r"must be >= 0|must be distributions"):
+        SparsemaxClassifier().fit(X, np.where(Y, values[1], values[0]))
+
+
+@pytest.mark.parametrize("cls", WITH_CV)
+def test_cross_validation_scores_by_the_users_weights_only(cls):
+    X, y = load_iris(return_X_y=True)
+    seen = []
+
+    def scorer(estimator, X, y, sample_weight=None):
+        seen.append(sample_weight)
+        return float(np.mean(estimator.predict(X) == y))
+
+    cls(alphas=[1e-2], scoring=scorer, class_weight="balanced").fit(X, y)
+    assert seen == [None] * 5
+    w = np.random.default_rng(0).random(150)
+    cls(alphas=[1e-2], scoring=scorer, class_weight="balanced").fit(X, y, w)
+    assert sorted(np.concatenate(seen[5:])) == pytest.approx(sorted(w))
+
+
+@pytest.mark.parametrize("cls", WITH_CV)
+def test_cross_validation_without_rows_to_score(cls):
+    X, Y = multilabel()
+    Y[:10] = 0
+    with pytest.warns(UserWarning, match="no label"):
+        model = cls(alphas=[1e-2]).fit(X, Y)
+    assert np.isfinite(model.scores_).all()
+    Y[:40] = 0
+    with pytest.warns(UserWarning, match="no label"), pytest.raises(ValueError, match="fold 0 has no row"):
+        cls(alphas=[1e-2]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"scoring gave NaN for alpha=0\.01 in fold 0"):
+        cls(alphas=[1e-2], scoring=lambda *args: np.nan).fit(*load_iris(return_X_y=True))
+
+
+def test_cross_validation_routes_groups():
+    X, y = load_iris(return_X_y=True)
+    groups = np.arange(150) % 7
+    with config_context(enable_metadata_routing=True):
+        model = SoftmaxClassifierCV(alphas=[1e-2], cv=GroupKFold(3)).fit(X, y, groups=groups)
+    assert model.scores_.shape == (3, 1)
+    assert model.score(X, y) < 0  # by the default scoring, a divergence
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("free", [False, True])
+def test_an_excluded_huge_row_does_no_harm(cls, free):
+    X, y = load_iris(return_X_y=True)
+    w = np.ones(150)
+    w[0], big = 0.0, X.copy()
+    big[0] = 1e18
+    model = cls(penalize_intercept=not free, tol=1e-7)
+    np.testing.assert_allclose(
+        clone(model).fit(big, y, w).coef_, clone(model).fit(X[1:], y[1:]).coef_, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.timeout(60)
+def test_overflowing_data_ends(cls):
+    X, y = load_iris(return_X_y=True)
+    assert cls(max_iter=20).fit(X * 1e160, y).n_iter_[0] <= 20

@@ -276,3 +276,22 @@ def test_projection_properties(z):
     assert (z[p == 0] <= tau + 1e-9 * max(1.0, np.abs(z).max())).all()
     # a permutation permutes, up to the order of the sums
     np.testing.assert_allclose(sparsemax(z[::-1]), p[::-1], atol=1e-14)
+
+
+def test_output_of_odd_stride_is_written():
+    Z = scores(1, 40, 1.0, np.float64)
+    out = np.zeros(5, [("x", "f8", (40,)), ("b", "u1")])[:1]["x"]
+    assert out.strides[0] % 8 and sparsemax(Z, out=out) is out
+    np.testing.assert_array_equal(out, sparsemax(Z))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_tiny_shares(dtype):
+    """A long row whose members hardly exceed the threshold: no bound may cut them off."""
+    Z = np.full((1, 127 * 128), -2.0, dtype=dtype)
+    Z.reshape(127, 128)[:, :16] = -(32568 + 0.492) / 32768
+    Z[0, 0] = 0.0
+    P = sparsemax(Z)
+    expected, _, size = reference.sparsemax(Z[0])
+    np.testing.assert_allclose(P[0], expected, atol=2e-7)
+    assert P.sum() == pytest.approx(1.0, abs=1e-6) and size > 2000

@@ -184,3 +184,20 @@ def test_training_finds_the_classifier():
     optimizer.step(objective)
     assert objective().item() == pytest.approx(model.objective_, rel=1e-8)
     np.testing.assert_allclose(linear.weight.detach().numpy(), model.coef_, atol=1e-4)
+
+
+def test_targets_of_other_types():
+    z = scores(3, 3)
+    hot = torch.eye(3, dtype=torch.long)
+    for target in (hot, hot.bool(), hot.float()):
+        torch.testing.assert_close(
+            layers.sparsemax_loss(z, target), layers.sparsemax_loss(z, torch.arange(3))
+        )
+    soft = torch.softmax(scores(40, 9, dtype=torch.float32), -1)
+    for dtype in (torch.float16, torch.bfloat16):
+        loss = layers.sparsemax_loss(scores(40, 9, dtype=torch.float32).to(dtype), soft.to(dtype))
+        assert torch.isfinite(loss)
+    masked = torch.tensor([[1.0, -torch.inf]], requires_grad=True)
+    target = torch.tensor([[1.0, 0.0]], requires_grad=True)
+    layers.sparsemax_loss(masked, target).backward()
+    assert torch.isfinite(target.grad).all() and torch.isfinite(masked.grad).all()

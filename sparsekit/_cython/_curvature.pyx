@@ -4,6 +4,10 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
+ctypedef fused real:
+    float
+    double
+
 
 cdef extern from "curvature.h" nogil:
     void sk_product32(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t,
@@ -11,6 +15,8 @@ cdef extern from "curvature.h" nogil:
     void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                          Py_ssize_t, Py_ssize_t)
 
+    double sk_dot32(const float*, const float*, Py_ssize_t)
+    double sk_dot64(const double*, const double*, Py_ssize_t)
     double sk_cg_curve(const float*, float*, float, Py_ssize_t)
     double sk_cg_step(float, const float*, const float*, const float*, float*, float*, Py_ssize_t)
     void sk_cg_turn(float, const float*, const float*, float*, Py_ssize_t)
@@ -54,6 +60,19 @@ def curve_scores(float[:, ::1] S, const float[:, ::1] P, const int32_t[::1] top,
                         (n * (b + 1)) // parts, K)
     if first is not None:
         last[:] = np.asarray(sums).sum(axis=0)
+
+
+def dot(const real[::1] a, const real[::1] b, int n_threads):
+    """<a, b>, the same for any number of threads, which BLAS does not promise."""
+    cdef Py_ssize_t n = a.shape[0], i, parts = (n + _ENTRIES - 1) // _ENTRIES, lo
+    cdef double[::1] sums = np.zeros(parts)
+    for i in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        lo = i * _ENTRIES
+        if real is float:
+            sums[i] = sk_dot32(&a[lo], &b[lo], min(_ENTRIES, n - lo))
+        else:
+            sums[i] = sk_dot64(&a[lo], &b[lo], min(_ENTRIES, n - lo))
+    return float(np.sum(sums))
 
 
 def cg_curve(const float[::1] p, float[::1] Hp, double alpha, Py_ssize_t penalised, int n_threads):

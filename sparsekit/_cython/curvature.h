@@ -45,6 +45,19 @@ SK_MULTI void sk_product32(const int64_t *restrict ptr, const int32_t *restrict 
         }
 }
 
+SK_MULTI double sk_dot32(const float *restrict a, const float *restrict b, sk_size n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (sk_size i = 0; i < n; i++) sum += (double)(a[i] * b[i]);
+    return sum;
+}
+SK_MULTI double sk_dot64(const double *restrict a, const double *restrict b, sk_size n) {
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (sk_size i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
 /* The three passes of conjugate gradients over vectors of n floats, sums in double precision:
  * Hp += alpha p and <p, Hp>; d += c p, r -= c Hp and <r, r / M>; p = b p + r / M. */
 SK_MULTI double sk_cg_curve(const float *restrict p, float *restrict Hp, float alpha, sk_size n) {

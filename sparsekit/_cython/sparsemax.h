@@ -96,18 +96,21 @@ static int sk_lowest(unsigned bits) {
         }                                                                                                        \
         /* the maxima of all groups are a larger subset; of very many, a sum would lose digits */                \
         for (int pass = 0; pass < 4 && full < 128; pass++) {                                                     \
-            REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
+            double s = 0.0;                                                                                      \
+            REAL c = (REAL)0, next;                                                                              \
             _Pragma("omp simd reduction(+ : s, c)") for (sk_size j = 0; j < (full + (rest > 0)) * SK_LANES; j++) { \
                 REAL d = G[j] - high;                                                                            \
-                s += d > t ? d : (REAL)0;                                                                        \
+                s += (double)(d > t ? d : (REAL)0);                                                              \
                 c += d > t ? (REAL)1 : (REAL)0;                                                                  \
             }                                                                                                    \
-            next = (s - (REAL)1) / c;                                                                            \
+            next = (REAL)((s - 1.0) / (double)c);                                                                \
             if (!(next > t)) break;                                                                              \
             t = next;                                                                                            \
         }                                                                                                        \
         /* rounding may not turn the bound into more than tau */                                                 \
         t = t - SLACK > (REAL)-1 ? t - SLACK : (REAL)-1;                                                         \
+    collect:                                                                                                     \
+        n = 0;                                                                                                   \
         for (sk_size b = 0; b < full + (rest > 0); b++) {                                                        \
             const REAL *a = b < full ? z + b * SK_BLOCK : pad, *g = G + b * SK_LANES;                            \
             unsigned hit = 0;                                                                                    \
@@ -132,6 +135,11 @@ static int sk_lowest(unsigned bits) {
                 c += d > tau ? 1.0 : 0.0;                                                                        \
             }                                                                                                    \
             next = (s - 1.0) / c;                                                                                \
+            if (pass == 0 && next < tau && t > (REAL)-1) {                                                       \
+                /* t was above tau after all: look at everything that can be a member */                         \
+                t = (REAL)-1;                                                                                    \
+                goto collect;                                                                                    \
+            }                                                                                                    \
             if (!(next > tau)) break;                                                                            \
             tau = next;                                                                                          \
         }                                                                                                        \

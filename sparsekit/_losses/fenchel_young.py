@@ -51,6 +51,8 @@ class FenchelYoungLoss:
         if transform not in ("sparsemax", "softmax"):
             raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
         self.transform, self.n_threads = transform, n_threads
+        # None leaves BLAS alone, for callers that run several fits at once
+        self.blas_threads = n_threads
         design = compress_zeros(as_design(X, n_threads), n_threads)
         if isinstance(design, CSCDesign):
             design = design.select(np.arange(design.shape[1]))
@@ -72,7 +74,9 @@ class FenchelYoungLoss:
         if self.q is not None and transform == "softmax":
             with np.errstate(divide="ignore", invalid="ignore"):
                 entropy = np.where(self.q > 0, self.q * np.log(self.q), 0.0).sum(axis=1)
-            self._offset = float(np.dot(self.w, entropy))
+            self._offset = float(np.sum(self.w * entropy))
+        # size of the terms that the loss is the difference of, whose rounding it has
+        self.magnitude = abs(self._offset)
         self._single = None
 
     def scores(self, T):
@@ -104,10 +108,11 @@ class FenchelYoungLoss:
         return value + self._offset, R, Z
 
     def _sparsemax(self, Z):
-        R, loss, size = np.empty_like(Z), np.empty(len(Z)), np.empty(len(Z), dtype=np.int64)
-        _sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, size, loss, True, self.n_threads)
+        R, loss = np.empty_like(Z), np.empty(len(Z))
+        _sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
         R *= self.w[:, None]
-        return float(np.dot(self.w, loss)), R, (Z, size)
+        # rows of weight zero may have no label, hence no loss
+        return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R, Z
 
     def curvature(self, point, reach=None):
         """The distributions u without each row's largest entry, 1 - it, its class, and weights w c.
@@ -122,15 +127,18 @@ class FenchelYoungLoss:
                 point, _EMPTY if reach is None else reach, *parts, self.n_threads
             )
             return parts, self.w
-        Z, _ = point
-        tau = np.empty(len(Z))
-        _sparsemax.sparsemax_rows(Z, None, None, None, tau, None, None, False, self.n_threads)
-        top = Z.argmax(axis=1).astype(np.int32)
-        members = (tau if reach is None else tau - reach)[:, None] < Z
+        Z, rows = point, np.arange(len(point))
+        P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
+        _sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        members = P > 0
+        if reach is not None:
+            # relative to the maximum, which is above the threshold by its own share
+            members |= Z - Z[rows, top][:, None] > -(P[rows, top] + reach)[:, None]
+        members[rows, top] = True  # also where scores overflowed
         size = members.sum(axis=1)
         share = 1.0 / size
         P = members * share[:, None]
-        P[np.arange(len(P)), top] = 0.0
+        P[rows, top] = 0.0
         return (P, 1.0 - share, top), self.w * size
 
     def hessian(self, point, reach=None):

@@ -45,7 +45,9 @@ def _as_rows(z, axis, copy=True):
     else:
         rows = np.ascontiguousarray(turned).reshape(_count(turned.shape[:-1]), size)
     # NumPy may give a length-one axis any stride; kernels take rows by theirs
-    return rows if not len(rows) or rows.strides[0] % rows.itemsize == 0 else rows.copy()
+    if not len(rows) or rows.strides[0] % rows.itemsize == 0:
+        return rows
+    return rows.copy() if copy else None
 
 
 def _count(shape):
@@ -230,7 +232,7 @@ def sparsemax_jvp(p, v, axis=-1, *, out=None, n_jobs=None):
     axis : int, default=-1
         Axis of the vectors.
     out : ndarray, default=None
-        Array of p's shape and v's dtype to write to; it may be v itself.
+        Array of p's shape and of the wider dtype of p and v to write to; it may be v itself.
     n_jobs : int, default=None
         Number of threads, as in joblib.
 

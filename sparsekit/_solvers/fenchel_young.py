@@ -67,10 +67,10 @@ def minimize_fenchel_young(
     -------
     OptimizeResult
         x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where
-        alpha is 0), grad, n_cg, n_data_passes, history.
+        alpha is 0, or free intercepts could not be balanced), grad, n_cg, n_data_passes, history.
     """
     run = _Run(loss, float(alpha), penalize_intercept, callback, history)
-    with blas_threads(loss.n_threads):
+    with blas_threads(loss.blas_threads):
         return run.solve(x0, tol, max_iter, np.inf if max_time is None else max_time)
 
 
@@ -117,7 +117,7 @@ class _Run:
                 break
             reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
             D = self._direction(G, state[2], reach, min(_FORCING, optimality**0.5))
-            step = self._search(T, Z, f, D, float(np.vdot(G, D)))
+            step = None if D is None else self._search(T, Z, f, D, self._dot(G, D))
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
                 status = 4
@@ -125,25 +125,28 @@ class _Run:
             t, Z, state, f_new, dZ = step
             self._adapt_damping(t, f - f_new, dZ)
             T += t * D
-            flat = not f - f_new > _ROUNDING * abs(f)
+            flat = not f - f_new > _ROUNDING * (abs(f) + self.loss.magnitude)
             f = f_new
             G = self._gradient(T, state[1])
             size = float(np.max(np.abs(G), initial=0.0)) / scale
             stalls = stalls + 1 if flat and size > 0.5 * min(previous, optimality) else 0
             previous = min(previous, size)
             self.nit += 1
-        return self._result(T, Z, G, f, state, optimality, status)
+        return self._result(T, Z, G, f, state, scale, optimality, status)
 
     def _evaluate(self, Z):
         self.nfev += 1
         return self.loss.derivatives(Z)
+
+    def _dot(self, A, B):
+        return kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads)
 
     def _penalised(self, T):
         return T[:-1] if self.free else T
 
     def _penalty(self, T):
         part = self._penalised(T)
-        return 0.5 * self.alpha * float(np.vdot(part, part))
+        return 0.5 * self.alpha * self._dot(part, part)
 
     def _gradient(self, T, R):
         self.passes += 1
@@ -162,8 +165,11 @@ class _Run:
         diagonal[: m - free] += self.alpha
         self.passes += 1
         # the scores' common shift, and unused features where alpha is 0, have no curvature
-        ridge = 1e-13 * (diagonal.max(initial=0.0) or 1.0)
+        most = diagonal.max(initial=0.0) or 1.0
+        ridge = 1e-13 * most
         while True:
+            if not ridge <= most:  # nor is it where H overflowed
+                return None
             diagonal += ridge
             try:
                 factor = linalg.cho_factor(H, lower=True, check_finite=False)
@@ -171,7 +177,7 @@ class _Run:
             except linalg.LinAlgError:
                 ridge *= 100.0  # rounding was larger
         D = -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
-        self.promised = -0.5 * float(np.vdot(G, D))
+        self.promised = -0.5 * self._dot(G, D)
         return D
 
     def _conjugate_gradients(self, G, operator, forcing):
@@ -190,7 +196,7 @@ class _Run:
         r, d, p = -g.ravel(), np.zeros(g.size, dtype=np.float32), np.zeros(g.size, dtype=np.float32)
         Hp = np.empty(shape, dtype=np.float32)
         kernels.cg_turn(0.0, r, inverse, p, threads)
-        size = first = float(np.vdot(r, p))
+        size = first = kernels.dot(r, p, threads)
         penalised = self._penalised(g).size
         for _ in range(self.cg_max):
             operator.product(p.reshape(shape), Hp)
@@ -206,7 +212,7 @@ class _Run:
             size = new
         if not d.any():
             d = p  # the steepest descent
-        self.promised = 0.5 * (float(np.vdot(r, d)) - float(np.vdot(g, d))) * scale**2
+        self.promised = 0.5 * (kernels.dot(r, d, threads) - kernels.dot(g.ravel(), d, threads)) * scale**2
         return d.reshape(shape)[:, :K].astype(np.float64) * scale
 
     def _adapt_damping(self, t, decrease, dZ):
@@ -228,13 +234,13 @@ class _Run:
         dZ = self.loss.scores(D)
         self.passes += 1
         part, along = self._penalised(T), self._penalised(D)
-        a, b = self.alpha * float(np.vdot(part, along)), self.alpha * float(np.vdot(along, along))
+        a, b = self.alpha * self._dot(part, along), self.alpha * self._dot(along, along)
         base, t = self._penalty(T), 1.0
         for _ in range(50):
             moved = Z + t * dZ
             state = self._evaluate(moved)
             f_new = state[0] + base + t * a + 0.5 * t * t * b
-            if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * abs(f):
+            if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * (abs(f) + self.loss.magnitude):
                 return t, moved, state, f_new, dZ
             t *= 0.5
         return None
@@ -253,15 +259,17 @@ class _Run:
         except StopIteration:
             return True
 
-    def _result(self, T, Z, G, f, state, optimality, status):
+    def _result(self, T, Z, G, f, state, scale, optimality, status):
         gap = np.nan
         if self.alpha > 0.0:
             if self.free:
                 T, Z, G, f, balanced = self._balance(T, Z, G, f, state)
+                optimality = float(np.max(np.abs(G), initial=0.0)) / scale
             else:
                 balanced = True
             if balanced:
-                gap = float(np.vdot(self._penalised(G), self._penalised(G))) / (2.0 * self.alpha)
+                part = self._penalised(G)
+                gap = self._dot(part, part) / (2.0 * self.alpha)
         names = ("time", "fun", "optimality")
         rows = None
         if self.rows is not None:

@@ -1,0 +1,89 @@
+"""What the estimators that choose a parameter by cross-validation share: scorers and metadata routing."""
+
+import inspect
+
+import numpy as np
+from sklearn.metrics import get_scorer, make_scorer
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+
+
+class CrossValidationMixin:
+    """Scores by ``scoring``, by default ``_default_scoring``, and routing to splitter and scorer."""
+
+    _default_scoring = "accuracy"
+
+    def score(self, X, y, sample_weight=None, **score_params):
+        """Score with the scorer that ``scoring`` names (see the class for the default).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
+
+        Returns
+        -------
+        float
+        """
+        _raise_for_params(score_params, self, "score")
+        routed = self._route("score", sample_weight=sample_weight, **score_params)
+        return self._get_scorer()(self, X, y, **routed.scorer.score)
+
+    def _route(self, method, *, sample_weight, **params):
+        """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""
+        if _routing_enabled():
+            if sample_weight is not None:
+                params["sample_weight"] = sample_weight
+            return process_routing(self, method, **params)
+        score = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
+
+    def get_metadata_routing(self):
+        """Metadata routing of this object; see scikit-learn's user guide.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=self._get_scorer(),
+                method_mapping=MethodMapping()
+                .add(caller="score", callee="score")
+                .add(caller="fit", callee="score"),
+            )
+        )
+
+    def _get_scorer(self):
+        return get_scorer(self._default_scoring) if self.scoring is None else get_scorer(self.scoring)
+
+
+def with_labels(scorer, classes):
+    """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
+    function = getattr(scorer, "_score_func", None)
+    method = getattr(scorer, "_response_method", None)
+    kwargs = getattr(scorer, "_kwargs", {})
+    if function is None or "predict_proba" not in np.atleast_1d(method) or "labels" in kwargs:
+        return scorer
+    if "labels" not in inspect.signature(function).parameters:
+        return scorer
+    return make_scorer(
+        function,
+        response_method=scorer._response_method,
+        greater_is_better=scorer._sign > 0,
+        labels=classes,
+        **kwargs,
+    )

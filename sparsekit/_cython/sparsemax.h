@@ -83,7 +83,7 @@ static int sk_lowest(unsigned bits) {
         }                                                                                                        \
         *high_ = wrong ? NAN : (double)high;                                                                     \
         if (wrong || high == (REAL)INFINITY || high == (REAL)-INFINITY) return -1;                               \
-        for (int pass = 0; pass < SK_LANES; pass++) {                                                            \
+        for (int pass = 0; pass < (full < 128 ? 2 : SK_LANES); pass++) {                                         \
             REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
             _Pragma("omp simd reduction(+ : s, c)") for (int j = 0; j < SK_LANES; j++) {                         \
                 REAL d = all[j] - high;                                                                          \
@@ -94,16 +94,15 @@ static int sk_lowest(unsigned bits) {
             if (!(next > t)) break;                                                                              \
             t = next;                                                                                            \
         }                                                                                                        \
-        /* the maxima of all groups are a larger subset; of very many, a sum would lose digits */                \
-        for (int pass = 0; pass < 4 && full < 128; pass++) {                                                     \
-            double s = 0.0;                                                                                      \
-            REAL c = (REAL)0, next;                                                                              \
+        /* the maxima of all groups are a larger subset; very many are not worth it */                           \
+        for (int pass = 0; pass < 5 && full < 128; pass++) {                                                     \
+            REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
             _Pragma("omp simd reduction(+ : s, c)") for (sk_size j = 0; j < (full + (rest > 0)) * SK_LANES; j++) { \
                 REAL d = G[j] - high;                                                                            \
-                s += (double)(d > t ? d : (REAL)0);                                                              \
+                s += d > t ? d : (REAL)0;                                                                        \
                 c += d > t ? (REAL)1 : (REAL)0;                                                                  \
             }                                                                                                    \
-            next = (REAL)((s - 1.0) / (double)c);                                                                \
+            next = (s - (REAL)1) / c;                                                                            \
             if (!(next > t)) break;                                                                              \
             t = next;                                                                                            \
         }                                                                                                        \

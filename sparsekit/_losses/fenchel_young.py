@@ -16,6 +16,8 @@ from .._linalg.design import CSCDesign, DenseDesign, as_design
 from . import _class_model
 from .multinomial import compress_zeros
 
+# multiply-adds of a product with X for each thread
+_THREAD_WORK = 4000000
 # largest number of variables whose Hessian is formed and factorised
 _DIRECT = 1200
 _EMPTY = np.empty(0)
@@ -50,14 +52,19 @@ class FenchelYoungLoss:
     ):
         if transform not in ("sparsemax", "softmax"):
             raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
-        self.transform, self.n_threads = transform, n_threads
-        # None leaves BLAS alone, for callers that run several fits at once
-        self.blas_threads = n_threads
+        self.transform = transform
         design = compress_zeros(as_design(X, n_threads), n_threads)
         if isinstance(design, CSCDesign):
             design = design.select(np.arange(design.shape[1]))
         self.design = design
         n, p = design.shape
+        # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
+        # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
+        threads = min(n_threads, max(1, int((design.nnz + n + p) * n_classes // _THREAD_WORK)))
+        self.n_threads = 1 if isinstance(design, DenseDesign) else threads
+        design.n_threads = min(design.n_threads, threads)
+        # None leaves BLAS alone, for callers that run several fits at once
+        self.blas_threads = threads
         targets = np.asarray(targets)
         self.codes = self.q = None
         if targets.ndim == 1:

@@ -26,7 +26,7 @@ _EXPORTS = {
     "sparsemax_support_size": "_losses.sparsemax",
     "sparsemax_threshold": "_losses.sparsemax",
 }
-_SUBMODULES = ("datasets", "inspection", "metrics", "optimize")
+_SUBMODULES = ("datasets", "inspection", "metrics", "optimize", "torch")
 
 __all__ = [*_EXPORTS, "__version__"]
 

@@ -236,7 +236,7 @@ def test_path_is_its_single_fits(transform, cls):
         fenchel_young_path(X, y, alphas=[0.0])
 
 
-@pytest.mark.parametrize("cls, plain", zip(WITH_CV, BOTH))
+@pytest.mark.parametrize("cls, plain", list(zip(WITH_CV, BOTH)))
 def test_cross_validation(cls, plain):
     X, y = load_iris(return_X_y=True)
     model = cls(alphas=[10.0, 1e-3, 1e-1], n_jobs=2).fit(X, y)

@@ -48,6 +48,21 @@ static int sk_lowest(unsigned bits) {
             }                                                                                                    \
         SK_SIMD for (int j = 0; j < SK_LANES; j++) g[j] = m[j];                                                  \
     }                                                                                                            \
+    /* Newton steps for the threshold of n values, relative to high, from a lower bound t of it */               \
+    SK_INLINE REAL sk_raise_##NAME(const REAL *restrict a, sk_size n, REAL high, REAL t, int passes) {           \
+        for (int pass = 0; pass < passes; pass++) {                                                              \
+            REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
+            _Pragma("omp simd reduction(+ : s, c)") for (sk_size j = 0; j < n; j++) {                            \
+                REAL d = a[j] - high;                                                                            \
+                s += d > t ? d : (REAL)0;                                                                        \
+                c += d > t ? (REAL)1 : (REAL)0;                                                                  \
+            }                                                                                                    \
+            next = (s - (REAL)1) / c;                                                                            \
+            if (!(next > t)) break;                                                                              \
+            t = next;                                                                                            \
+        }                                                                                                        \
+        return t;                                                                                                \
+    }                                                                                                            \
     /* Entries above tau's lower bound into keep (relative to the maximum high) and where;                       \
      * returns their number and tau - high in shift, or -1 if the row is not finite above. */                    \
     SK_INLINE sk_size sk_find_##NAME(const REAL *restrict z, sk_size K, REAL *restrict G,                        \
@@ -83,29 +98,9 @@ static int sk_lowest(unsigned bits) {
         }                                                                                                        \
         *high_ = wrong ? NAN : (double)high;                                                                     \
         if (wrong || high == (REAL)INFINITY || high == (REAL)-INFINITY) return -1;                               \
-        for (int pass = 0; pass < (full < 128 ? 2 : SK_LANES); pass++) {                                         \
-            REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
-            _Pragma("omp simd reduction(+ : s, c)") for (int j = 0; j < SK_LANES; j++) {                         \
-                REAL d = all[j] - high;                                                                          \
-                s += d > t ? d : (REAL)0;                                                                        \
-                c += d > t ? (REAL)1 : (REAL)0;                                                                  \
-            }                                                                                                    \
-            next = (s - (REAL)1) / c;                                                                            \
-            if (!(next > t)) break;                                                                              \
-            t = next;                                                                                            \
-        }                                                                                                        \
+        t = sk_raise_##NAME(all, SK_LANES, high, t, full < 128 ? 2 : SK_LANES);                                  \
         /* the maxima of all groups are a larger subset; very many are not worth it */                           \
-        for (int pass = 0; pass < 5 && full < 128; pass++) {                                                     \
-            REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
-            _Pragma("omp simd reduction(+ : s, c)") for (sk_size j = 0; j < (full + (rest > 0)) * SK_LANES; j++) { \
-                REAL d = G[j] - high;                                                                            \
-                s += d > t ? d : (REAL)0;                                                                        \
-                c += d > t ? (REAL)1 : (REAL)0;                                                                  \
-            }                                                                                                    \
-            next = (s - (REAL)1) / c;                                                                            \
-            if (!(next > t)) break;                                                                              \
-            t = next;                                                                                            \
-        }                                                                                                        \
+        if (full < 128) t = sk_raise_##NAME(G, (full + (rest > 0)) * SK_LANES, high, t, 5);                      \
         /* rounding may not turn the bound into more than tau */                                                 \
         t = t - SLACK > (REAL)-1 ? t - SLACK : (REAL)-1;                                                         \
     collect:                                                                                                     \

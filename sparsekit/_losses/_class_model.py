@@ -58,6 +58,16 @@ def rmatmat(design, U, G):
     return G
 
 
+def class_sums(design, U, intercept):
+    """[X, 1]^T U as a table (p or p + 1, K)."""
+    p = design.shape[1]
+    G = np.empty((p + intercept, U.shape[1]))
+    rmatmat(design, U, G[:p])
+    if intercept:
+        G[p] = U.sum(axis=0)
+    return G
+
+
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
     held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)

@@ -96,15 +96,10 @@ class FenchelYoungLoss:
 
     def pull(self, R):
         """[X, 1]^T R, a table."""
-        G = np.empty(self.shape)
-        p = self.design.shape[1]
-        _class_model.rmatmat(self.design, R, G[:p])
-        if self.fit_intercept:
-            G[p] = R.sum(axis=0)
-        return G
+        return _class_model.class_sums(self.design, R, self.fit_intercept)
 
     def derivatives(self, Z):
-        """Loss, its derivative in Z with the weights, and what ``curvature`` needs."""
+        """Loss and its derivative in Z, with the weights."""
         if self.transform == "sparsemax":
             return self._sparsemax(Z)
         R = np.empty_like(Z)
@@ -112,29 +107,27 @@ class FenchelYoungLoss:
             value = _multinomial.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
         else:
             value = _multinomial.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
-        return value + self._offset, R, Z
+        return value + self._offset, R
 
     def _sparsemax(self, Z):
         R, loss = np.empty_like(Z), np.empty(len(Z))
         _sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
         R *= self.w[:, None]
         # rows of weight zero may have no label, hence no loss
-        return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R, Z
+        return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
 
-    def curvature(self, point, reach=None):
+    def curvature(self, Z, reach=None):
         """The distributions u without each row's largest entry, 1 - it, its class, and weights w c.
 
         With ``reach`` (n,) each row's other scores are first raised by so much, at most to its largest: a
         saturated row gets the curvature that it has within reach of its next move.
         """
         if self.transform == "softmax":
-            n, K = point.shape
+            n, K = Z.shape
             parts = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-            _multinomial.model_probabilities(
-                point, _EMPTY if reach is None else reach, *parts, self.n_threads
-            )
+            _multinomial.model_probabilities(Z, _EMPTY if reach is None else reach, *parts, self.n_threads)
             return parts, self.w
-        Z, rows = point, np.arange(len(point))
+        rows = np.arange(len(Z))
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
         _sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
         members = P > 0
@@ -148,19 +141,19 @@ class FenchelYoungLoss:
         P[rows, top] = 0.0
         return (P, 1.0 - share, top), self.w * size
 
-    def hessian(self, point, reach=None):
+    def hessian(self, Z, reach=None):
         """The Hessian as a matrix of the table's entries in C order, where that pays; else None."""
         place = np.arange(self.shape[0] * self.shape[1])
         if len(place) > _DIRECT or not _class_model.gram_pays(self.design, place, self.n_classes):
             return None
-        parts, weight = self.curvature(point, reach)
+        parts, weight = self.curvature(Z, reach)
         return _class_model.gram(self.design, place, parts, weight, self.fit_intercept, exact=True)
 
-    def operator(self, point, reach=None):
+    def operator(self, Z, reach=None):
         """Products with the Hessian of the loss, in single precision."""
         if isinstance(self.design, DenseDesign):
-            return _DenseCurvature(self, *self.curvature(point, reach))
-        return _SparseCurvature(self, *self.curvature(point, reach))
+            return _DenseCurvature(self, *self.curvature(Z, reach))
+        return _SparseCurvature(self, *self.curvature(Z, reach))
 
     def single(self):
         """The data in float32: a dense array, or compressed rows and columns."""

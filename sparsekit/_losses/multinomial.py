@@ -14,7 +14,7 @@ from .._cython import _multinomial as kernels
 from .._cython import _sparse
 from .._cython._operators import GramOperator
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
-from ._class_model import dense_operator, gram, gram_pays, matmat, rmatmat, row_operator
+from ._class_model import class_sums, dense_operator, gram, gram_pays, matmat, row_operator
 from ._selection import Selection
 
 _EMPTY = np.empty(0)
@@ -106,7 +106,7 @@ class MultinomialLoss:
         full = np.zeros(self.n_variables)
         full[subset] = v
         S = self.curve(self.predictor(x), self.predictor(full))
-        return _table(self.design, S, self.fit_intercept).ravel()[subset]
+        return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
 
     def derivatives(self, Z, U=None):
         """Value and dl/dZ (n, K) at scores Z."""
@@ -174,16 +174,6 @@ def compress_zeros(design, n_threads):
     return CSRDesign(indptr, indices, data, X.shape, n_threads)
 
 
-def _table(design, U, intercept):
-    """[X, 1]^T U as a table (p or p + 1, K)."""
-    p = design.shape[1]
-    G = np.empty((p + intercept, U.shape[1]))
-    rmatmat(design, U, G[:p])
-    if intercept:
-        G[p] = U.sum(axis=0)
-    return G
-
-
 class State:
     """Scores, value and derivative at the current point and at a trial point."""
 
@@ -229,7 +219,7 @@ class MultinomialProblem(Selection):
 
     def _gather(self, U, out=None):
         out = np.empty(self.size) if out is None else out
-        G = _table(self.design, U, self.intercept).ravel()
+        G = class_sums(self.design, U, self.intercept).ravel()
         out[:] = G if self.place is None else G[self.place]
         return out
 

@@ -116,7 +116,7 @@ class _Run:
             if status is not None:
                 break
             reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
-            D = self._direction(G, state[2], reach, min(_FORCING, optimality**0.5))
+            D = self._direction(G, Z, reach, min(_FORCING, optimality**0.5))
             step = None if D is None else self._search(T, Z, f, D, self._dot(G, D))
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
@@ -154,11 +154,11 @@ class _Run:
         self._penalised(G)[...] += self.alpha * self._penalised(T)
         return G
 
-    def _direction(self, G, point, reach, forcing):
+    def _direction(self, G, Z, reach, forcing):
         """The Newton step, by a factor where the Hessian is small, else by conjugate gradients."""
-        H = self.loss.hessian(point, reach)
+        H = self.loss.hessian(Z, reach)
         if H is None:
-            return self._conjugate_gradients(G, self.loss.operator(point, reach), forcing)
+            return self._conjugate_gradients(G, self.loss.operator(Z, reach), forcing)
         m = len(H)
         diagonal = np.einsum("ii->i", H)
         free = self.loss.n_classes if self.free else 0
@@ -290,7 +290,7 @@ class _Run:
             g = state[1].sum(axis=0)
             if np.max(np.abs(g)) <= 1e-14:
                 break
-            (P, rest, top), weight = loss.curvature(state[2])
+            (P, rest, top), weight = loss.curvature(Z)
             P = P.copy()
             P[np.arange(len(P)), top] = 1.0 - rest
             H = np.diag(weight @ P) - (P * weight[:, None]).T @ P

@@ -345,3 +345,14 @@ def test_mostly_zero_dense_data_is_compressed(order, dtype):
     assert design.nnz == np.count_nonzero(X)
     dense = MultinomialLoss(np.where(X == 0, 1.0, X), np.zeros(900, dtype=int), 2).design
     assert isinstance(dense, DenseDesign)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_entries_of_rows_are_counted_once_a_variable(index):
+    A = sp.random(90, 12, density=0.3, format="csr", random_state=2)
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    # features 0 to 12, the last being the intercept, of four classes
+    place = np.sort(np.random.default_rng(0).permutation(13 * 4)[:30])
+    held = np.bincount(place // 4, minlength=13)
+    expected = (A.toarray() != 0) @ held[:12] + held[12]
+    np.testing.assert_array_equal(_class_model._entries(as_design(A), place, 4), expected)

@@ -1,0 +1,332 @@
+"""Kernels of softmax with very many classes: stochastic steps, their parts for the tests, hashed scores."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.math cimport log
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+cdef extern from "extreme_steps.h" nogil:
+    ctypedef struct sk_table:
+        Py_ssize_t n_classes, n_features
+        int shift
+        void *W
+        void *bias
+        double *scale
+        double *square
+        const double *beta
+        void *sum
+        void *sum_bias
+        double *tau
+        int64_t *last
+
+    ctypedef struct sk_rule:
+        int method, raman
+        Py_ssize_t n_negatives, batch_size
+        double eta, ridge, delta, u_bound, w_bound, log_ratio
+        const double *noise
+        const double *log_noise
+        const double *keep
+        const int64_t *alias
+        int64_t average_from
+
+    ctypedef struct sk_room:
+        int64_t *k
+        double *f
+        double *g
+        double *r
+        double *rho
+        double *q
+        Py_ssize_t *count
+
+    ctypedef struct sk_batch_room:
+        int64_t *k
+        int64_t *label
+        double *r
+        double *rho
+        double *z
+        double *b
+        double *rb
+        double *rhob
+        double *q
+        double *old
+        double *f
+        double *coef
+        double *gram
+
+    Py_ssize_t sk_run_f32_i32(const sk_table*, const sk_rule*, const float*, const int32_t*, const int32_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f32_i64(const sk_table*, const sk_rule*, const float*, const int64_t*, const int64_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f64_i32(const sk_table*, const sk_rule*, const double*, const int32_t*, const int32_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f64_i64(const sk_table*, const sk_rule*, const double*, const int64_t*, const int64_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    double sk_implicit_one(double, double, double, double, double, double*)
+    double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
+                            double, double*)
+    Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
+    uint64_t sk_class_key(int64_t)
+    uint64_t sk_hash(uint64_t, uint64_t)
+
+
+cdef double* _doubles(double[::1] a) noexcept:
+    return NULL if a is None or a.shape[0] == 0 else &a[0]
+
+
+cdef const double* _fixed(const double[::1] a) noexcept:
+    return NULL if a is None or a.shape[0] == 0 else &a[0]
+
+
+cdef const int64_t* _integers(const int64_t[::1] a) noexcept:
+    return NULL if a is None or a.shape[0] == 0 else &a[0]
+
+
+cdef sk_rule _rule(int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge,
+                   double delta, double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise,
+                   const double[::1] log_noise, const double[::1] keep, const int64_t[::1] alias,
+                   int64_t average_from) noexcept:
+    cdef sk_rule rule
+    rule.method = method
+    rule.raman = raman
+    rule.n_negatives = n_negatives
+    rule.batch_size = batch_size
+    rule.eta = eta
+    rule.ridge = ridge
+    rule.delta = delta
+    rule.u_bound = u_bound
+    rule.w_bound = w_bound
+    # K - 1 classes are all there are to draw
+    rule.log_ratio = log(max(1.0, <double>(n_classes - 1) / <double>n_negatives))
+    rule.noise = _fixed(noise)
+    rule.log_noise = _fixed(log_noise)
+    rule.keep = _fixed(keep)
+    rule.alias = _integers(alias)
+    rule.average_from = average_from
+    return rule
+
+
+def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
+    """Numbers of integers and of doubles that a thread of `run_steps` works in."""
+    cdef Py_ssize_t single = (n_negatives + 1) * batch_size, c = n_negatives + batch_size
+    return 2 * (single + batch_size) + c + batch_size, (
+        3 * single + 2 * (n_negatives + 1) + 7 * c + batch_size * (1 + 2 * c + batch_size))
+
+
+cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
+    cdef sk_room room
+    room.k = a
+    room.count = <Py_ssize_t*>(a + (m + 1) * B)
+    room.f = d
+    room.g = d + (m + 1) * B
+    room.r = d + 2 * (m + 1) * B
+    room.rho = d + 3 * (m + 1) * B
+    room.q = room.rho + m + 1
+    return room
+
+
+cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
+    cdef sk_batch_room room
+    cdef Py_ssize_t c = m + B
+    room.k = a + 2 * ((m + 1) * B + B)
+    room.label = room.k + c
+    room.r = d + 3 * (m + 1) * B + 2 * (m + 1)
+    room.rho = room.r + c
+    room.z = room.r + 2 * c
+    room.b = room.r + 3 * c
+    room.rb = room.r + 4 * c
+    room.rhob = room.r + 5 * c
+    room.q = room.r + 6 * c
+    room.old = room.r + 7 * c
+    room.f = room.old + B
+    room.coef = room.f + B * c
+    room.gram = room.coef + B * c
+    return room
+
+
+def run_steps(
+    const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
+    const int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
+    const double[::1] weight, double[::1] u,
+    real[:, ::1] W, real[::1] bias, int shift, double[::1] scale, double[::1] square, const double[::1] beta,
+    real[:, ::1] total, real[::1] total_bias, double[::1] tau, int64_t[::1] last,
+    int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, double delta,
+    double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
+    const double[::1] keep, const int64_t[::1] alias, int64_t average_from,
+    int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, int64_t steps_before, bint value,
+    double[:, ::1] loss, int n_threads,
+):
+    """Steps over the examples order[begin : end], by n_threads without locks.
+
+    Rows: CSR data, indices, indptr; or C-ordered dense data (n * width,) with indices and indptr of size 0.
+    Example e is row ``row_of[e]`` (None: e), label ``y[e]``, ``weight[e]`` (None: 1) and ``u[e]`` (NaN: not
+    seen yet; None for methods without u).
+
+    Written: u; the model W (n_classes, width), or (1, 2 ** (64 - shift)) hashed, and bias (n_classes,);
+    scale, square, beta, tau, last (n_classes,) or None; total and total_bias (the average's) like W and bias,
+    or None; the work space integers and doubles (n_threads, see `room_sizes`); states (n_threads,) of the
+    generators, not 0; loss (n_threads, 2): sum of the sampled objective and number of rows in it.
+
+    Returns -1, or the place in order of the first step that was not finite.
+    """
+    cdef sk_table T
+    cdef Py_ssize_t n = end - begin, part, wrong = -1, batches
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n // batch_size))
+    cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
+    cdef const index* col = NULL
+    cdef const index* start = NULL
+    cdef const double* weights = _fixed(weight)
+    cdef const int64_t* of = _integers(row_of)
+    cdef double* uu = _doubles(u)
+    if n <= 0:
+        return -1
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else <const index*>start  # rows of zeros: never read
+    cdef const real* x = &data[0] if data.shape[0] else NULL
+    T.n_classes = n_classes
+    T.n_features = width
+    T.shift = shift
+    T.W = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
+    T.bias = NULL if bias is None else &bias[0]
+    T.scale = _doubles(scale)
+    T.square = _doubles(square)
+    T.beta = _fixed(beta)
+    T.sum = NULL if total is None or not total.shape[1] else &total[0, 0]
+    T.sum_bias = NULL if total_bias is None else &total_bias[0]
+    T.tau = _doubles(tau)
+    T.last = NULL if last is None else &last[0]
+    cdef sk_rule rule = _rule(method, raman, n_negatives, batch_size, eta, ridge, delta, u_bound, w_bound, n_classes,
+                              noise, log_noise, keep, alias, average_from)
+    batches = (n + batch_size - 1) // batch_size
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        # threads take whole batches
+        if real is float:
+            if index is int32_t:
+                results[part] = sk_run_f32_i32(
+                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
+                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+            else:
+                results[part] = sk_run_f32_i64(
+                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
+                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+        else:
+            if index is int32_t:
+                results[part] = sk_run_f64_i32(
+                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
+                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+            else:
+                results[part] = sk_run_f64_i64(
+                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
+                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+    for part in range(parts):
+        if results[part] >= 0:
+            wrong = results[part]
+    return wrong
+
+
+def implicit_one(double z, double log_r, double eta, double sigma, double u_old):
+    """(b, u) of the implicit step with one negative; see implicit.h."""
+    cdef double u = 0.0
+    cdef double b = sk_implicit_one(z, log_r, eta, sigma, u_old, &u)
+    return b, u
+
+
+def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, double eta, double s, double rho_y,
+                  double u_old):
+    """(c, u) of the implicit step with negatives of scores z (m,), which b overwrites; see implicit.h."""
+    cdef double u = 0.0, c
+    cdef double[::1] q = np.empty(max(1, z.shape[0]))
+    c = sk_implicit_many(z.shape[0], &z[0], &r[0], &rho[0], &q[0], eta, s, rho_y, u_old, &u)
+    return c, u
+
+
+def draw(int method, Py_ssize_t n_classes, int64_t y, Py_ssize_t n_negatives, uint64_t[::1] state,
+         const double[::1] noise=None, const double[::1] keep=None, const int64_t[::1] alias=None):
+    """Negatives of label y as `run_steps` draws them: classes and inverse probabilities; moves state (1,)."""
+    k = np.zeros(n_negatives + 1, dtype=np.int64)
+    r = np.zeros(n_negatives + 1)
+    cdef int64_t[::1] k_ = k
+    cdef double[::1] r_ = r
+    cdef sk_rule rule = _rule(method, False, n_negatives, 1, 1.0, 0.0, 1.0, 0.0, 0.0, n_classes, noise, None, keep,
+                              alias, 0)
+    n = sk_draw(&rule, n_classes, y, &state[0], &k_[0], &r_[0])
+    return k[1 : n + 1], r[1 : n + 1]
+
+
+def alias_table(const double[::1] p, double[::1] keep, int64_t[::1] alias):
+    """Walker's alias table (Vose, 1991) of probabilities p (n,) into keep (n,) and alias (n,)."""
+    cdef Py_ssize_t n = p.shape[0], i, small = 0, large = 0, s, g
+    cdef int64_t[::1] low = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] high = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        keep[i] = p[i] * n
+        alias[i] = i
+        if keep[i] < 1.0:
+            low[small] = i
+            small += 1
+        else:
+            high[large] = i
+            large += 1
+    while small and large:
+        small -= 1
+        s = low[small]
+        g = high[large - 1]
+        alias[s] = g
+        keep[g] -= 1.0 - keep[s]
+        if keep[g] < 1.0:
+            large -= 1
+            low[small] = g
+            small += 1
+    # what is left differs from 1 by rounding only
+    for i in range(small):
+        keep[low[i]] = 1.0
+    for i in range(large):
+        keep[high[i]] = 1.0
+
+
+def hashed_scores(const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
+                  Py_ssize_t lo, Py_ssize_t hi, const real[::1] W, int shift, const int64_t[::1] classes,
+                  real[:, ::1] out, int n_threads):
+    """out (hi - lo, n) = scores of rows lo .. hi for the n classes, from a hashed table W; rows as in run_steps."""
+    cdef Py_ssize_t i, j, l, begin, stop
+    cdef uint64_t key, h
+    cdef real total
+    cdef bint sparse = indptr.shape[0] > 0
+    for i in prange(hi - lo, nogil=True, num_threads=n_threads, schedule='static'):
+        begin = indptr[lo + i] if sparse else (lo + i) * width
+        stop = indptr[lo + i + 1] if sparse else (lo + i + 1) * width
+        for j in range(classes.shape[0]):
+            key = sk_class_key(classes[j])
+            total = 0
+            for l in range(begin, stop):
+                h = sk_hash(key, <uint64_t>(indices[l] if sparse else l - begin))
+                total = total + (data[l] if (h >> (shift - 1)) & 1 else -data[l]) * W[h >> shift]
+            out[i, j] = total

@@ -1,0 +1,272 @@
+"""How ExtremeSoftmaxSGD fits: checks, options, the search of a learning rate, the run, the attributes."""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from ._extreme_monitor import EpochMonitor, Judge
+from ._extreme_prediction import HashedScores, LinearScores
+from ._extreme_targets import check_extreme_targets, is_indicator, label_counts, make_rows
+from ._linalg.threads import count_threads
+from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
+from ._solvers.sampled_softmax import (
+    DIVERGED,
+    Noise,
+    Options,
+    State,
+    averaged,
+    grow,
+    init_state,
+    init_work,
+    minimize_sampled_softmax,
+    prepare,
+)
+
+# the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
+RATES = tuple(10.0**k for k in range(-3, 4))
+MORE_RATES = 4
+TUNING_SHARE, TUNING_ROWS = 0.1, 500
+# rows that judge a rate: the log-loss of one costs n_classes scores
+JUDGING_ROWS = 2000
+
+
+class ExtremeFitMixin:
+    """The private half of ExtremeSoftmaxSGD."""
+
+    def _check_data(self, X, y, sample_weight, classes, reset=True):
+        """Checked X (C-ordered or CSR) and targets."""
+        checks = {**X_CHECKS, "accept_sparse": "csr", "order": "C"}
+        X, y = validate_data(self, X, y, multi_output=True, reset=reset, **checks)
+        X = as_kernel_input(X)
+        if not is_indicator(y):
+            y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
+        weight = check_sample_weight(sample_weight, X.shape[0])
+        targets = check_extreme_targets(y, weight, self.class_weight, classes)
+        if classes is not None and hasattr(self, "multilabel_") and targets.multilabel != self.multilabel_:
+            raise ValueError(
+                f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
+                f"fitted to {'an indicator' if self.multilabel_ else 'one label a row'}."
+            )
+        if self.double_sum == "raman" and self.method not in ("umax", "sgd"):
+            raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {self.method!r}.")
+        if self.hash_bits is not None and self.alpha > 0:
+            raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
+        return X, targets
+
+    def _split(self, n, rng):
+        """Numbers of the rows held out, and of the others."""
+        n_out = max(1, round(self.validation_fraction * n))
+        if n_out >= n:
+            raise ValueError(
+                f"early_stopping holds out {n_out} of {n} rows, which leaves none; lower validation_fraction."
+            )
+        order = rng.permutation(n)
+        return np.sort(order[:n_out]), np.sort(order[n_out:])
+
+    def _options(self, rows, n_classes):
+        bound, u_bound = np.inf, np.inf
+        if self.method == "umax":
+            bound, u_bound = self.weight_bound, self.u_bound
+            if bound == "auto":  # Lemma 1, for the mean loss
+                bound = np.sqrt(2.0 * np.log(n_classes) / self.alpha) if self.alpha > 0 else np.inf
+                bound = bound if bound > 0 else np.inf
+            if u_bound == "auto":  # Lemma 2
+                largest = _largest_norm(rows) + self.fit_intercept
+                u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
+            if self.hash_bits is not None and np.isfinite(bound):
+                raise ValueError(
+                    "weight_bound does not go with hash_bits: classes share the table's entries."
+                )
+        average = None
+        if self.average is not False:
+            average = 0 if self.average is True else int(self.average)
+        return Options(
+            method=self.method, learning_rate=np.nan, decay=self.decay, max_iter=self.max_iter,
+            batch_size=self.batch_size, n_negatives=self.n_negatives, raman=self.double_sum == "raman",
+            alpha=self.alpha, delta=self.delta, u_bound=float(u_bound), weight_bound=float(bound),
+            average=average, n_threads=count_threads(self.n_jobs),
+        )  # fmt: skip
+
+    def _make_noise(self, counts):
+        """The distribution of negatives, or None for the uniform one."""
+        noise = self.noise
+        if noise is None:
+            noise = "frequency" if self.method in ("nce", "is") else "uniform"
+        if isinstance(noise, str):
+            return None if noise == "uniform" else Noise(counts / counts.sum())
+        p = np.asarray(noise, dtype=np.float64)
+        if p.shape != counts.shape:
+            raise ValueError(f"noise has shape {p.shape}, but there are {len(counts)} classes.")
+        if not (p > 0).all() or abs(p.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                f"noise must be positive and sum to 1; its smallest entry is {p.min():g}, its sum "
+                f"{p.sum():g}."
+            )
+        return Noise(p / p.sum())
+
+    def _choose_rate(self, X, targets, rows, options, noise, rng):
+        """The learning rate, searched for where it is "auto"; sets the attributes that tell of it."""
+        if self.learning_rate != "auto":
+            self.learning_rate_ = float(self.learning_rate)
+            if hasattr(self, "learning_rate_losses_"):
+                del self.learning_rate_losses_
+            return self.learning_rate_
+        n = rows.n_rows
+        size = min(n, max(TUNING_ROWS, int(TUNING_SHARE * n)))
+        every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
+        chosen = np.sort(rng.choice(every, size, replace=False)) if size < len(every) else every
+        part = make_rows(X, targets, self.label_choice, chosen)
+        judge = Judge(
+            X, targets, chosen[:: -(-len(chosen) // JUDGING_ROWS)], self._scores_of(len(targets.classes))
+        )
+        counts = label_counts(part, len(targets.classes))
+        losses = {}
+
+        def loss_of(rate):
+            trial = replace(options, learning_rate=rate, max_iter=self.max_iter)
+            state = self._new_state(len(targets.classes), X, trial)
+            work = init_work(part, trial, rng, counts=counts, noise=noise)
+            result = minimize_sampled_softmax(part, state, trial, work, rng)
+            diverged = result.status == DIVERGED
+            losses[rate] = np.inf if diverged else judge.loss(*averaged(state, trial))
+            if self.verbose:
+                print(
+                    f"{type(self).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows"
+                )
+
+        for rate in RATES:
+            loss_of(rate)
+        # the best at an end of the range is none yet
+        for factor, end in ((10.0, max), (0.1, min)):
+            for _ in range(MORE_RATES):
+                last = end(losses)
+                if not (np.isfinite(losses[last]) and losses[last] <= min(losses.values())):
+                    break
+                loss_of(last * factor)
+        if not np.isfinite(min(losses.values())):
+            raise FloatingPointError(
+                f"method={self.method!r} diverged at every learning rate from {RATES[0]:g} to {RATES[-1]:g}: "
+                "bring the rows of X to norm 1 (sklearn.preprocessing.normalize) or take method='implicit'."
+            )
+        self.learning_rate_ = min(losses, key=losses.get)
+        self.learning_rate_losses_ = losses
+        if self.verbose:
+            print(f"{type(self).__name__} takes learning_rate={self.learning_rate_:g}")
+        return self.learning_rate_
+
+    def _new_state(self, n_classes, X, options):
+        return init_state(
+            n_classes, X.shape[1], X.dtype, options,
+            fit_intercept=self.fit_intercept, table_bits=self.hash_bits or 0,
+        )  # fmt: skip
+
+    def _initial_state(self, targets, X, options):
+        state = self._new_state(len(targets.classes), X, options)
+        old = getattr(self, "classes_", None)
+        if self.warm_start and old is not None and np.array_equal(old, targets.classes):
+            W = getattr(self, "table_", None)
+            W = self.coef_ if W is None else W[None, :]
+            if W.shape == state.W.shape:
+                state.W[...] = W.toarray() if sp.issparse(W) else W
+                if state.bias is not None:
+                    state.bias[...] = self.intercept_
+        return state
+
+    def _resume(self, n_classes, dtype, options):
+        """The state that the last call left, in the dtype of its weights, for n_classes."""
+        state = getattr(self, "_state", None)
+        if state is None:
+            W = getattr(self, "table_", None)
+            W = self.coef_ if W is None else W[None, :]
+            W = W.toarray() if sp.issparse(W) else W
+            if W.dtype != dtype or not W.flags.writeable or not W.flags.c_contiguous:
+                W = np.array(W, dtype=dtype, order="C")
+            bias = np.array(self.intercept_, dtype=dtype) if self.fit_intercept else None
+            shift = 64 - self.hash_bits if self.hash_bits else 0
+            state = State(W, bias, len(self.intercept_), shift)
+            state.rows_seen = self.t_
+        return prepare(grow(state, n_classes), options)
+
+    def _scores_of(self, n_classes):
+        """Function of (W, bias) that gives their scores."""
+        n_threads = count_threads(self.n_jobs)
+
+        def scores(W, bias):
+            bias = np.zeros(n_classes, dtype=W.dtype) if bias is None else bias
+            if self.hash_bits is not None:
+                return HashedScores(W.reshape(-1), bias, 64 - self.hash_bits, n_threads)
+            return LinearScores(W, bias, n_threads)
+
+        return scores
+
+    def _run(self, state, rows, options, work, rng, held_out, data, targets):
+        context = None
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=options.max_iter + 1)
+            context.call_on_fit_task_begin(estimator=self, **data)
+        monitor = EpochMonitor(
+            self, context, data, lambda _: self._attributes(state, options, targets), held_out
+        )
+        monitor.begin(None)
+        result = minimize_sampled_softmax(
+            rows, state, options, work, rng, callback=monitor, max_time=self.max_time
+        )
+        monitor.end()
+        if result.status == DIVERGED or not np.isfinite(state.W).all():
+            raise FloatingPointError(
+                f"method={self.method!r} diverged in epoch {result.nit} at learning_rate="
+                f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "
+                "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
+                "norm 1 (sklearn.preprocessing.normalize) help all methods."
+            )
+        attributes = self._attributes(state, options, targets, None if held_out is None else held_out.best)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        # without an average, coef_ is all that the next partial_fit needs
+        self._state = state if options.average is not None else None
+        self._counts = label_counts(rows, len(targets.classes))
+        self._rng_state = int(rng.integers(2**31))
+        self.n_iter_ = result.nit
+        self.t_ = state.rows_seen
+        self.loss_curve_ = np.array(monitor.losses if monitor.losses else [result.fun])
+        if held_out is not None:
+            self.validation_loss_curve_ = np.array(monitor.validation)
+        elif hasattr(self, "validation_loss_curve_"):
+            del self.validation_loss_curve_
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
+
+    def _attributes(self, state, options, targets, best=None):
+        W, bias = averaged(state, options) if best is None else best
+        weights = {"table_": W.reshape(-1)} if state.shift else {"coef_": W}
+        mean_labels = 1.0
+        if targets.multilabel:
+            mean_labels = len(targets.codes) / max(1, np.count_nonzero(np.diff(targets.first)))
+        return {
+            **weights,
+            "intercept_": np.zeros(state.n_classes, dtype=W.dtype) if bias is None else bias,
+            "classes_": targets.classes,
+            "multilabel_": targets.multilabel,
+            "_mean_labels": mean_labels,
+        }
+
+
+def make_generator(random_state):
+    """NumPy's generator for scikit-learn's random_state."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def _largest_norm(rows):
+    """Largest norm of a row, without the intercept."""
+    if len(rows.indptr):
+        squares = sp.csr_array(
+            (np.square(rows.data, dtype=np.float64), rows.indices, rows.indptr),
+            shape=(len(rows.indptr) - 1, rows.n_features),
+        ).sum(axis=1)
+    else:
+        X = rows.data.reshape(-1, rows.n_features)
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return float(np.sqrt(np.max(squares, initial=0.0)))

@@ -1,0 +1,400 @@
+"""Prediction with very many classes: scores by blocks of rows and classes, never all at once."""
+
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import log_softmax
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._cython import _extreme as kernels
+from ._extreme_targets import check_extreme_targets, encode, is_indicator
+from ._linalg.threads import blas_threads, count_threads
+from ._problem import check_sample_weight
+
+# entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
+BLOCK = 2**24
+ROWS, CLASSES = 1024, 2**15
+_NO_INDEX = np.empty(0, dtype=np.int32)
+
+
+class LinearScores:
+    """Scores ``X coef^T + intercept`` of a model, block by block.
+
+    Parameters
+    ----------
+    coef : ndarray (n_classes, n_features) of float16, float32 or float64, or CSR matrix; may be a memory map
+    intercept : ndarray (n_classes,)
+    n_threads : int
+    """
+
+    def __init__(self, coef, intercept, n_threads=1):
+        self.coef, self.intercept, self.n_threads = coef, intercept, n_threads
+        self.n_classes = coef.shape[0]
+
+    def block(self, X, lo, hi):
+        """Scores (n, hi - lo) of the rows X for classes lo .. hi, a new array."""
+        dtype = np.result_type(X.dtype, np.float32)
+        coef = self.coef[lo:hi]
+        if sp.issparse(coef):
+            scores = X @ coef.T
+            scores = scores.toarray() if sp.issparse(scores) else np.asarray(scores)
+        elif sp.issparse(X):
+            # only columns that some row has are read
+            columns = np.unique(X.indices)
+            if 2 * len(columns) < X.shape[1]:
+                X = sp.csr_array(
+                    (X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns))
+                )
+                coef = coef[:, columns]
+            scores = X @ np.ascontiguousarray(coef.T, dtype=dtype)
+        else:
+            with blas_threads(self.n_threads):
+                scores = X @ np.asarray(coef, dtype=dtype).T
+        scores = scores.astype(dtype, copy=False)
+        scores += self.intercept[lo:hi].astype(dtype, copy=False)
+        return scores
+
+
+class HashedScores:
+    """The same from a hashed table."""
+
+    def __init__(self, table, intercept, shift, n_threads=1):
+        self.table, self.intercept, self.shift, self.n_threads = table, intercept, shift, n_threads
+        self.n_classes = len(intercept)
+
+    def block(self, X, lo, hi):
+        dtype = self.table.dtype
+        out = np.empty((X.shape[0], hi - lo), dtype=dtype)
+        sparse = sp.issparse(X)
+        data = (X.data if sparse else np.ascontiguousarray(X).reshape(-1)).astype(dtype, copy=False)
+        indices, indptr = (X.indices, X.indptr) if sparse else (_NO_INDEX, _NO_INDEX)
+        kernels.hashed_scores(
+            data, indices, indptr, X.shape[1], 0, X.shape[0], self.table, self.shift,
+            np.arange(lo, hi, dtype=np.int64), out, self.n_threads,
+        )  # fmt: skip
+        out += self.intercept[lo:hi]
+        return out
+
+
+def blocks(X, n_classes):
+    """Slices of rows, each with its slices of classes, that keep a block of scores small."""
+    n = X.shape[0]
+    height = max(1, min(n, ROWS if n_classes > BLOCK // ROWS else BLOCK // max(1, n_classes)))
+    width = max(1, min(n_classes, max(CLASSES // 16, BLOCK // height)))
+    for begin in range(0, n, height):
+        rows = slice(begin, min(n, begin + height))
+        yield rows, [slice(c, min(n_classes, c + width)) for c in range(0, n_classes, width)]
+
+
+def top_k(scores, X, k):
+    """Codes and scores (n, k) of the k highest scores of each row, falling; ties in no order."""
+    n, k = X.shape[0], min(k, scores.n_classes)
+    best_codes = np.empty((n, k), dtype=np.int64)
+    best = None
+    for rows, parts in blocks(X, scores.n_classes):
+        here, kept, kept_codes = X[rows], None, None
+        for part in parts:
+            block = scores.block(here, part.start, part.stop)
+            if block.shape[1] > k:
+                if k == 1:
+                    codes = block.argmax(axis=1)[:, None]
+                else:
+                    codes = np.sort(np.argpartition(-block, k - 1, axis=1)[:, :k], axis=1)
+                block = np.take_along_axis(block, codes, axis=1)
+            else:
+                codes = np.broadcast_to(np.arange(block.shape[1]), block.shape)
+            codes = codes + part.start
+            if kept is not None:
+                block, codes = np.hstack([kept, block]), np.hstack([kept_codes, codes])
+            order = np.argsort(-block, axis=1, kind="stable")[:, :k]
+            kept, kept_codes = np.take_along_axis(block, order, 1), np.take_along_axis(codes, order, 1)
+        if best is None:
+            best = np.empty((n, k), dtype=kept.dtype)
+        best[rows], best_codes[rows] = kept, kept_codes
+    return best_codes, best if best is not None else np.empty((0, k))
+
+
+def log_normalizers(scores, X, codes=None):
+    """log sum_k exp(score_k) of each row, float64 (n,), and the scores of the classes ``codes`` (n,)."""
+    out, mine = np.empty(X.shape[0]), np.zeros(X.shape[0])
+    for rows, parts in blocks(X, scores.n_classes):
+        here = X[rows]
+        # a maximum of the block's type is one exactly: what is subtracted is what is added again
+        high, total = np.full(here.shape[0], -np.inf), np.zeros(here.shape[0])
+        for part in parts:
+            block = scores.block(here, part.start, part.stop)
+            if codes is not None:
+                own = codes[rows]
+                inside = np.flatnonzero((own >= part.start) & (own < part.stop))
+                mine[rows.start + inside] = block[inside, own[inside] - part.start]
+            new = np.maximum(high, block.max(axis=1))
+            total *= np.exp(high - new)
+            block -= new[:, None].astype(block.dtype)
+            np.exp(block, out=block)
+            total += block.sum(axis=1, dtype=np.float64)
+            high = new
+        out[rows] = high + np.log(total)
+    return out, mine
+
+
+def log_losses(scores, X, codes):
+    """-log p of each row's class, float64 (n,)."""
+    normalizers, own = log_normalizers(scores, X, codes)
+    return normalizers - own
+
+
+class ExtremePredictionMixin:
+    """Prediction of a fitted ExtremeSoftmaxSGD, and its compression."""
+
+    def _checked(self, X):
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
+        )
+
+    def _scores(self):
+        n_threads = count_threads(self.n_jobs)
+        if self.hash_bits is not None:
+            return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
+        return LinearScores(self.coef_, self.intercept_, n_threads)
+
+    def decision_function(self, X):
+        """Scores ``X W^T + b``, all at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For two classes, as everywhere in scikit-learn, the difference of theirs, (n_samples,).
+        """
+        X, model = self._checked(X), self._scores()
+        scores = _fill(model, X)
+        if model.n_classes == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def predict_topk(self, X, k=5, *, proba=False):
+        """The k most probable classes of each row, by blocks of rows and classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        k : int, default=5
+            Number of classes; all of them if there are fewer.
+        proba : bool, default=False
+            Whether to return probabilities (of the softmax over all classes) in place of scores.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            From ``classes_``, the most probable one first.
+        scores : ndarray of shape (n_samples, k)
+            Their scores ``x . w + b``, falling.
+        """
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be an integer >= 1, got {k!r}.")
+        X, model = self._checked(X), self._scores()
+        codes, best = top_k(model, X, int(k))
+        if proba:
+            best = np.exp(best - log_normalizers(model, X)[0][:, None])
+        return self.classes_[codes], best
+
+    def predict(self, X):
+        """The most probable class; for an indicator as targets, an indicator of the probable labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or CSR array of shape (n_samples, n_labels)
+        """
+        X, model = self._checked(X), self._scores()
+        if not self.multilabel_:
+            return self.classes_[top_k(model, X, 1)[0][:, 0]]
+        threshold = 0.5 / self._mean_labels if self.threshold is None else self.threshold
+        return _above(model, X, threshold)
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X, model = self._checked(X), self._scores()
+        scores = _fill(model, X)
+        for rows, _ in blocks(X, model.n_classes):
+            scores[rows] = log_softmax(scores[rows], axis=1)
+        return scores
+
+    def predict_proba(self, X):
+        """Probabilities of all classes (see `predict_topk` for the few that matter).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that sum to 1.
+        """
+        p = self.predict_log_proba(X)
+        return np.exp(p, out=p)
+
+    def log_loss(self, X, y, sample_weight=None):
+        """Mean of ``-log p(label)``, by blocks of rows and classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Labels; for an indicator the first one of each row counts, and rows without one do not.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If y has a label that the model does not know: its probability is zero.
+        """
+        X, model = self._checked(X), self._scores()
+        weight = check_sample_weight(sample_weight, X.shape[0])
+        if is_indicator(y):
+            targets = check_extreme_targets(y, None, None, self.classes_)
+            labelled = np.flatnonzero(np.diff(targets.first))
+            X, codes = X[labelled], targets.codes[targets.first[:-1][labelled]]
+            weight = None if weight is None else weight[labelled]
+        else:
+            y = column_or_1d(y)
+            codes = encode(y, self.classes_)
+            if (codes < 0).any():
+                raise ValueError(
+                    f"y has the label {y[codes < 0].tolist()[0]!r}, which the model was not fitted to: its "
+                    "log-loss is infinite."
+                )
+        if X.shape[0] != len(codes):
+            raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
+        return float(np.average(log_losses(model, X, codes), weights=weight))
+
+    def sparsify(self, threshold=0.0):
+        """Turn ``coef_`` into a CSR matrix without the weights of at most ``threshold`` in absolute value.
+
+        Parameters
+        ----------
+        threshold : float, default=0.0
+            What counts as nothing, >= 0.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "coef_")
+        if not threshold >= 0:
+            raise ValueError(f"threshold must be >= 0, got {threshold!r}.")
+        coef = self.coef_
+        if not sp.issparse(coef):
+            parts = []
+            for lo in range(0, max(1, coef.shape[0]), CLASSES):
+                part = np.asarray(coef[lo : lo + CLASSES])
+                part = part.astype(np.float32) if part.dtype == np.float16 else part
+                parts.append(sp.csr_array(np.where(np.abs(part) > threshold, part, part.dtype.type(0))))
+            self.coef_ = sp.csr_array(sp.vstack(parts, format="csr"))
+        elif threshold > 0:
+            coef = coef.copy()
+            coef.data[np.abs(coef.data) <= threshold] = 0
+            coef.eliminate_zeros()
+            self.coef_ = coef
+        self._state = None
+        return self
+
+    def densify(self):
+        """Turn ``coef_`` back into an array.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "coef_")
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+    def quantize(self, dtype=np.float16):
+        """Round the weights to ``dtype``: float16 halves what float32 takes, in memory and on disk.
+
+        ``joblib.dump(model, path)`` then writes a small file, and ``joblib.load(path, mmap_mode="r")`` serves
+        from it without reading all of it. `partial_fit` goes on from the rounded weights.
+
+        Parameters
+        ----------
+        dtype : {float16, float32, float64}, default=float16
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a weight is too large for ``dtype``.
+        """
+        check_is_fitted(self)
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float16, np.float32, np.float64):
+            raise ValueError(f"dtype must be float16, float32 or float64, got {dtype}.")
+        name = "coef_" if self.hash_bits is None else "table_"
+        weights = getattr(self, name)
+        if sp.issparse(weights) and dtype == np.float16:
+            raise ValueError("SciPy has no sparse matrices of float16; quantize a dense coef_ (see densify).")
+        largest = np.max(np.abs(weights.data if sp.issparse(weights) else weights), initial=0.0)
+        if largest > np.finfo(dtype).max:
+            raise ValueError(f"{name} has a weight of {largest:g}, beyond {dtype}.")
+        setattr(self, name, weights.astype(dtype))
+        self._state = None
+        return self
+
+
+def _fill(model, X):
+    """All scores (n, n_classes)."""
+    dtype = np.result_type(X.dtype, np.float32)
+    out = np.empty((X.shape[0], model.n_classes), dtype=dtype)
+    for rows, parts in blocks(X, model.n_classes):
+        here = X[rows]
+        for part in parts:
+            out[rows, part] = model.block(here, part.start, part.stop)
+    return out
+
+
+def _above(model, X, threshold):
+    """CSR indicator of the classes whose probability exceeds the threshold, and of the most probable one."""
+    normalizers = log_normalizers(model, X)[0]
+    found = []
+    with np.errstate(divide="ignore"):
+        level = np.log(threshold)
+    for rows, parts in blocks(X, model.n_classes):
+        here = X[rows]
+        for part in parts:
+            i, j = np.nonzero(model.block(here, part.start, part.stop) - normalizers[rows, None] > level)
+            found.append((i + rows.start, j + part.start))
+    found.append((np.arange(X.shape[0]), top_k(model, X, 1)[0][:, 0]))
+    i, j = (np.concatenate(parts) for parts in zip(*found))
+    out = sp.csr_array((np.ones(len(i), dtype=np.int64), (i, j)), shape=(X.shape[0], model.n_classes))
+    out.sum_duplicates()
+    out.data[:] = 1
+    return out

@@ -1,0 +1,156 @@
+"""Targets and rows of classifiers with very many classes: from checked arrays to the kernel's examples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from ._problem import apply_class_weight
+from ._solvers.sampled_softmax import Rows
+
+_NO_INDEX = np.empty(0, dtype=np.int32)
+
+
+@dataclass
+class ExtremeTargets:
+    """What a classifier fits: the codes of row i's labels are codes[first[i] : first[i + 1]].
+
+    codes : int64, all labels of the rows in order.
+    first : int64 (n + 1,), or None where each row has one label.
+    classes : labels, or column numbers of an indicator.
+    weight : float64 (n,) or None.
+    """
+
+    codes: np.ndarray
+    first: np.ndarray | None
+    classes: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def multilabel(self):
+        return self.first is not None
+
+
+def is_indicator(y):
+    """Whether y is a matrix of labels rather than one label a row."""
+    return sp.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] > 1)
+
+
+def encode(y, classes):
+    """Codes of the labels y (n,) among ``classes``, which need not be sorted; -1 for an unknown label."""
+    order = np.argsort(classes, kind="stable")
+    place = np.searchsorted(classes, y, sorter=order)
+    codes = order[np.minimum(place, len(classes) - 1)]
+    return np.where(classes[codes] == y, codes, -1)
+
+
+def check_extreme_targets(y, sample_weight, class_weight, classes=None):
+    """Targets of the checked y: labels (n,) of any kind, or an indicator (n, K), sparse or dense.
+
+    Parameters
+    ----------
+    y : ndarray or sparse matrix
+    sample_weight : ndarray of shape (n,) or None
+    class_weight : dict, "balanced" or None
+    classes : ndarray, default=None
+        Classes that are known; y's others are appended in sorted order. None: those of y, sorted.
+
+    Raises
+    ------
+    ValueError
+        If y holds no labels, or is a matrix and no indicator, or no row has a label.
+    """
+    if is_indicator(y):
+        return _indicator(y, sample_weight, class_weight, classes)
+    y = np.asarray(y).ravel()
+    check_classification_targets(y)
+    if classes is None:
+        classes, codes = np.unique(y, return_inverse=True)
+    else:
+        codes = encode(y, classes)
+        if (codes < 0).any():
+            new = np.unique(y[codes < 0])
+            classes = np.concatenate([classes, new])
+            codes = encode(y, classes)
+    codes = codes.astype(np.int64)
+    return ExtremeTargets(
+        codes, None, classes, apply_class_weight(class_weight, classes, codes, sample_weight)
+    )
+
+
+def _indicator(y, sample_weight, class_weight, classes):
+    if class_weight is not None:
+        raise ValueError("class_weight is for one label a row; for an indicator y pass sample_weight.")
+    if not sp.issparse(y):
+        kind = type_of_target(y, input_name="y")
+        if kind != "multilabel-indicator" or not np.isin(y, (0, 1)).all():
+            raise ValueError(
+                f"Unknown label type: y is a matrix of {np.shape(y)[1]} columns ({kind}), but an indicator "
+                "of zeros and ones was expected; or pass one label a row, of shape (n_samples,)."
+            )
+    Y = sp.csr_array(y)
+    if not Y.has_sorted_indices:
+        Y = Y.sorted_indices()
+    if Y.nnz and not (Y.data == 1).all():
+        if not np.isin(Y.data, (0, 1)).all():
+            raise ValueError("Unknown label type: the sparse matrix y has entries other than 0 and 1.")
+        Y = Y.copy()
+        Y.eliminate_zeros()
+    if classes is not None and len(classes) != Y.shape[1]:
+        raise ValueError(
+            f"y has {Y.shape[1]} columns, but the model knows {len(classes)} labels; an indicator "
+            "cannot bring new ones."
+        )
+    if not Y.nnz:
+        raise ValueError("y has no row with a label.")
+    return ExtremeTargets(
+        Y.indices.astype(np.int64), Y.indptr.astype(np.int64), np.arange(Y.shape[1]), sample_weight
+    )
+
+
+def make_rows(X, targets, label_choice, kept=None):
+    """The examples of X's rows ``kept`` (None: all) that have a label and a positive weight.
+
+    X : C-ordered dense array, or canonical CSR; read in place.
+    label_choice : "first" or "sample", for rows of several labels.
+    """
+    n = X.shape[0]
+    use = np.ones(n, dtype=bool)
+    if kept is not None:
+        use[:] = False
+        use[kept] = True
+    if targets.weight is not None:
+        use &= targets.weight > 0
+    sizes = None
+    if targets.multilabel:
+        sizes = np.diff(targets.first)
+        use &= sizes > 0
+    if not use.any():
+        raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
+    rows = None if use.all() else np.flatnonzero(use).astype(np.int64)
+    chosen = slice(None) if rows is None else rows
+    weight = None if targets.weight is None else targets.weight[chosen] / targets.weight[chosen].mean()
+    first = None
+    if not targets.multilabel:
+        y, of = targets.codes[chosen], rows
+    elif label_choice == "first":
+        y, of = targets.codes[targets.first[:-1][chosen]], rows
+    else:
+        of = np.repeat(np.arange(n) if rows is None else rows, sizes[chosen]).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
+        y = targets.codes if rows is None else targets.codes[np.repeat(use, sizes)]
+        weight = None if weight is None else np.repeat(weight, sizes[chosen])
+    # read-only buffers (memory maps) are fine for the kernel, other layouts are not
+    y = np.ascontiguousarray(y)
+    if sp.issparse(X):
+        return Rows(X.data, X.indices, X.indptr, X.shape[1], y, weight, of, first)
+    return Rows(X.reshape(-1), _NO_INDEX, _NO_INDEX, X.shape[1], y, weight, of, first)
+
+
+def label_counts(rows, n_classes):
+    """How often each class is a row's label; several labels of a row share it."""
+    if rows.first is None:
+        return np.bincount(rows.y, minlength=n_classes).astype(np.float64)
+    share = 1.0 / np.repeat(np.diff(rows.first), np.diff(rows.first))
+    return np.bincount(rows.y, weights=share, minlength=n_classes)

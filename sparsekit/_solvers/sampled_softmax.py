@@ -1,0 +1,388 @@
+r"""Stochastic steps for softmax with very many classes: Implicit SGD, U-max, One-vs-Each, NCE, IS, SGD.
+
+The objective is the mean log-loss with a ridge, written as the double sum of Fagan and Iyengar, eq. (6),
+without their factor N, so that the learning rate does not depend on the number of rows:
+
+.. math:: f_{ik}(u, W) = u_i + e^{-u_i} + (K - 1) e^{x_i^T (w_k - w_{y_i}) - u_i}
+          + \tfrac{\alpha}{2} (\beta_{y_i} \|w_{y_i}\|^2 + \beta_k \|w_k\|^2).
+
+State, one call of the kernel, one epoch and the loop over epochs are functions of their own.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _extreme as kernels
+
+METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
+# methods with one number u a row; the others replace it by a function of the sampled scores
+WITH_U = ("implicit", "umax", "sgd")
+# a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
+WORK_PER_CALL = 2**26
+
+FINISHED, DIVERGED, TIME_IS_UP, STOPPED = 0, 4, 2, 3
+MESSAGES = {
+    FINISHED: "All epochs were run.",
+    TIME_IS_UP: "The time limit was reached.",
+    STOPPED: "The callback stopped the run.",
+    DIVERGED: "A step was not finite.",
+}
+
+
+@dataclass
+class Options:
+    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
+
+    method: str = "implicit"
+    learning_rate: float = 1.0
+    decay: float = 0.9
+    max_iter: int = 50
+    batch_size: int = 1
+    n_negatives: int = 1
+    raman: bool = False
+    alpha: float = 0.0
+    delta: float = 1.0
+    u_bound: float = np.inf
+    weight_bound: float = np.inf
+    average: int | None = None  # rows before the average begins; None: no average
+    n_threads: int = 1
+
+
+@dataclass
+class Rows:
+    """Examples: CSR (data, indices, indptr), or dense C-ordered data with indices and indptr empty.
+
+    Example e has label y[e], weight[e] (None: 1) and row row_of[e] (None: e). Examples first[i] ..
+    first[i + 1] are the labels of row i, of which each epoch takes one (None: one example a row).
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_features: int
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    row_of: np.ndarray | None = None
+    first: np.ndarray | None = None
+
+    @property
+    def n_rows(self):
+        return len(self.y) if self.first is None else len(self.first) - 1
+
+    @property
+    def width(self):
+        """Mean number of entries of a row."""
+        return self.n_features if not len(self.indptr) else len(self.data) / max(1, len(self.indptr) - 1)
+
+
+@dataclass
+class Noise:
+    """A distribution of negatives (n_classes,) and Walker's alias table of it."""
+
+    p: np.ndarray
+    log: np.ndarray = field(init=False)
+    keep: np.ndarray = field(init=False)
+    alias: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        self.p = np.ascontiguousarray(self.p, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self.log = np.log(self.p)
+        self.keep, self.alias = np.empty_like(self.p), np.empty(len(self.p), dtype=np.int64)
+        kernels.alias_table(self.p, self.keep, self.alias)
+
+
+@dataclass
+class State:
+    """The model and what its lazy parts need; arrays as in `kernels.run_steps`."""
+
+    W: np.ndarray
+    bias: np.ndarray | None
+    n_classes: int
+    shift: int = 0
+    scale: np.ndarray | None = None
+    square: np.ndarray | None = None
+    total: np.ndarray | None = None
+    total_bias: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    last: np.ndarray | None = None
+    steps: int = 0
+    rows_seen: int = 0
+
+
+def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, table_bits=0):
+    """A model of zeros; hashed into ``2 ** table_bits`` numbers if that is not 0."""
+    shape = (1, 2**table_bits) if table_bits else (n_classes, n_features)
+    state = State(
+        np.zeros(shape, dtype=dtype),
+        np.zeros(n_classes, dtype=dtype) if fit_intercept else None,
+        n_classes,
+        64 - table_bits if table_bits else 0,
+    )
+    return prepare(state, options)
+
+
+def prepare(state, options):
+    """Allocate what the options need and the state lacks."""
+    bounded = np.isfinite(options.weight_bound)
+    if (options.alpha > 0 or bounded) and state.scale is None:
+        state.scale = np.ones(state.n_classes)
+    if bounded and state.square is None:
+        state.square = np.einsum("ij,ij->i", state.W, state.W, dtype=np.float64)
+        if state.bias is not None:
+            state.square += state.bias.astype(np.float64) ** 2
+    if options.average is not None and state.total is None:
+        state.total = np.zeros_like(state.W)
+        state.total_bias = None if state.bias is None else np.zeros_like(state.bias)
+        if state.scale is not None:
+            state.tau = np.zeros(state.n_classes)
+            state.last = np.zeros(state.n_classes, dtype=np.int64)
+    return state
+
+
+def grow(state, n_classes):
+    """Make room for new classes, with weights of zero; amortised, a class costs its own weights only."""
+    old = state.n_classes
+    if n_classes <= old:
+        return state
+    state.n_classes = n_classes
+    for name in ("bias", "scale", "square", "total_bias", "tau", "last"):
+        value = getattr(state, name)
+        if value is not None:
+            fill = 1 if name == "scale" else 0
+            setattr(state, name, np.concatenate([value, np.full(n_classes - old, fill, dtype=value.dtype)]))
+    if not state.shift:
+        state.W = _longer(state.W, n_classes)
+        state.total = None if state.total is None else _longer(state.total, n_classes)
+    return state
+
+
+def _longer(table, n_rows):
+    """``table`` with rows of zeros behind: a view of an array with room for more."""
+    old, width = table.shape
+    room = table.base
+    has_room = (
+        isinstance(room, np.ndarray)
+        and room.ndim == 2
+        and room.shape[1] == width
+        and room.dtype == table.dtype
+        and len(room) >= n_rows
+        and room.ctypes.data == table.ctypes.data
+    )
+    if not has_room:
+        # memory of zeros that nobody wrote to is not used yet
+        room = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
+        room[:old] = table
+    return room[:n_rows]
+
+
+def inverse_probability(counts, options, noise=None):
+    r"""beta of eq. (6): one over the probability that a step samples class k, as the label or as a negative.
+
+    For n rows and m negatives Appendix F.3 has fixed batches; with drawn ones the probability of being no
+    label of a batch is that of n draws. Infinite (0 steps ever shrink it) becomes 1.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    K, n, m = len(counts), options.batch_size, options.n_negatives
+    label = counts / counts.sum()
+    if options.method == "implicit" and n > 1:
+        sampled = 1.0 - (1.0 - label) ** n * max(0.0, 1.0 - m / max(1, K - n))
+    elif options.method == "nce":  # with replacement, the label itself too: the number of times
+        sampled = label + m * (np.full(K, 1.0 / K) if noise is None else noise.p)
+    elif noise is None:
+        sampled = label + (1.0 - label) * min(1.0, m / max(1, K - 1))
+    else:
+        sampled = label + (1.0 - label) * (1.0 - (1.0 - noise.p) ** m)
+    return np.divide(1.0, sampled, out=np.ones(K), where=sampled > 0)
+
+
+def settle(state, options):
+    """Multiply the lazy scales into the rows of W that have one."""
+    if state.scale is None:
+        return
+    begin = _average_begin(options)
+    for k in np.flatnonzero(state.scale != 1.0):
+        scale = state.W.dtype.type(state.scale[k])
+        if state.tau is not None:
+            # the sum so far moves to total, and counting begins again
+            tau = state.tau[k] + state.scale[k] * max(0, state.steps - max(state.last[k], begin))
+            state.total[k] -= state.W.dtype.type(tau) * state.W[k]
+            if state.bias is not None:
+                state.total_bias[k] -= state.W.dtype.type(tau) * state.bias[k]
+            state.tau[k], state.last[k] = 0.0, max(state.steps, begin)
+        state.W[k] *= scale
+        if state.bias is not None:
+            state.bias[k] *= scale
+        state.scale[k] = 1.0
+
+
+def averaged(state, options):
+    """(W, bias): the average of the iterates since it began, or the last where there is none."""
+    settle(state, options)
+    begin = _average_begin(options)
+    n = state.steps - begin if options.average is not None else 0
+    if n <= 0:
+        return state.W, state.bias
+    if state.tau is None:
+        return _mean(state.W, state.total, n, n), (
+            None if state.bias is None else _mean(state.bias, state.total_bias, n, n)
+        )
+    tau = state.tau + np.maximum(0, state.steps - np.maximum(state.last, begin))
+    return _mean(state.W, state.total, tau[:, None], n), (
+        None if state.bias is None else _mean(state.bias, state.total_bias, tau, n)
+    )
+
+
+def _mean(last, total, tau, n):
+    return ((tau / n) * last - total / n).astype(last.dtype)
+
+
+def _average_begin(options):
+    return 0 if options.average is None else options.average // options.batch_size
+
+
+@dataclass
+class Work:
+    """What a run allocates once: order of the rows, u, work space and generators of the threads."""
+
+    order: np.ndarray
+    examples: np.ndarray
+    sizes: np.ndarray | None  # labels of each row, where an epoch draws one
+    numbers: np.ndarray | None
+    places: np.ndarray | None
+    u: np.ndarray | None
+    integers: np.ndarray
+    doubles: np.ndarray
+    states: np.ndarray
+    loss: np.ndarray
+    beta: np.ndarray | None
+    noise: Noise | None
+
+
+def init_work(rows, options, rng, *, counts=None, noise=None, u=np.nan):
+    """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
+    order = np.arange(rows.n_rows, dtype=np.int64)
+    sampled = rows.first is not None
+    n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
+    # threads write next to each other's last numbers only once a step
+    integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
+    doubles = np.zeros((options.n_threads, n_doubles + 8))
+    return Work(
+        order,
+        np.empty_like(order) if sampled else order,
+        np.diff(rows.first) if sampled else None,
+        np.empty(len(order)) if sampled else None,
+        np.empty_like(order) if sampled else None,
+        np.full(len(rows.y), u, dtype=np.float64) if options.method in WITH_U else None,
+        integers,
+        doubles,
+        rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64),
+        np.zeros((options.n_threads, 2)),
+        inverse_probability(counts, options, noise) if options.alpha > 0 else None,
+        noise,
+    )
+
+
+def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):
+    """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
+    noise = work.noise
+    bad = kernels.run_steps(
+        rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of, rows.y,
+        rows.weight, work.u, state.W, state.bias, state.shift, state.scale, state.square, work.beta,
+        state.total, state.total_bias, state.tau, state.last,
+        METHODS[options.method], options.raman, options.n_negatives, options.batch_size, learning_rate,
+        options.alpha, options.delta, options.u_bound, options.weight_bound, state.n_classes,
+        None if noise is None else noise.p, None if noise is None else noise.log,
+        None if noise is None else noise.keep, None if noise is None else noise.alias,
+        _average_begin(options), work.integers, work.doubles, work.states, state.steps, value,
+        work.loss, options.n_threads,
+    )  # fmt: skip
+    state.steps += -(-(end - begin) // options.batch_size)
+    state.rows_seen += end - begin
+    return bad
+
+
+def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=lambda: False):
+    """Every row once, in a new order: (place of a bad step or -1, mean sampled objective, complete)."""
+    rng.shuffle(work.order)
+    if work.sizes is not None:
+        # one of each row's examples
+        rng.random(out=work.numbers)
+        np.take(work.sizes, work.order, out=work.places)
+        np.multiply(work.numbers, work.places, out=work.places, casting="unsafe")
+        np.take(rows.first, work.order, out=work.examples)
+        np.add(work.examples, work.places, out=work.examples)
+    work.loss[:] = 0.0
+    unit = options.batch_size * options.n_threads
+    per_call = max(1, int(WORK_PER_CALL / (max(1.0, rows.width) * (options.n_negatives + 1)))) // unit
+    per_call = max(1, per_call) * unit
+    n, bad, complete = len(work.examples), -1, True
+    for begin in range(0, n, per_call):
+        if is_up():
+            complete = False
+            break
+        bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call), value=value)
+        if bad >= 0:
+            complete = False
+            break
+    looked = work.loss[:, 1].sum()
+    return bad, float(work.loss[:, 0].sum() / looked) if looked else np.nan, complete
+
+
+def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, max_time=None, value=False):
+    """Run ``options.max_iter`` epochs from ``state``, which is changed.
+
+    Parameters
+    ----------
+    rows : Rows
+    state : State
+    options : Options
+    work : Work
+        From `init_work`, for the same rows and options.
+    rng : numpy.random.Generator
+    callback : callable, default=None
+        ``callback(intermediate_result)`` after each epoch, with the fields of the result; a true value or
+        StopIteration ends the run.
+    max_time : float, default=None
+        Seconds after which the run ends, within about a tenth of a second of it.
+    value : bool, default=False
+        Whether to estimate the objective as it goes (``fun``), which the callback also asks for.
+
+    Returns
+    -------
+    OptimizeResult
+        x (W), bias, fun (mean of the sampled objective over the last epoch; an estimate, and for the
+        double sums an upper bound of the mean log-loss; NaN without ``value``), nit (epochs), nfev (steps),
+        learning_rate (the last), status, success, message.
+    """
+    start = time.perf_counter()
+
+    def is_up():
+        return max_time is not None and time.perf_counter() - start > max_time
+
+    value = value or callback is not None
+    rate, fun, status, nit = options.learning_rate, np.nan, FINISHED, 0
+    for nit in range(1, options.max_iter + 1):
+        rate = options.learning_rate * options.decay ** (nit - 1)
+        bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, is_up=is_up)
+        if not complete:
+            status = DIVERGED if bad >= 0 else TIME_IS_UP
+            break
+        if callback is not None:
+            report = OptimizeResult(
+                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=time.perf_counter() - start
+            )
+            try:
+                stop = bool(callback(report))
+            except StopIteration:
+                stop = True
+            if stop:
+                status = STOPPED
+                break
+    return OptimizeResult(
+        x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
+        success=status == FINISHED, message=MESSAGES[status],
+    )  # fmt: skip

@@ -1,0 +1,551 @@
+"""ExtremeSoftmaxSGD as a user sees it."""
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, make_multilabel_classification
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
+
+METHODS = ["implicit", "umax", "ove", "nce", "is", "sgd"]
+UNBIASED = ["implicit", "umax", "sgd"]
+
+
+def expected_failures(estimator):
+    """Two rows of weight 1 are two steps, one of weight 2 is one: as in scikit-learn's own SGD models."""
+    why = "a stochastic fit to repeated rows takes other steps than one to weights"
+    names = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{name}_data": why for name in names}
+
+
+@parametrize_with_checks(
+    [ExtremeSoftmaxSGD(max_iter=20), ExtremeSoftmaxSGD("is", learning_rate=0.1, alpha=1e-3)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return normalize(X), y
+
+
+@pytest.fixture(scope="module")
+def many():
+    """600 rows of 60 classes, sparse."""
+    rng = np.random.default_rng(0)
+    centres = sp.random_array(
+        (60, 200), density=0.1, rng=rng, data_sampler=lambda size: rng.random(size) + 0.5
+    )
+    y = rng.integers(0, 60, 600)
+    noise = sp.random_array((600, 200), density=0.03, rng=rng)
+    return sp.csr_array(normalize(sp.csr_array(centres.tocsr()[y] + noise))), y
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns(many, method):
+    X, y = many
+    model = ExtremeSoftmaxSGD(method, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.log_loss(X, y) < 2.0
+    assert model.learning_rate_ in model.learning_rate_losses_
+    assert model.learning_rate_losses_[model.learning_rate_] == min(model.learning_rate_losses_.values())
+    assert len(model.loss_curve_) == model.n_iter_ == 50
+    # at U-max's best rate for W its u is noise
+    assert method == "umax" or model.loss_curve_[-1] < model.loss_curve_[0]
+    assert model.t_ == 50 * 600
+
+
+@pytest.mark.parametrize("method", UNBIASED)
+@pytest.mark.parametrize(
+    "kwargs", [{}, dict(batch_size=8, n_negatives=2), dict(noise="frequency", n_negatives=3)]
+)
+def test_unbiased_methods_find_the_softmax(method, kwargs):
+    """The limit is the ridge-regularised full softmax, whose solution Newton's method gives."""
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) / 2
+    alpha = 0.01
+    exact = SoftmaxClassifier(alpha=alpha, tol=1e-10).fit(X, y)
+    # SGD needs small steps, the others less so; the average takes the noise of the last steps away
+    rate = {"implicit": 0.3, "umax": 0.1, "sgd": 0.05}[method] * (4 if kwargs.get("batch_size") else 1)
+    model = ExtremeSoftmaxSGD(
+        method, alpha=alpha, learning_rate=rate, max_iter=1500, decay=0.997, average=60 * 1500,
+        random_state=0, weight_bound=1e3, u_bound=1e3, **kwargs,
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=0.02)
+    np.testing.assert_allclose(
+        model.coef_ - model.coef_.mean(axis=0), exact.coef_ - exact.coef_.mean(axis=0), atol=0.1
+    )
+
+
+@pytest.mark.parametrize("double_sum, low", [("proposed", 0.0), ("raman", 0.0)])
+def test_double_sums_have_the_same_limit(double_sum, low):
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) / 2
+    exact = SoftmaxClassifier(alpha=0.02, tol=1e-10).fit(X, y)
+    model = ExtremeSoftmaxSGD(
+        "umax", double_sum=double_sum, alpha=0.02, learning_rate=0.05, max_iter=1500, decay=0.997,
+        average=60 * 1500, random_state=0, weight_bound=1e3, u_bound=1e3,
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=0.03)
+
+
+def test_biased_methods_are_biased_as_the_papers_say():
+    """OVE and Bouchard's kin overestimate; here: OVE's minimiser is not the softmax's, but near it."""
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) / 2
+    exact = SoftmaxClassifier(alpha=0.01, tol=1e-10).fit(X, y)
+    model = ExtremeSoftmaxSGD(
+        "ove",
+        n_negatives=2,
+        alpha=0.01,
+        learning_rate=0.2,
+        max_iter=800,
+        decay=0.995,
+        average=60000,
+        random_state=0,
+    ).fit(X, y)
+    from scipy.optimize import minimize
+
+    Z = np.column_stack([X, np.ones(len(X))])
+
+    def bound(v):
+        W = v.reshape(3, -1)
+        f = Z @ W.T
+        z = f - f[np.arange(len(y)), y][:, None]
+        e = np.logaddexp(0.0, z)
+        e[np.arange(len(y)), y] = 0.0
+        s = 1 / (1 + np.exp(-z))
+        s[np.arange(len(y)), y] = 0.0
+        s[np.arange(len(y)), y] = -s.sum(axis=1)
+        return e.sum() / len(y) + 0.005 * (W**2).sum(), (s.T @ Z / len(y) + 0.01 * W).ravel()
+
+    best = minimize(bound, np.zeros(15), jac=True, tol=1e-10).x.reshape(3, -1)
+    np.testing.assert_allclose(np.column_stack([model.coef_, model.intercept_]), best, atol=0.08)
+    assert np.abs(model.predict_proba(X) - exact.predict_proba(X)).max() > 0.01
+
+
+def test_one_vs_each_estimates_probabilities():
+    """Without features the bound has the optimum of the likelihood (Titsias, Proposition 2)."""
+    rng = np.random.default_rng(0)
+    p = rng.random(20) ** 2 + 0.05
+    p /= p.sum()
+    y = rng.choice(20, 20000, p=p)
+    shares = np.bincount(y, minlength=20) / 20000
+    X = np.zeros((20000, 1))
+    for method, rate in (("ove", 0.05), ("implicit", 0.1)):
+        model = ExtremeSoftmaxSGD(
+            method, learning_rate=rate, n_negatives=10, max_iter=60, average=400000, decay=0.95, random_state=0
+        )
+        got = model.fit(X, y).predict_proba(X[:1])[0]
+        np.testing.assert_allclose(got, shares, rtol=0.12)
+
+
+def test_prediction_agrees_with_itself(digits):
+    X, y = digits
+    names = np.array([f"digit {k}" for k in range(10)])
+    model = ExtremeSoftmaxSGD(random_state=0).fit(X, names[y])
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, X @ model.coef_.T + model.intercept_, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), softmax(scores, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_log_proba(X), log_softmax(scores, axis=1), rtol=1e-10)
+    assert (model.predict(X) == names[scores.argmax(axis=1)]).all()
+    assert model.score(X, names[y]) > 0.95
+    assert model.log_loss(X, names[y]) == pytest.approx(log_loss(names[y], model.predict_proba(X)), rel=1e-9)
+    weight = np.random.default_rng(0).random(len(y))
+    assert model.log_loss(X, names[y], weight) == pytest.approx(
+        log_loss(names[y], model.predict_proba(X), sample_weight=weight), rel=1e-9
+    )
+    for k in (1, 3, 10, 99):
+        labels, top = model.predict_topk(X, k)
+        assert labels.shape == top.shape == (len(X), min(k, 10))
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        assert (labels == names[order]).all()
+        np.testing.assert_array_equal(top, np.take_along_axis(scores, order, 1))
+    p = model.predict_topk(X, 2, proba=True)[1]
+    np.testing.assert_allclose(p, -np.sort(-model.predict_proba(X), axis=1)[:, :2], rtol=1e-10)
+    with pytest.raises(ValueError, match="k must be an integer >= 1, got 0"):
+        model.predict_topk(X, 0)
+
+
+def test_blocks_of_rows_and_classes(monkeypatch, many):
+    """Small blocks give what one block gives: block borders, classes beyond one block."""
+    from sparsekit import _extreme_prediction as module
+
+    for data in (many[0], many[0].toarray(), many[0].astype(np.float32)):
+        model = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=5, random_state=0).fit(data, many[1])
+        data, y = data[:30], many[1][:30]
+
+        def everything(model=model, data=data):
+            return (
+                *model.predict_topk(data, 4), model.log_loss(data, y), model.predict(data),
+                model.predict_proba(data), *model.predict_topk(data, 61, proba=True),
+            )  # fmt: skip
+
+        whole = everything()
+        for block, rows, classes in ((300, 7, 16), (64, 1, 160), (1, 1, 16)):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "BLOCK", block)
+                patch.setattr(module, "ROWS", rows)
+                patch.setattr(module, "CLASSES", classes)
+                pieces = list(module.blocks(data, 60))
+                assert len(pieces) > 1 or len(pieces[0][1]) > 1
+                for one, other in zip(whole, everything()):
+                    np.testing.assert_allclose(one, other, rtol=1e-5 if data.dtype == np.float32 else 1e-12)
+
+
+def test_seeds_and_threads(many):
+    X, y = many
+    a, b, c = (ExtremeSoftmaxSGD(learning_rate=30.0, random_state=s).fit(X, y) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    assert np.abs(a.coef_ - c.coef_).max() > 1e-3
+    for method in ("implicit", "ove"):
+        rate = {"implicit": 30.0, "ove": 0.3}[method]
+        losses = {
+            jobs: [
+                ExtremeSoftmaxSGD(method, learning_rate=rate, random_state=s, n_jobs=jobs)
+                .fit(X, y)
+                .log_loss(X, y)
+                for s in range(4)
+            ]
+            for jobs in (1, 2)
+        }
+        assert abs(np.mean(losses[1]) - np.mean(losses[2])) < 5 * np.std(losses[1]) + 0.02
+
+
+def test_dtypes_and_containers(many):
+    X, y = many
+    kwargs = dict(learning_rate=10.0, random_state=0, max_iter=10)
+    base = ExtremeSoftmaxSGD(**kwargs).fit(X, y)
+    for data in (X.toarray(), np.asfortranarray(X.toarray()), sp.csc_array(X), sp.csr_matrix(X)):
+        np.testing.assert_allclose(ExtremeSoftmaxSGD(**kwargs).fit(data, y).coef_, base.coef_, atol=1e-10)
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_array_equal(ExtremeSoftmaxSGD(**kwargs).fit(wide, y).coef_, base.coef_)
+    single = ExtremeSoftmaxSGD(**kwargs).fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == single.decision_function(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.coef_, base.coef_, atol=1e-2)
+    before = X.copy()
+    assert (abs(before - X)).nnz == 0
+
+
+@pytest.mark.parametrize("method", ["implicit", "is", "umax"])
+def test_sample_weight(many, method):
+    """Weight 0 is absence; a doubled weight is a step of twice the length."""
+    X, y = many
+    weight = np.ones(600)
+    weight[::3] = 0.0
+    kwargs = dict(learning_rate=1.0, random_state=0, max_iter=5)
+    a = ExtremeSoftmaxSGD(method, **kwargs).fit(X, y, weight)
+    kept = weight > 0
+    b = ExtremeSoftmaxSGD(method, **kwargs).fit(X[kept], y[kept])
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-12)
+    c = ExtremeSoftmaxSGD(method, **kwargs).fit(X, y, 7.5)
+    d = ExtremeSoftmaxSGD(method, **kwargs).fit(X, y)
+    np.testing.assert_allclose(c.coef_, d.coef_, atol=1e-12)
+    balanced = ExtremeSoftmaxSGD(method, class_weight="balanced", **kwargs).fit(X, y)
+    assert np.abs(balanced.coef_ - d.coef_).max() > 1e-3
+
+
+def test_partial_fit_meets_new_classes(many):
+    X, y = many
+    model = ExtremeSoftmaxSGD(learning_rate=10.0, random_state=0)
+    order = np.argsort(y, kind="stable")
+    parts = np.array_split(np.random.default_rng(0).permutation(600), 6)
+    first = parts[0][y[parts[0]] < 20]
+    model.partial_fit(X[first], y[first])
+    assert list(model.classes_) == sorted(set(y[first]))
+    for _ in range(25):
+        for part in parts:
+            model.partial_fit(X[part], y[part])
+    assert set(model.classes_) == set(range(60)) and len(model.classes_) == 60
+    assert list(model.classes_[: len(set(y[first]))]) == sorted(set(y[first]))
+    assert model.coef_.shape == (60, 200) and model.intercept_.shape == (60,)
+    assert model.score(X, y) > 0.95
+    assert model.t_ == len(first) + 25 * 600
+    assert (model.predict(X[order]) == model.predict(X)[order]).all()
+    # a class that is absent from a call stays; one announced beforehand is sampled
+    known = clone(model).partial_fit(X[:50], y[:50], classes=np.arange(70))
+    assert known.coef_.shape == (70, 200)
+    assert list(known.classes_) == list(range(70))
+    known.partial_fit(X[:50], y[:50], classes=[3, 71, 70])
+    assert list(known.classes_) == list(range(72))
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :100], y)
+
+
+@pytest.mark.parametrize("kwargs", [{}, dict(alpha=1e-3), dict(average=True), dict(alpha=1e-3, average=True)])
+def test_partial_fit_goes_on_where_it_was(many, kwargs):
+    """Two halves in two calls, also through a pickle, are what their kernel calls are."""
+    X, y = many
+    model = ExtremeSoftmaxSGD(learning_rate=5.0, random_state=0, **kwargs)
+    model.partial_fit(X[:300], y[:300], classes=np.arange(60))
+    twin = pickle.loads(pickle.dumps(model))
+    for each in (model, twin):
+        each.partial_fit(X[300:], y[300:])
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-12)
+    assert model.t_ == 600
+    before = model.log_loss(X, y)
+    for _ in range(10):
+        model.partial_fit(X, y)
+    assert model.log_loss(X, y) < before
+
+
+def test_average_and_warm_start(digits):
+    X, y = digits
+    kwargs = dict(learning_rate=30.0, decay=1.0, random_state=0)
+    last = ExtremeSoftmaxSGD(max_iter=10, **kwargs).fit(X, y)
+    mean = ExtremeSoftmaxSGD(max_iter=10, average=len(y) * 5, **kwargs).fit(X, y)
+    assert mean.log_loss(X, y) < last.log_loss(X, y)
+    warm = ExtremeSoftmaxSGD(max_iter=1, warm_start=True, **kwargs).fit(X, y)
+    for _ in range(9):
+        warm.fit(X, y)
+    cold = ExtremeSoftmaxSGD(max_iter=1, **kwargs).fit(X, y)
+    assert warm.log_loss(X, y) < cold.log_loss(X, y)
+
+
+def test_early_stopping_returns_the_best(many):
+    X, y = many
+    noisy = y.copy()
+    noisy[::4] = np.random.default_rng(0).integers(0, 60, 150)
+    model = ExtremeSoftmaxSGD(
+        learning_rate=100.0, decay=1.0, early_stopping=True, n_iter_no_change=3, max_iter=60, random_state=0
+    ).fit(X, noisy)
+    curve = model.validation_loss_curve_
+    assert model.n_iter_ == len(curve) < 60
+    assert curve.argmin() >= len(curve) - 4 and curve[-1] > curve.min()
+    # the best one is returned: one more fit that ends there is the same
+    again = ExtremeSoftmaxSGD(
+        learning_rate=100.0, decay=1.0, early_stopping=True, n_iter_no_change=60, random_state=0,
+        max_iter=int(curve.argmin()) + 1,
+    ).fit(X, noisy)  # fmt: skip
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    with pytest.raises(ValueError, match="holds out 2 of 2 rows.*lower validation_fraction"):
+        ExtremeSoftmaxSGD(early_stopping=True, validation_fraction=0.9).fit(X[:2], [0, 1])
+
+
+def test_multilabel():
+    X, Y = make_multilabel_classification(400, 15, n_classes=8, n_labels=2, random_state=0)
+    X = normalize(X)
+    labelled = Y.any(axis=1)
+    first = Y.argmax(axis=1)
+    kwargs = dict(learning_rate=10.0, random_state=0)
+    by_first = ExtremeSoftmaxSGD(**kwargs).fit(X, sp.csr_array(Y))
+    plain = ExtremeSoftmaxSGD(**kwargs).fit(X[labelled], first[labelled])
+    np.testing.assert_array_equal(by_first.coef_, plain.coef_)
+    np.testing.assert_array_equal(ExtremeSoftmaxSGD(**kwargs).fit(X, Y).coef_, plain.coef_)
+    sampled = ExtremeSoftmaxSGD(
+        label_choice="sample",
+        alpha=0.01,
+        learning_rate=0.1,
+        max_iter=600,
+        decay=0.99,
+        average=100000,
+        random_state=0,
+    ).fit(X, Y)
+    # its target is the uniform distribution over a row's labels
+    exact = SoftmaxClassifier(alpha=0.01).fit(X[labelled], Y[labelled])
+    np.testing.assert_allclose(sampled.predict_proba(X), exact.predict_proba(X), atol=0.03)
+    p = sampled.predict_proba(X)
+    predicted = sampled.predict(X)
+    assert predicted.shape == Y.shape and set(predicted.data) == {1}
+    expected = p > 0.5 / Y[labelled].sum(axis=1).mean()
+    expected[np.arange(len(p)), p.argmax(axis=1)] = True
+    np.testing.assert_array_equal(predicted.toarray(), expected)
+    strict = clone(sampled).set_params(threshold=0.999, max_iter=2).fit(X, Y).predict(X)
+    assert (strict.sum(axis=1) == 1).all()
+    assert sampled.log_loss(X, Y) == pytest.approx(
+        -np.log(p[np.flatnonzero(labelled), first[labelled]]).mean(), rel=1e-9
+    )
+    for _ in range(3):
+        sampled.partial_fit(X, Y)
+    with pytest.raises(ValueError, match="y has 7 columns, but the model knows 8 labels"):
+        sampled.partial_fit(X, Y[:, :7])
+    with pytest.raises(ValueError, match="y is one label a row, but the model was fitted to an indicator"):
+        sampled.partial_fit(X, first)
+    with pytest.raises(ValueError, match="class_weight is for one label a row"):
+        ExtremeSoftmaxSGD(class_weight="balanced").fit(X, Y)
+
+
+def test_small_models(many, tmp_path):
+    X, y = many
+    model = ExtremeSoftmaxSGD(learning_rate=30.0, random_state=0).fit(X.astype(np.float32), y)
+    scores = model.decision_function(X)
+    half = pickle.loads(pickle.dumps(model)).quantize()
+    assert half.coef_.dtype == np.float16
+    np.testing.assert_allclose(half.decision_function(X), scores, atol=0.02 * np.abs(scores).max())
+    assert half.score(X, y) == pytest.approx(model.score(X, y), abs=0.01)
+    joblib.dump(half, tmp_path / "model.joblib")
+    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    assert isinstance(mapped.coef_, np.memmap)
+    np.testing.assert_array_equal(mapped.predict_topk(X, 3)[0], half.predict_topk(X, 3)[0])
+    assert len(pickle.dumps(half)) < 0.6 * len(pickle.dumps(model))
+    mapped.partial_fit(X, y)
+    assert mapped.score(X, y) > 0.95
+
+    sparse = pickle.loads(pickle.dumps(model)).sparsify(0.1)
+    assert sp.issparse(sparse.coef_)
+    expected = np.where(np.abs(model.coef_) > 0.1, model.coef_, 0)
+    assert 0 < sparse.coef_.nnz < model.coef_.size
+    np.testing.assert_array_equal(sparse.coef_.toarray(), expected)
+    np.testing.assert_allclose(
+        sparse.decision_function(X), X @ expected.T + model.intercept_, rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_array_equal(sparse.predict_topk(X.toarray(), 2)[0], sparse.predict_topk(X, 2)[0])
+    again = sparse.sparsify(1.0)
+    np.testing.assert_array_equal(again.coef_.toarray(), np.where(np.abs(model.coef_) > 1.0, model.coef_, 0))
+    sparse.partial_fit(X.astype(np.float32), y)
+    assert sparse.densify().coef_.shape == (60, 200)
+    with pytest.raises(ValueError, match="threshold must be >= 0"):
+        model.sparsify(-1)
+    with pytest.raises(ValueError, match="dtype must be float16, float32 or float64, got int8"):
+        model.quantize(np.int8)
+    model.coef_[0, 0] = 1e6
+    with pytest.raises(ValueError, match="weight of 1e.06, beyond float16"):
+        model.quantize()
+
+
+def test_hashed_weights(many):
+    X, y = many
+    kwargs = dict(learning_rate=30.0, random_state=0)
+    plain = ExtremeSoftmaxSGD(**kwargs).fit(X, y)
+    scores = {}
+    for bits in (20, 12, 8):
+        model = ExtremeSoftmaxSGD(hash_bits=bits, **kwargs).fit(X, y)
+        assert model.table_.shape == (2**bits,) and not hasattr(model, "coef_")
+        scores[bits] = model.score(X, y)
+        _labels, top = model.predict_topk(X, 2)
+        np.testing.assert_allclose(top[:, 0], model.decision_function(X).max(axis=1))
+    assert scores[20] == pytest.approx(plain.score(X, y), abs=0.01)
+    assert scores[8] < scores[12] <= scores[20]
+    model.partial_fit(X, np.where(y == 3, 1000, y))
+    assert 1000 in model.classes_ and model.table_.shape == (256,)
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
+    with pytest.raises(ValueError, match="alpha > 0 does not go with hash_bits"):
+        ExtremeSoftmaxSGD(hash_bits=10, alpha=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="weight_bound does not go with hash_bits"):
+        ExtremeSoftmaxSGD("umax", hash_bits=10, weight_bound=2.0).fit(X, y)
+
+
+def test_progress_and_callback(many, capsys):
+    X, y = many
+    seen = []
+    model = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=4, verbose=1, callback=seen.append, random_state=0)
+    model.fit(X, y)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 4 and "[####################] epoch 4/4  loss about" in out[-1]
+    assert [r.nit for r in seen] == [1, 2, 3, 4] and [r.nfev for r in seen] == [600, 1200, 1800, 2400]
+    np.testing.assert_allclose([r.fun for r in seen], model.loss_curve_)
+    np.testing.assert_allclose([r.learning_rate for r in seen], 10 * 0.9 ** np.arange(4))
+    stopped = ExtremeSoftmaxSGD(learning_rate=10.0, callback=lambda r: r.nit == 2, random_state=0).fit(X, y)
+    assert stopped.n_iter_ == 2
+    ExtremeSoftmaxSGD(max_iter=2, verbose=1, random_state=0).fit(X, y)
+    out = capsys.readouterr().out
+    assert "learning_rate 0.001: log-loss" in out and "takes learning_rate=" in out
+    timed = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=10**6, max_time=0.3, random_state=0).fit(X, y)
+    assert 1 < timed.n_iter_ < 10**6
+
+
+def test_running_estimate_bounds_the_loss(many):
+    X, y = many
+    for method, rate in (("implicit", 30.0), ("ove", 0.1)):
+        model = ExtremeSoftmaxSGD(method, learning_rate=rate, max_iter=30, random_state=0, n_negatives=5).fit(
+            X, y
+        )
+        after = clone(model).set_params(warm_start=True, learning_rate=1e-9, max_iter=3)
+        after.__dict__.update({k: v for k, v in model.__dict__.items() if k.endswith("_")})
+        after.fit(X, y)
+        assert after.loss_curve_[-1] > 0.9 * model.log_loss(X, y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_defined_answers(method):
+    one = ExtremeSoftmaxSGD(method, random_state=0).fit(np.ones((5, 2)), ["only"] * 5)
+    assert (one.predict(np.zeros((3, 2))) == "only").all()
+    np.testing.assert_allclose(one.predict_proba(np.zeros((3, 2))), 1.0)
+    # rows of zeros, a class with one row, a constant column, two classes
+    X = np.zeros((30, 3))
+    X[:10, 0], X[10:20, 1], X[:, 2] = 1.0, 1.0, 0.5
+    y = np.array([0] * 10 + [1] * 10 + [2] * 9 + [3])
+    for data in (X, sp.csr_array(X)):
+        model = ExtremeSoftmaxSGD(method, random_state=0, n_negatives=7).fit(data, y)
+        assert np.isfinite(model.predict_proba(data)).all()
+        assert model.score(data, y) > 0.9
+    empty = ExtremeSoftmaxSGD(method, fit_intercept=False, random_state=0).fit(
+        np.zeros((6, 2)), [0, 1, 2] * 2
+    )
+    np.testing.assert_allclose(empty.predict_proba(np.zeros((1, 2))), 1 / 3)
+    two = ExtremeSoftmaxSGD(method, random_state=0).fit(X[:20], y[:20])
+    assert two.decision_function(X).shape == (30,) and two.score(X[:20], y[:20]) == 1.0
+
+
+def test_huge_rates(many):
+    X, y = many
+    for batch_size in (1, 8):
+        model = ExtremeSoftmaxSGD(learning_rate=1e12, max_iter=5, batch_size=batch_size, random_state=0).fit(
+            X, y
+        )
+        assert np.isfinite(model.coef_).all()
+    with pytest.raises(
+        FloatingPointError, match=r"method='sgd' diverged in epoch \d+ at learning_rate=1e.06.*100000"
+    ):
+        ExtremeSoftmaxSGD("sgd", learning_rate=1e6, random_state=0).fit(X, y)
+
+
+def test_bad_input(many):
+    X, y = many
+    model = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=1, random_state=0).fit(X, y)
+    bad = X.copy()
+    bad.data[3] = np.nan
+    cases = [
+        (dict(), bad, y, None, "Input X contains NaN"),
+        (dict(), X, y[:-1], None, "inconsistent numbers of samples"),
+        (dict(), X, y + 0.5, None, "Unknown label type"),
+        (dict(), X, np.column_stack([y, y]), None, "Unknown label type: y is a matrix of 2 columns"),
+        (dict(), X, sp.csr_array(np.full((600, 2), 3)), None, "entries other than 0 and 1"),
+        (dict(), X, sp.csr_array((600, 4)), None, "y has no row with a label"),
+        (dict(), X, y, -np.ones(600), "Negative values in sample_weight"),
+        (dict(noise=[0.5, 0.5]), X, y, None, r"noise has shape \(2,\), but there are 60 classes"),
+        (dict(noise=np.ones(60)), X, y, None, "noise must be positive and sum to 1"),
+        (dict(double_sum="raman"), X, y, None, "double_sum='raman' is for method 'umax' or 'sgd'"),
+        (dict(learning_rate=0.0), X, y, None, "'learning_rate' parameter"),
+        (dict(method="adam"), X, y, None, "'method' parameter"),
+        (dict(alpha=-1.0), X, y, None, "'alpha' parameter"),
+        (dict(batch_size=0), X, y, None, "'batch_size' parameter"),
+    ]
+    for params, data, labels, weight, match in cases:
+        with pytest.raises(ValueError, match=match):
+            ExtremeSoftmaxSGD(**{"max_iter": 1, **params}).fit(data, labels, weight)
+    with pytest.raises(ValueError, match="y has the label 99, which the model was not fitted to"):
+        model.log_loss(X, np.where(y == 5, 99, y))
+    assert 0 <= model.score(X, np.where(y == 5, 99, y)) < 1
+    with pytest.raises(ValueError, match="has 10 features"):
+        model.predict(X[:, :10])
+
+
+def test_tools_of_scikit_learn(digits):
+    X, y = digits
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), ExtremeSoftmaxSGD(max_iter=5, random_state=0)),
+        {"extremesoftmaxsgd__learning_rate": [0.01, 0.1]}, cv=3, scoring="neg_log_loss",
+    ).fit(X, y)  # fmt: skip
+    assert search.best_score_ > -0.5
+    out = cross_val_predict(ExtremeSoftmaxSGD(max_iter=5, random_state=0), X, y, cv=3, method="predict_proba")
+    assert out.shape == (len(y), 10)
+    buffer = io.BytesIO()
+    joblib.dump(search, buffer)
+    buffer.seek(0)
+    np.testing.assert_array_equal(joblib.load(buffer).predict(X), search.predict(X))

@@ -1,0 +1,490 @@
+"""Kernels of softmax with very many classes, each against plain NumPy, SciPy or mpmath."""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference_extreme import explicit_batch, first_u, proximal_step
+
+from sparsekit._cython import _extreme as kernels
+from sparsekit._solvers.sampled_softmax import (
+    METHODS,
+    Noise,
+    Options,
+    Rows,
+    averaged,
+    init_state,
+    init_work,
+    inverse_probability,
+    settle,
+    steps,
+)
+
+N, D, K = 12, 7, 9
+EMPTY = np.empty(0, dtype=np.int32)
+
+
+def make_rows(X, y, sparse=False, index=np.int32, dtype=np.float64, **kwargs):
+    X = X.astype(dtype)
+    if sparse:
+        A = sp.csr_array(X)
+        return Rows(A.data, A.indices.astype(index), A.indptr.astype(index), X.shape[1], y, **kwargs)
+    return Rows(X.reshape(-1), EMPTY, EMPTY, X.shape[1], y, **kwargs)
+
+
+def problem(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, D)) * (rng.random((n, D)) < 0.6)
+    return X, rng.integers(0, K, n), rng
+
+
+def model(options, rng, dtype=np.float64, size=0.3, intercept=True):
+    state = init_state(K, D, dtype, options, fit_intercept=intercept)
+    state.W[...] = size * rng.standard_normal((K, D))
+    if intercept:
+        state.bias[...] = size * rng.standard_normal(K)
+    return state
+
+
+def table(state):
+    """W with the intercepts as the last column, lazy scales multiplied in."""
+    scale = 1.0 if state.scale is None else state.scale[:, None]
+    bias = np.zeros(len(state.W)) if state.bias is None else state.bias
+    return np.column_stack([state.W, bias]).astype(np.float64) * scale
+
+
+# ---------------------------------------------------------------------------------- implicit steps, scalars
+
+
+def residuals(z, r, rho, eta, s, rho_y, u_old, b, u):
+    """Both stationarity conditions at the kernel's answer, relative, 60 digits; the second in logarithms."""
+    with mpmath.workdps(60):
+        b = [mpmath.mpf(float(v)) for v in b]
+        u, u_old, eta, s, rho_y = (mpmath.mpf(float(v)) for v in (u, u_old, eta, s, rho_y))
+        c = mpmath.fsum(b)
+        # u comes out of differences of numbers of the size of z
+        terms = [u, u_old, eta, eta * mpmath.exp(-u), c, max(abs(mpmath.mpf(float(v))) for v in z) * 1e-5]
+        first = (u - u_old + eta * (1 - mpmath.exp(-u)) - c) / max(abs(t) for t in terms)
+        second = 0
+        for zk, rk, rhok, bk in zip(z, r, rho, b):
+            zk, rk, rhok = (mpmath.mpf(float(v)) for v in (zk, rk, rhok))
+            if bk < mpmath.mpf("1e-290"):  # below the smallest numbers: nothing moves
+                assert zk - u < -500
+                continue
+            right = zk - s * rhok * bk - s * rho_y * c - u + mpmath.log(eta * rk)
+            size = max(1, abs(zk), s * rhok * bk, s * rho_y * c, abs(u))
+            second = max(second, abs(mpmath.log(bk) - right) / size)
+        return float(abs(first)), float(second)
+
+
+@pytest.mark.parametrize("eta", [1e-6, 1e-2, 1.0, 100.0, 1e6])
+@pytest.mark.parametrize("s", [1e-300, 1e-4, 1.0, 50.0, 1e8])
+def test_implicit_step_with_one_negative(eta, s):
+    for z in (-1e4, -800.0, -30.0, -2.0, 0.0, 1.0, 8.0, 40.0, 900.0, 1e5):
+        for u_old in (0.0, 1e-3, 0.7, 4.0, 13.0, 700.0):
+            for r in (1.0, 9.0, 1e6):
+                b, u = kernels.implicit_one(z, np.log(r), eta, 2 * s, u_old)
+                assert np.isfinite([b, u]).all() and b >= 0
+                first, second = residuals([z], [r], [1.0], eta, s, 1.0, u_old, [b], u)
+                assert first < 1e-9 and second < 1e-9, (z, u_old, r, first, second)
+
+
+@pytest.mark.parametrize("eta", [1e-3, 0.1, 1.0, 100.0, 1e5])
+@pytest.mark.parametrize("s", [1e-3, 1.0, 1e3])
+def test_implicit_step_with_many_negatives(eta, s):
+    rng = np.random.default_rng(0)
+    for m, size in ((1, 1.0), (3, 2.0), (10, 5.0), (5, 300.0)):
+        for u_old in (0.0, 0.3, 5.0):
+            z = size * rng.standard_normal(m)
+            r, rho = rng.uniform(1.0, 100.0, m), rng.uniform(0.3, 1.0, m)
+            b = z.copy()
+            c, u = kernels.implicit_many(b, r, rho, eta, s, 0.8, u_old)
+            assert np.isfinite(b).all() and np.isclose(c, b.sum(), rtol=1e-12)
+            first, second = residuals(z, r, rho, eta, s, 0.8, u_old, b, u)
+            assert first < 1e-9 and second < 1e-9, (m, size, u_old, first, second)
+
+
+def test_one_negative_is_many_with_one():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        z, r, eta = 6 * rng.standard_normal(), rng.uniform(1, 1000), 10 ** rng.uniform(-4, 3)
+        s, u_old, rho_k, rho_y = (
+            rng.uniform(0.1, 5),
+            rng.uniform(0, 8),
+            rng.uniform(0.2, 1),
+            rng.uniform(0.2, 1),
+        )
+        b, u = kernels.implicit_one(z, np.log(r), eta, s * (rho_k + rho_y), u_old)
+        many = np.array([z])
+        c, u_many = kernels.implicit_many(many, np.array([r]), np.array([rho_k]), eta, s, rho_y, u_old)
+        np.testing.assert_allclose([b, u], [c, u_many], rtol=1e-8, atol=1e-10)
+
+
+# ---------------------------------------------------------------------------------- draws
+
+
+def draws(method, k, y, m, n, noise=None, seed=1):
+    state = np.array([seed], dtype=np.uint64)
+    extra = (None, None, None) if noise is None else (noise.p, noise.keep, noise.alias)
+    return [kernels.draw(METHODS[method], k, y, m, state, *extra) for _ in range(n)]
+
+
+def test_uniform_draws():
+    counts = np.zeros(K)
+    for codes, r in draws("implicit", K, 4, 3, 20000):
+        assert len(set(codes)) == 3 and 4 not in codes
+        assert (r == (K - 1) / 3).all()
+        counts[codes] += 1
+    expected = 20000 * 3 / (K - 1)
+    assert counts[4] == 0
+    assert np.abs(np.delete(counts, 4) - expected).max() < 5 * np.sqrt(expected)
+    codes, r = draws("umax", K, 4, K + 3, 1)[0]
+    assert list(codes) == [0, 1, 2, 3, 5, 6, 7, 8] and (r == 1).all()
+    assert len(draws("implicit", 1, 0, 2, 1)[0][0]) == 0
+
+
+@pytest.mark.parametrize("method", ["implicit", "is", "ove"])
+def test_draws_from_a_distribution_are_unbiased(method):
+    rng = np.random.default_rng(0)
+    p = rng.random(K) ** 2 + 0.01
+    noise = Noise(p / p.sum())
+    total, values, n = np.zeros(K), rng.standard_normal(K), 40000
+    sums = np.zeros(n)
+    for i, (codes, r) in enumerate(draws(method, K, 2, 4, n, noise)):
+        assert len(set(codes)) == len(codes) and 2 not in codes
+        total[codes] += r
+        sums[i] = r @ values[codes]
+    assert abs(sums.mean() - np.delete(values, 2).sum()) < 5 * sums.std() / np.sqrt(n)
+    np.testing.assert_allclose(np.delete(total, 2) / n, 1.0, atol=0.15)
+
+
+def test_noise_contrastive_draws_and_alias_table():
+    p = np.array([0.5, 0.25, 0.0, 0.125, 0.125])
+    noise = Noise(p)
+    mass = noise.keep / 5
+    np.testing.assert_allclose(
+        mass + np.bincount(noise.alias, (1 - noise.keep) / 5, minlength=5), p, atol=1e-15
+    )
+    seen = np.concatenate([codes for codes, _ in draws("nce", 5, 0, 6, 5000, noise)])
+    assert len(seen) == 30000
+    np.testing.assert_allclose(np.bincount(seen, minlength=5) / 30000, p, atol=0.015)
+
+
+# ---------------------------------------------------------------------------------- steps
+
+
+def replay(options, rows, noise, work, size):
+    """The classes and weights that the next steps will draw: [(codes with the label first, r)]."""
+    state = work.states[:1].copy()
+    out = []
+    extra = (None, None, None) if noise is None else (noise.p, noise.keep, noise.alias)
+    for e in work.examples[:size]:
+        codes, r = kernels.draw(METHODS[options.method], K, rows.y[e], options.n_negatives, state, *extra)
+        out.append((np.concatenate([[rows.y[e]], codes]), r))
+    return out
+
+
+CASES = [
+    (method, raman, noise, m, batch)
+    for method in ("umax", "sgd", "ove", "nce", "is")
+    for raman in ((False, True) if method in ("umax", "sgd") else (False,))
+    for noise in ("uniform", "frequency")
+    for m, batch in ((1, 1), (3, 1), (2, 4), (20, 3))
+]
+
+
+@pytest.mark.parametrize("method, raman, noise, m, batch", CASES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_explicit_steps(method, raman, noise, m, batch, sparse):
+    X, y, rng = problem()
+    weight = rng.uniform(0.5, 2.0, N)
+    p = rng.uniform(0.5, 2.0, K)
+    noise = Noise(p / p.sum()) if noise == "frequency" else None
+    options = Options(method=method, raman=raman, n_negatives=m, batch_size=batch, delta=0.2)
+    rows = make_rows(X, y, sparse, weight=weight)
+    state = model(options, rng)
+    work = init_work(rows, options, rng, noise=noise)
+    log_noise = noise.log if noise is not None else np.full(K, -np.log(K))
+    us = [np.nan, 0.05, 3.0, 1.0][:batch]
+    if work.u is not None:
+        work.u[:batch] = us
+    drawn = replay(options, rows, noise, work, batch)
+    xs = [np.append(X[e], 1.0) for e in range(batch)]
+    expected, new_us = explicit_batch(
+        method, table(state), xs, [k for k, _ in drawn], [r for _, r in drawn], us, 0.1, weight,
+        raman=raman, delta=0.2, log_noise=log_noise,
+    )  # fmt: skip
+    assert steps(state, rows, options, work, 0.1, 0, batch) == -1
+    np.testing.assert_allclose(table(state), expected, atol=1e-7)
+    if work.u is not None:
+        np.testing.assert_allclose(work.u[:batch], new_us, atol=1e-7)
+    assert np.abs(expected - table(model(options, problem()[2]))).max() > 1e-3
+
+
+@pytest.mark.parametrize("m", [1, 3, 20])
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.parametrize("eta", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_implicit_steps_of_one_row(m, alpha, eta, sparse):
+    X, y, rng = problem(2)
+    options = Options(method="implicit", n_negatives=m, alpha=alpha)
+    rows = make_rows(X, y, sparse)
+    state = model(options, rng)
+    counts = np.bincount(y, minlength=K) + 1
+    work = init_work(rows, options, rng, counts=counts)
+    for e in range(3):
+        W = table(state)
+        x = np.append(X[e], 1.0)
+        # the generator of the kernel is at its e-th draw
+        drawn = kernels.draw(METHODS["implicit"], K, y[e], m, work.states[:1].copy())
+        codes, r = np.concatenate([[y[e]], drawn[0]]), np.concatenate([[0.0], drawn[1]])
+        u = first_u(W[codes] @ x, r[1:], False)
+        expected, u_new, accuracy = proximal_step(
+            W, [x], codes, [0], r[None, :], np.array([u]), eta, [1.0], alpha, work.beta
+        )
+        assert accuracy < 1e-6
+        assert steps(state, rows, options, work, eta, e, e + 1) == -1
+        np.testing.assert_allclose(table(state), expected, atol=2e-6)
+        np.testing.assert_allclose(work.u[e], u_new[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("alpha, eta", [(0.0, 0.3), (0.0, 30.0), (0.1, 3.0)])
+@pytest.mark.parametrize("twin", [False, True])
+def test_implicit_batches(sparse, alpha, eta, twin):
+    X, y, rng = problem(3)
+    if twin:  # the same row and label twice in a batch
+        X[1], y[1] = X[0], y[0]
+    weight = rng.uniform(0.5, 2.0, N)
+    B, m = 5, 3
+    options = Options(method="implicit", n_negatives=m, batch_size=B, alpha=alpha)
+    rows = make_rows(X, y, sparse, weight=weight)
+    state = model(options, rng)
+    work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1)
+    work.u[:] = rng.uniform(0, 3, N)
+    us, W = work.u[:B].copy(), table(state)
+    assert steps(state, rows, options, work, eta, 0, B) == -1
+    new = table(state)
+    moved = np.flatnonzero(np.abs(new - W).max(axis=1) > 0)
+    labels = np.unique(y[:B])
+    assert set(labels) <= set(moved) and len(moved) == len(labels) + min(m, K - len(labels))
+    drawn = np.setdiff1d(moved, labels)
+    classes = np.concatenate([labels, drawn])
+    place = [int(np.flatnonzero(classes == label)[0]) for label in y[:B]]
+    r = np.tile(
+        np.concatenate([np.ones(len(labels)), np.full(len(drawn), (K - len(labels)) / len(drawn))]), (B, 1)
+    )
+    r[np.arange(B), place] = 0.0
+    xs = [np.append(X[e], 1.0) for e in range(B)]
+    expected, u_new, accuracy = proximal_step(W, xs, classes, place, r, us, eta, weight, alpha, work.beta)
+    assert accuracy < 1e-6
+    np.testing.assert_allclose(new, expected, atol=5e-6)
+    np.testing.assert_allclose(work.u[:B], u_new, atol=5e-6)
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_rows_of_every_kind_agree(method):
+    X, y, _ = problem(4, 60)
+    results = {}
+    for name, kwargs in {
+        "dense": {}, "sparse": dict(sparse=True), "int64": dict(sparse=True, index=np.int64),
+        "float32": dict(sparse=True, dtype=np.float32), "dense32": dict(dtype=np.float32),
+    }.items():  # fmt: skip
+        rng = np.random.default_rng(0)
+        options = Options(method=method, n_negatives=2)
+        rows = make_rows(X, y, **kwargs)
+        state = model(options, rng, rows.data.dtype)
+        work = init_work(rows, options, rng)
+        for _ in range(3):
+            assert steps(state, rows, options, work, 0.02, 0, 60, value=True) == -1
+        assert state.W.dtype == rows.data.dtype
+        results[name] = table(state), work.loss.copy()
+    for name, (W, loss) in results.items():
+        np.testing.assert_allclose(W, results["dense"][0], atol=1e-3 if "32" in name else 1e-11)
+        np.testing.assert_allclose(loss, results["dense"][1], rtol=1e-3 if "32" in name else 1e-11)
+    np.testing.assert_array_equal(results["int64"][0], results["sparse"][0])
+
+
+@pytest.mark.parametrize("method", ["implicit", "umax", "nce"])
+def test_row_numbers_and_order(method):
+    X, y, _ = problem(5, 30)
+    of = np.arange(29, -1, -1)
+
+    def run(rows, examples):
+        rng = np.random.default_rng(0)
+        options = Options(method=method)
+        state = model(options, rng)
+        work = init_work(rows, options, rng)
+        work.examples[:] = examples
+        steps(state, rows, options, work, 0.5, 0, 30)
+        return table(state)
+
+    plain = run(make_rows(X, y), of)
+    mapped = run(make_rows(X, y[::-1].copy(), row_of=of), np.arange(30))
+    np.testing.assert_array_equal(plain, mapped)
+
+
+# ---------------------------------------------------------------------------------- lazy parts
+
+
+@pytest.mark.parametrize("method, batch", [("implicit", 1), ("umax", 1), ("ove", 4), ("implicit", 3)])
+def test_average_is_the_mean_of_the_iterates(method, batch):
+    for alpha, begin in ((0.0, 0), (0.2, 0), (0.2, 24), (0.0, 24)):
+        X, y, _ = problem(6, 60)
+        rows = make_rows(X, y, True)
+        sums, n, tables = 0.0, 0, {}
+        for average in (None, begin):
+            rng = np.random.default_rng(0)
+            options = Options(method=method, alpha=alpha, average=average, batch_size=batch)
+            state = init_state(K, D, np.float64, options)
+            work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+            for at in range(0, 60, batch):
+                steps(state, rows, options, work, 0.7, at, at + batch)
+                if average is None and at >= begin:
+                    sums, n = sums + table(state), n + 1
+            tables[average is None] = np.column_stack(averaged(state, options))
+        np.testing.assert_allclose(tables[False], sums / n, atol=1e-12)
+        assert np.abs(tables[True] - tables[False]).max() > 1e-3
+
+
+def test_average_outlives_a_settled_scale():
+    X, y, _ = problem(6, 60)
+    rows = make_rows(X, y)
+    results = []
+    for often in (False, True):
+        rng = np.random.default_rng(0)
+        options = Options(method="implicit", alpha=0.2, average=0)
+        state = init_state(K, D, np.float64, options)
+        work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+        for at in range(60):
+            steps(state, rows, options, work, 0.7, at, at + 1)
+            if often and at % 7 == 0:
+                settle(state, options)
+        results.append(np.column_stack(averaged(state, options)))
+    np.testing.assert_allclose(results[0], results[1], atol=1e-13)
+
+
+def test_rescaled_rows():
+    X, y, rng = problem(7, 40)
+    rows = make_rows(X, y)
+    options = Options(method="ove", alpha=5.0)
+    work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+    state, eager = (init_state(K, D, np.float64, options) for _ in range(2))
+    twin = init_work(rows, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0)
+    twin.states[:] = work.states
+    smallest = 1.0
+    for _ in range(40):
+        for at in range(40):
+            steps(state, rows, options, work, 1.0, at, at + 1)
+            steps(eager, rows, options, twin, 1.0, at, at + 1)
+            settle(eager, options)
+            smallest = min(smallest, state.scale.min())
+    assert smallest < 1e-11 and state.scale.min() > 1e-13
+    np.testing.assert_allclose(table(state), table(eager), rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("batch, m", [(1, 1), (4, 2)])
+def test_bounds_of_umax(batch, m):
+    X, y, rng = problem(8, 40)
+    options = Options(method="umax", weight_bound=0.8, u_bound=1.5, batch_size=batch, n_negatives=m)
+    rows = make_rows(X, y)
+    state = init_state(K, D, np.float64, options)
+    work = init_work(rows, options, rng)
+    for _ in range(20):
+        steps(state, rows, options, work, 0.5, 0, 40)
+        norms = np.linalg.norm(table(state), axis=1)
+        assert norms.max() <= 0.8 + 1e-12 and np.nanmin(work.u) >= 0 and np.nanmax(work.u) <= 1.5
+        np.testing.assert_allclose(state.square, norms**2, atol=1e-12)
+    assert norms.max() > 0.79
+
+
+def test_inverse_probability_of_being_sampled():
+    """beta against a count, for one row and for implicit batches."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(K, 200, p=np.arange(1, K + 1) / 45)
+    counts = np.bincount(y, minlength=K)
+    # several rows leave K - 3 others at least, and more where labels repeat
+    for options, tolerance in ((Options(n_negatives=2), 0.02), (Options(n_negatives=2, batch_size=3), 0.07)):
+        n, hits = 40000, np.zeros(K)
+        for _ in range(n):
+            labels = np.unique(rng.choice(y, options.batch_size))
+            others = np.setdiff1d(np.arange(K), labels)
+            hits[labels] += 1
+            hits[rng.choice(others, 2, replace=False)] += 1
+        np.testing.assert_allclose(n / hits, inverse_probability(counts, options), rtol=tolerance)
+
+
+def test_hashed_table():
+    """A large table is the plain model up to collisions, of which it has none here."""
+    X, y, _ = problem(9, 60)
+    for sparse in (False, True):
+        rows = make_rows(X, y, sparse)
+        out = []
+        for bits in (0, 22):
+            rng = np.random.default_rng(0)
+            options = Options(method="implicit", n_negatives=2, average=0)
+            state = init_state(K, D, np.float64, options, table_bits=bits)
+            work = init_work(rows, options, rng)
+            for _ in range(3):
+                steps(state, rows, options, work, 0.5, 0, 60)
+            W, bias = averaged(state, options)
+            if bits:
+                assert np.count_nonzero(W) <= K * D
+                scores = np.empty((60, K))
+                kernels.hashed_scores(
+                    rows.data, rows.indices, rows.indptr, D, 0, 60, W.reshape(-1), state.shift,
+                    np.arange(K), scores, 2,
+                )  # fmt: skip
+                out.append(scores + bias)
+            else:
+                out.append(X @ W.T + bias)
+        np.testing.assert_allclose(out[0], out[1], atol=1e-12)
+
+
+def test_a_step_touches_nothing_else():
+    X, y, rng = problem(10)
+    X[0] = 0.0
+    X[0, [1, 4]] = 1.0
+    for method in METHODS:
+        options = Options(method=method, n_negatives=2)
+        state = model(options, rng)
+        before = table(state)
+        work = init_work(make_rows(X, y, True), options, rng)
+        steps(state, make_rows(X, y, True), options, work, 0.3, 0, 1)
+        changed = table(state) != before
+        assert changed.any(axis=1).sum() <= 3
+        assert set(np.flatnonzero(changed.any(axis=0))) == {1, 4, D}
+
+
+def test_divergence_is_reported_and_implicit_never_diverges():
+    X, y, _ = problem(11, 60)
+    X *= 30
+    for eta in (1e-3, 1.0, 1e3, 1e9):
+        for method in ("sgd", "implicit"):
+            for batch in (1, 4):
+                rng = np.random.default_rng(0)
+                options = Options(method=method, batch_size=batch)
+                state = init_state(K, D, np.float64, options)
+                rows = make_rows(X, y)
+                work = init_work(rows, options, rng)
+                bad = max(steps(state, rows, options, work, eta, 0, 60) for _ in range(20))
+                assert method == "sgd" or (bad == -1 and np.isfinite(state.W).all())
+                assert method == "implicit" or bad >= 0 or eta < 1
+
+
+def test_rows_of_zeros():
+    X, y, rng = problem(12)
+    X[:] = 0.0
+    for method in METHODS:
+        for batch in (1, 5):
+            for sparse in (False, True):
+                options = Options(method=method, batch_size=batch)
+                state = model(options, rng, intercept=False)
+                before = table(state)
+                rows = make_rows(X, y, sparse)
+                work = init_work(rows, options, rng)
+                for _ in range(5):
+                    assert steps(state, rows, options, work, 1.0, 0, N) == -1
+                np.testing.assert_allclose(table(state), before, atol=1e-250)
+                if work.u is not None:
+                    assert np.isfinite(work.u).all()

@@ -168,7 +168,8 @@ def run(args):
                 flush=True,
             )
             results.append({"data": name, "n_threads": n_threads, "times": times, "runs": _plain(runs, best)})
-            columns = ["data", "n_jobs", *(f"{s}, s" for s in names), *(f"{s} / ours" for s in names[1:]), "certified"]
+            columns = ["data", "n_jobs", *(f"{s}, s" for s in names)]
+            columns += [*(f"{s} / ours" for s in names[1:]), "certified"]
             lines = [f"# Path of {N_LAMBDAS} values from lambda_max to {END:g} lambda_max, gap {GAP:g}", ""]
             lines += [*_common.environment(args, used), *_common.markdown_table(columns, rows)]
             _common.write_markdown(args.markdown, lines)

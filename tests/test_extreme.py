@@ -148,8 +148,9 @@ def test_one_vs_each_estimates_probabilities():
     X = np.zeros((20000, 1))
     for method, rate in (("ove", 0.05), ("implicit", 0.1)):
         model = ExtremeSoftmaxSGD(
-            method, learning_rate=rate, n_negatives=10, max_iter=60, average=400000, decay=0.95, random_state=0
-        )
+            method, learning_rate=rate, n_negatives=10, max_iter=60, decay=0.95, average=400000,
+            random_state=0,
+        )  # fmt: skip
         got = model.fit(X, y).predict_proba(X[:1])[0]
         np.testing.assert_allclose(got, shares, rtol=0.12)
 
@@ -189,7 +190,7 @@ def test_blocks_of_rows_and_classes(monkeypatch, many):
         model = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=5, random_state=0).fit(data, many[1])
         data, y = data[:30], many[1][:30]
 
-        def everything(model=model, data=data):
+        def everything(model=model, data=data, y=y):
             return (
                 *model.predict_topk(data, 4), model.log_loss(data, y), model.predict(data),
                 model.predict_proba(data), *model.predict_topk(data, 61, proba=True),
@@ -333,7 +334,7 @@ def test_early_stopping_returns_the_best(many):
         max_iter=int(curve.argmin()) + 1,
     ).fit(X, noisy)  # fmt: skip
     np.testing.assert_array_equal(model.coef_, again.coef_)
-    with pytest.raises(ValueError, match="holds out 2 of 2 rows.*lower validation_fraction"):
+    with pytest.raises(ValueError, match=r"holds out 2 of 2 rows.*lower validation_fraction"):
         ExtremeSoftmaxSGD(early_stopping=True, validation_fraction=0.9).fit(X[:2], [0, 1])
 
 
@@ -414,7 +415,7 @@ def test_small_models(many, tmp_path):
     with pytest.raises(ValueError, match="dtype must be float16, float32 or float64, got int8"):
         model.quantize(np.int8)
     model.coef_[0, 0] = 1e6
-    with pytest.raises(ValueError, match="weight of 1e.06, beyond float16"):
+    with pytest.raises(ValueError, match=r"weight of 1e.06, beyond float16"):
         model.quantize()
 
 

@@ -14,6 +14,8 @@ ctypedef fused index:
     int64_t
 
 cdef extern from "extreme_steps.h" nogil:
+    int SK_WINDOW
+
     ctypedef struct sk_table:
         Py_ssize_t n_classes, n_features
         int shift
@@ -45,6 +47,8 @@ cdef extern from "extreme_steps.h" nogil:
         double *rho
         double *q
         Py_ssize_t *count
+        double *s
+        double *eta
 
     ctypedef struct sk_batch_room:
         int64_t *k
@@ -123,29 +127,32 @@ cdef sk_rule _rule(int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t ba
 
 def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
-    cdef Py_ssize_t single = (n_negatives + 1) * batch_size, c = n_negatives + batch_size
-    return 2 * (single + batch_size) + c + batch_size, (
-        3 * single + 2 * (n_negatives + 1) + 7 * c + batch_size * (1 + 2 * c + batch_size))
+    cdef Py_ssize_t rows = max(batch_size, SK_WINDOW), c = n_negatives + batch_size
+    return rows * (n_negatives + 2) + c + batch_size, (
+        rows * (3 * n_negatives + 5) + 2 * (n_negatives + 1) + 7 * c + batch_size * (1 + 2 * c + batch_size))
 
 
 cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_room room
+    cdef Py_ssize_t rows = max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a
-    room.count = <Py_ssize_t*>(a + (m + 1) * B)
+    room.count = <Py_ssize_t*>(a + (m + 1) * rows)
     room.f = d
-    room.g = d + (m + 1) * B
-    room.r = d + 2 * (m + 1) * B
-    room.rho = d + 3 * (m + 1) * B
+    room.g = d + (m + 1) * rows
+    room.r = d + 2 * (m + 1) * rows
+    room.s = d + 3 * (m + 1) * rows
+    room.eta = room.s + rows
+    room.rho = room.eta + rows
     room.q = room.rho + m + 1
     return room
 
 
 cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_batch_room room
-    cdef Py_ssize_t c = m + B
-    room.k = a + 2 * ((m + 1) * B + B)
+    cdef Py_ssize_t c = m + B, rows = max(B, <Py_ssize_t>SK_WINDOW)
+    room.k = a + (m + 2) * rows
     room.label = room.k + c
-    room.r = d + 3 * (m + 1) * B + 2 * (m + 1)
+    room.r = d + (3 * m + 5) * rows + 2 * (m + 1)
     room.rho = room.r + c
     room.z = room.r + 2 * c
     room.b = room.r + 3 * c
@@ -159,9 +166,25 @@ cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B
     return room
 
 
+cdef void _sort_by_owner(int64_t* order, Py_ssize_t n, const int64_t* y, const int32_t* owner, Py_ssize_t parts,
+                         int64_t* spare, int64_t[::1] bounds):
+    cdef Py_ssize_t i, part
+    cdef int64_t[::1] at = np.zeros(parts + 1, dtype=np.int64)
+    for i in range(n):
+        spare[i] = order[i]
+        at[owner[y[order[i]]] + 1] += 1
+    for part in range(parts):
+        at[part + 1] += at[part]
+    bounds[:] = at
+    for i in range(n):
+        part = owner[y[spare[i]]]
+        order[at[part]] = spare[i]
+        at[part] += 1
+
+
 def run_steps(
     const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
-    const int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
+    int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
     const double[::1] weight, double[::1] u,
     real[:, ::1] W, real[::1] bias, int shift, double[::1] scale, double[::1] square, const double[::1] beta,
     real[:, ::1] total, real[::1] total_bias, double[::1] tau, int64_t[::1] last,
@@ -169,7 +192,7 @@ def run_steps(
     double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
     const double[::1] keep, const int64_t[::1] alias, int64_t average_from,
     int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, int64_t steps_before, bint value,
-    double[:, ::1] loss, int n_threads,
+    double[:, ::1] loss, const int32_t[::1] owner, int64_t[::1] spare, int n_threads,
 ):
     """Steps over the examples order[begin : end], by n_threads without locks.
 
@@ -181,6 +204,9 @@ def run_steps(
     scale, square, beta, tau, last (n_classes,) or None; total and total_bias (the average's) like W and bias,
     or None; the work space integers and doubles (n_threads, see `room_sizes`); states (n_threads,) of the
     generators, not 0; loss (n_threads, 2): sum of the sampled objective and number of rows in it.
+
+    Where owner (n_classes,) names a thread for each class, order[begin : end] is sorted by the label's thread,
+    stably (through spare, as long as order), so that a label's weights stay in one processor's cache.
 
     Returns -1, or the place in order of the first step that was not finite.
     """
@@ -214,35 +240,38 @@ def run_steps(
     cdef sk_rule rule = _rule(method, raman, n_negatives, batch_size, eta, ridge, delta, u_bound, w_bound, n_classes,
                               noise, log_noise, keep, alias, average_from)
     batches = (n + batch_size - 1) // batch_size
+    # threads take whole batches
+    cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])
+    if owner is not None and parts == n_threads and parts > 1:
+        _sort_by_owner(&order[begin], n, &y[0], &owner[0], parts, &spare[begin], bounds)
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
-        # threads take whole batches
         if real is float:
             if index is int32_t:
                 results[part] = sk_run_f32_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
-                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
                     _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
                     _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
                     steps_before, parts, value, &loss[part, 0])
             else:
                 results[part] = sk_run_f32_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
-                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
                     _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
                     _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
                     steps_before, parts, value, &loss[part, 0])
         else:
             if index is int32_t:
                 results[part] = sk_run_f64_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
-                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
                     _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
                     _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
                     steps_before, parts, value, &loss[part, 0])
             else:
                 results[part] = sk_run_f64_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + batch_size * ((batches * part) // parts),
-                    min(end, begin + batch_size * ((batches * (part + 1)) // parts)), of, &y[0], weights, uu,
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
                     _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
                     _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
                     steps_before, parts, value, &loss[part, 0])

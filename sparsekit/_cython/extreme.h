@@ -42,12 +42,13 @@ typedef struct {
     int64_t average_from;    /* steps before the average begins */
 } sk_rule;
 
-/* what one step needs beside the model; every array has n_negatives + 1 entries, times
- * batch_size where a batch is larger than one. Entry 0 is the label. */
+/* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
+ * label's), rho and q those of one row */
 typedef struct {
     int64_t *k;
     double *f, *g, *r, *rho, *q;
-    sk_size *count; /* (batch_size): negatives of each row */
+    sk_size *count;  /* (rows): negatives of each row */
+    double *s, *eta; /* (rows): squared norm and step length */
 } sk_room;
 
 /* xorshift64* (Vigna, 2016): one word of state, which is enough to draw classes */
@@ -213,6 +214,40 @@ SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, do
     return T->beta != NULL ? 1.0 / (1.0 + eta * rule->ridge * T->beta[k]) : 1.0;
 }
 
+/* The step of one row from the scores f of its drawn classes k; eta has the batch's share in it. Leaves
+ * the changes of the classes (before the shrinkage) in g. Returns the value of the sampled objective where
+ * asked. */
+static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k, const double *f,
+                              const double *r, double *g, sk_room room, double s, sk_size n, double eta,
+                              double *u, int value) {
+    double loss = 0.0;
+    if (*u != *u) { /* not seen yet: what the drawn classes say, log K where all scores are equal */
+        double high = 0.0, total = 0.0;
+        for (sk_size j = 1; j <= n; j++) high = f[j] - f[0] > high ? f[j] - f[0] : high;
+        for (sk_size j = 1; j <= n; j++) total += r[j] * exp(f[j] - f[0] - high);
+        *u = high + log(exp(-high) + total) + (rule->raman ? f[0] : 0.0);
+    }
+    if (rule->method != SK_IMPLICIT) {
+        loss = sk_slopes(rule, n, eta, k, f, r, g, u, T->n_classes, value);
+        for (sk_size j = 0; j <= n; j++) g[j] *= -eta;
+        return loss;
+    }
+    if (value) {
+        for (sk_size j = 1; j <= n; j++) loss += r[j] * exp(f[j] - f[0] - *u);
+        loss += *u + exp(-*u) - 1.0;
+    }
+    if (n != 1) { /* one negative: sk_implicit_rows, of several rows */
+        double ry = sk_shrink(T, rule, k[0], eta);
+        for (sk_size j = 1; j <= n; j++) {
+            room.rho[j] = sk_shrink(T, rule, k[j], eta);
+            g[j] = room.rho[j] * f[j] - ry * f[0];
+        }
+        g[0] = sk_implicit_many(n, g + 1, r + 1, room.rho + 1, room.q + 1, eta, s, ry, *u, u);
+        for (sk_size j = 1; j <= n; j++) g[j] = -g[j];
+    }
+    return loss;
+}
+
 #define SK_RESCALE 1e-12
 
 #define SK_EXTREME(NAME, REAL, INDEX)                                                                            \
@@ -234,29 +269,22 @@ SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, do
         }                                                                                                        \
     }                                                                                                            \
     /* scores of two classes at once: twice the loads are under way */                                           \
-    SK_INLINE void sk_pair_##NAME(const REAL *restrict V, const REAL *restrict W, const REAL *restrict x,        \
-                                  const INDEX *restrict col, sk_size len, double *fv, double *fw) {              \
-        REAL a = 0, b = 0, c = 0, d = 0;                                                                         \
-        sk_size i = 0;                                                                                           \
+    SK_MULTI static void sk_pair_##NAME(const REAL *restrict V, const REAL *restrict W, const REAL *restrict x,  \
+                                        const INDEX *restrict col, sk_size len, double *fv, double *fw) {        \
+        REAL a = 0, b = 0;                                                                                       \
         if (col == NULL) {                                                                                       \
-            _Pragma("omp simd reduction(+ : a, b)") for (i = 0; i < len; i++) {                                  \
+            _Pragma("omp simd reduction(+ : a, b)") for (sk_size i = 0; i < len; i++) {                          \
                 a += x[i] * V[i];                                                                                \
                 b += x[i] * W[i];                                                                                \
             }                                                                                                    \
         } else {                                                                                                 \
-            for (; i + 2 <= len; i += 2) {                                                                       \
-                a += x[i] * V[col[i]];                                                                           \
-                b += x[i] * W[col[i]];                                                                           \
-                c += x[i + 1] * V[col[i + 1]];                                                                   \
-                d += x[i + 1] * W[col[i + 1]];                                                                   \
-            }                                                                                                    \
-            if (i < len) {                                                                                       \
+            _Pragma("omp simd reduction(+ : a, b)") for (sk_size i = 0; i < len; i++) {                          \
                 a += x[i] * V[col[i]];                                                                           \
                 b += x[i] * W[col[i]];                                                                           \
             }                                                                                                    \
         }                                                                                                        \
-        *fv = (double)(a + c);                                                                                   \
-        *fw = (double)(b + d);                                                                                   \
+        *fv = (double)a;                                                                                         \
+        *fw = (double)b;                                                                                         \
     }                                                                                                            \
     SK_INLINE void sk_axpy_##NAME(REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,        \
                                   REAL *restrict W) {                                                            \
@@ -264,6 +292,21 @@ SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, do
             SK_SIMD for (sk_size i = 0; i < len; i++) W[i] += c * x[i];                                          \
         } else {                                                                                                 \
             for (sk_size i = 0; i < len; i++) W[col[i]] += c * x[i];                                             \
+        }                                                                                                        \
+    }                                                                                                            \
+/* V += b x and W += c x at once; V and W may be one */                                                      \
+    SK_INLINE void sk_axpy2_##NAME(REAL b, REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,\
+                                   REAL *V, REAL *W) {                                                           \
+        if (col == NULL) {                                                                                       \
+            if (V == W) b += c, c = (REAL)0;                                                                     \
+            for (sk_size i = 0; i < len; i++) V[i] += b * x[i];                                                  \
+            if (V != W) for (sk_size i = 0; i < len; i++) W[i] += c * x[i];                                      \
+        } else {                                                                                                 \
+            for (sk_size i = 0; i < len; i++) {                                                                  \
+                sk_size j = (sk_size)col[i];                                                                     \
+                V[j] += b * x[i];                                                                                \
+                W[j] += c * x[i];                                                                                \
+            }                                                                                                    \
         }                                                                                                        \
     }                                                                                                            \
     /* f[j] = W[k[j]] . x + bias, j = 0 .. n */                                                                  \
@@ -343,45 +386,6 @@ if (!(scale > (sum != NULL ? (sizeof(REAL) == 8 ? 1e-3 : 0.1) : SK_RESCALE))) { 
             scale = 1.0;                                                                                         \
         }                                                                                                        \
         T->scale[k] = scale;                                                                                     \
-    }                                                                                                            \
-    /* One row with its drawn classes; the batch's share of eta is in it. Leaves changes c of the classes        \
-     * (before the shrinkage) in room->g. Returns the value of the sampled objective where asked. */             \
-    SK_INLINE double sk_row_##NAME(const sk_table *T, const sk_rule *rule, const REAL *restrict x,               \
-                                   const INDEX *restrict col, sk_size len, double s, sk_size n, double eta,      \
-                                   double *u, sk_room room, int value, int hashed) {                             \
-        double *f = room.f, *g = room.g, *r = room.r, loss = 0.0;                                                \
-        sk_scores_##NAME(T, x, col, len, room.k, n, f, hashed);                                                  \
-        if (*u != *u) { /* not seen yet: what the drawn classes say, log K where all scores are equal */         \
-            double high = 0.0, total = 0.0;                                                                      \
-            for (sk_size j = 1; j <= n; j++) high = f[j] - f[0] > high ? f[j] - f[0] : high;                     \
-            for (sk_size j = 1; j <= n; j++) total += r[j] * exp(f[j] - f[0] - high);                            \
-            *u = high + log(exp(-high) + total) + (rule->raman ? f[0] : 0.0);                                    \
-        }                                                                                                        \
-        if (rule->method != SK_IMPLICIT) {                                                                       \
-            loss = sk_slopes(rule, n, eta, room.k, f, r, g, u, T->n_classes, value);                             \
-            for (sk_size j = 0; j <= n; j++) g[j] *= -eta;                                                       \
-            return loss;                                                                                         \
-        }                                                                                                        \
-        if (value) {                                                                                             \
-            for (sk_size j = 1; j <= n; j++) loss += r[j] * exp(f[j] - f[0] - *u);                               \
-            loss += *u + exp(-*u) - 1.0;                                                                         \
-        }                                                                                                        \
-        if (n == 1) {                                                                                            \
-            double rk = sk_shrink(T, rule, room.k[1], eta), ry = sk_shrink(T, rule, room.k[0], eta);             \
-            double log_r = rule->noise == NULL ? rule->log_ratio : log(r[1]);                                    \
-            double b = sk_implicit_one(rk * f[1] - ry * f[0], log_r, eta, s * (rk + ry), *u, u);                 \
-            g[0] = b;                                                                                            \
-            g[1] = -b;                                                                                           \
-        } else {                                                                                                 \
-            double ry = sk_shrink(T, rule, room.k[0], eta);                                                      \
-            for (sk_size j = 1; j <= n; j++) {                                                                   \
-                room.rho[j] = sk_shrink(T, rule, room.k[j], eta);                                                \
-                g[j] = room.rho[j] * f[j] - ry * f[0];                                                           \
-            }                                                                                                    \
-            g[0] = sk_implicit_many(n, g + 1, r + 1, room.rho + 1, room.q + 1, eta, s, ry, *u, u);               \
-            for (sk_size j = 1; j <= n; j++) g[j] = -g[j];                                                       \
-        }                                                                                                        \
-        return loss;                                                                                             \
     }
 
 SK_EXTREME(f32_i32, float, int32_t)

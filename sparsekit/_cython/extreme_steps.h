@@ -6,12 +6,13 @@
 
 /* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
 #define SK_LOOK 8
+/* rows whose classes are drawn ahead; those that share none are worked at once */
+#define SK_WINDOW SK_LANES_AT_ONCE
+#define SK_LOOK_WINDOWS 2
 /* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
  * largest; sweeps converge linearly, and few need more than ten */
 #define SK_SWEEP_TOL 1e-7
 #define SK_SWEEPS 500
-
-#define SK_ROW(data, start, i, width) ((start) != NULL ? (data) + (start)[i] : (data) + (i) * (width))
 
 /* what an implicit batch needs: c = n_negatives + batch_size classes at most */
 typedef struct {
@@ -21,6 +22,16 @@ typedef struct {
     double *f, *coef;               /* (batch_size, c) */
     double *gram;                   /* (batch_size, batch_size) */
 } sk_batch_room;
+
+/* Whether a class of row b is one of rows first .. b - 1; k (rows, stride), count[b] + 1 of each row. */
+SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, sk_size first, sk_size b) {
+    const int64_t *own = k + b * stride;
+    int met = 0;
+    for (sk_size a = first; a < b; a++)
+        for (sk_size i = 0; i <= count[a]; i++)
+            for (sk_size j = 0; j <= count[b]; j++) met |= k[a * stride + i] == own[j];
+    return met;
+}
 
 /* Distinct classes beside the first nl of k, behind them; all that are left if there are no more
  * than n_negatives. Returns the number of both. */
@@ -44,18 +55,42 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
 }
 
 #define SK_STEPS(NAME, REAL, INDEX)                                                                              \
+    /* Example e is row of[e] (NULL: e), with label y[e], weight[e] (NULL: 1) and u[e] (NULL: the method has     \
+     * none); rows are CSR, or dense where start is NULL. */                                                     \
+    typedef struct {                                                                                             \
+        const REAL *data;                                                                                        \
+        const INDEX *col, *start;                                                                                \
+        sk_size width;                                                                                           \
+        const int64_t *of, *y;                                                                                   \
+        const double *weight;                                                                                    \
+        double *u;                                                                                               \
+    } sk_rows_##NAME;                                                                                            \
+    typedef struct {                                                                                             \
+        const REAL *x;                                                                                           \
+        const INDEX *col;                                                                                        \
+        sk_size len;                                                                                             \
+    } sk_row_##NAME;                                                                                             \
+    SK_INLINE sk_row_##NAME sk_row_of_##NAME(const sk_rows_##NAME *rows, int64_t e) {                            \
+        int64_t i = rows->of != NULL ? rows->of[e] : e;                                                          \
+        sk_row_##NAME row = {rows->data + i * rows->width, NULL, rows->width};                                   \
+        if (rows->start != NULL) {                                                                               \
+            row.x = rows->data + rows->start[i];                                                                 \
+            row.col = rows->col + rows->start[i];                                                                \
+            row.len = (sk_size)(rows->start[i + 1] - rows->start[i]);                                            \
+        }                                                                                                        \
+        return row;                                                                                              \
+    }                                                                                                            \
     /* x_a . x_b of sorted rows, or of dense ones */                                                             \
-    SK_INLINE double sk_rows_dot_##NAME(const REAL *restrict x, const INDEX *restrict col, sk_size len,          \
-                                        const REAL *restrict z, const INDEX *restrict other, sk_size n) {        \
+    SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
         double sum = 0.0;                                                                                        \
-        if (col == NULL) {                                                                                       \
-            _Pragma("omp simd reduction(+ : sum)") for (sk_size i = 0; i < len; i++) sum += (double)x[i] * z[i]; \
+        if (a.col == NULL) {                                                                                     \
+            _Pragma("omp simd reduction(+ : sum)") for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i];\
             return sum;                                                                                          \
         }                                                                                                        \
-        for (sk_size i = 0, j = 0; i < len && j < n;) {                                                          \
-            if (col[i] == other[j]) sum += (double)x[i] * z[j];                                                  \
-            if (col[i] < other[j]) i++;                                                                          \
-            else if (col[i] > other[j]) j++;                                                                     \
+        for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \
+            if (a.col[i] == b.col[j]) sum += (double)a.x[i] * b.x[j];                                            \
+            if (a.col[i] < b.col[j]) i++;                                                                        \
+            else if (a.col[i] > b.col[j]) j++;                                                                   \
             else i++, j++;                                                                                       \
         }                                                                                                        \
         return sum;                                                                                              \
@@ -64,17 +99,17 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
      * basis the rows themselves span the changes, W_k = rho_k (old + sum_b coef[b, k] x_b), and their           \
      * Gram matrix gives the scores. Row after row solves for its own coefficients with those of the             \
      * others held: block coordinate ascent on the dual of the step, whose blocks are steps of one row. */       \
-    static sk_size sk_batch_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,   \
-                                   const INDEX *start, sk_size width, const int64_t *order, sk_size size,        \
-                                   const int64_t *of, const int64_t *y, const double *weight, double *u,         \
-                                   sk_batch_room room, uint64_t *state, int64_t t, int value, double *loss,      \
-                                   int hashed) {                                                                 \
+    static sk_size sk_batch_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
+                                   sk_size size, sk_batch_room room, uint64_t *state, int64_t t, int value,      \
+                                   double *loss, int hashed) {                                                   \
+        const double *weight = rows.weight;                                                                      \
+        double *u = rows.u;                                                                                      \
         sk_size K = T->n_classes, n = 0, nl, cap = rule->n_negatives + rule->batch_size;                         \
         int bias = T->bias != NULL;                                                                              \
         for (sk_size b = 0; b < size; b++) { /* the labels, each once */                                         \
             sk_size j = 0;                                                                                       \
-            while (j < n && room.k[j] != y[order[b]]) j++;                                                       \
-            if (j == n) room.k[n++] = y[order[b]];                                                               \
+            while (j < n && room.k[j] != rows.y[order[b]]) j++;                                                  \
+            if (j == n) room.k[n++] = rows.y[order[b]];                                                          \
             room.label[b] = j;                                                                                   \
         }                                                                                                        \
         nl = n;                                                                                                  \
@@ -85,17 +120,12 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         }                                                                                                        \
         memset(room.coef, 0, sizeof(double) * (size_t)(size * cap));                                             \
         for (sk_size b = 0; b < size; b++) {                                                                     \
-            int64_t e = order[b], i = of != NULL ? of[e] : e;                                                    \
-            const REAL *x = SK_ROW(data, start, i, width);                                                       \
-            const INDEX *c = start != NULL ? col + start[i] : NULL;                                              \
-            sk_size len = start != NULL ? (sk_size)(start[i + 1] - start[i]) : width;                            \
+            int64_t e = order[b];                                                                                \
+            sk_row_##NAME row = sk_row_of_##NAME(&rows, e);                                                      \
             double *f = room.f + b * cap;                                                                        \
-            sk_scores_##NAME(T, x, c, len, room.k, n - 1, f, hashed);                                            \
+            sk_scores_##NAME(T, row.x, row.col, row.len, room.k, n - 1, f, hashed);                              \
             for (sk_size a = 0; a <= b; a++) {                                                                   \
-                int64_t ia = of != NULL ? of[order[a]] : order[a];                                               \
-                double G = bias + sk_rows_dot_##NAME(                                                            \
-                    x, c, len, SK_ROW(data, start, ia, width), start != NULL ? col + start[ia] : NULL,           \
-                    start != NULL ? (sk_size)(start[ia + 1] - start[ia]) : width);                               \
+                double G = bias + sk_rows_dot_##NAME(row, sk_row_of_##NAME(&rows, order[a]));                    \
                 room.gram[a * rule->batch_size + b] = room.gram[b * rule->batch_size + a] = G;                   \
             }                                                                                                    \
             room.old[b] = u[e];                                                                                  \
@@ -147,77 +177,131 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             if (size == 1 || change <= SK_SWEEP_TOL * largest) break;                                            \
         }                                                                                                        \
         for (sk_size b = 0; b < size; b++) {                                                                     \
-            int64_t i = of != NULL ? of[order[b]] : order[b];                                                    \
-            const REAL *x = SK_ROW(data, start, i, width);                                                       \
-            const INDEX *c = start != NULL ? col + start[i] : NULL;                                              \
-            sk_size len = start != NULL ? (sk_size)(start[i + 1] - start[i]) : width;                            \
+            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
             for (sk_size j = 0; j < n; j++)                                                                      \
-                sk_move_##NAME(T, rule, x, c, len, room.gram[b * rule->batch_size + b], room.k[j],               \
+                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.gram[b * rule->batch_size + b], room.k[j], \
                                room.coef[b * cap + j], b + 1 < size ? 1.0 : room.rho[j], t, hashed);             \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
-    /* Batches of the examples order[lo .. hi). Example e is row of[e] (NULL: e) with label y[e] and weight[e]   \
-     * (NULL: 1). Returns -1, or the place of the first step that was not finite, where it stops. loss[0] sums   \
-     * the sampled objective over loss[1] of the rows. t counts the steps before, for the average. */            \
-    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,\
-                                      const INDEX *start, sk_size width, const int64_t *order, sk_size lo,       \
-                                      sk_size hi, const int64_t *of, const int64_t *y, const double *weight,     \
-                                      double *u, sk_room room, uint64_t *state, int64_t t, int64_t t_step,       \
-                                      int value, double *loss, int hashed) {                                     \
-        sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
-        int bias = T->bias != NULL, norms = rule->method == SK_IMPLICIT || T->square != NULL;                    \
-        double none = 0.0;                                                                                       \
-        for (sk_size at = lo; at < hi; at += B) {                                                                \
-            sk_size size = hi - at < B ? hi - at : B;                                                            \
-            t += t_step;                                                                                         \
-            for (int phase = 0; phase < 2; phase++)                                                              \
-                for (sk_size b = 0; b < size; b++) {                                                             \
-                    int64_t e = order[at + b], i = of != NULL ? of[e] : e;                                       \
-                    const REAL *x = SK_ROW(data, start, i, width);                                               \
-                    const INDEX *c = start != NULL ? col + start[i] : NULL;                                      \
-                    sk_size len = start != NULL ? (sk_size)(start[i + 1] - start[i]) : width;                    \
-                    double eta = rule->eta * (weight != NULL ? weight[e] : 1.0) / (double)size, s = bias;        \
-                    double *own_u = u != NULL ? &u[e] : &none;                                                   \
-                    sk_room own = room;                                                                          \
-                    own.count += b;                                                                              \
-                    own.k += b * stride;                                                                         \
-                    own.f += b * stride;                                                                         \
-                    own.g += b * stride;                                                                         \
-                    own.r += b * stride;                                                                         \
-                    if (norms) {                                                                                 \
-                        REAL sum = 0;                                                                            \
-                        _Pragma("omp simd reduction(+ : sum)") for (sk_size l = 0; l < len; l++) sum += x[l] * x[l];\
-                        s += (double)sum;                                                                        \
-                    }                                                                                            \
-                    if (phase == 0) {                                                                            \
-                        int look = value && ((at - lo) / B) % SK_LOOK == 0;                                      \
-                        double one;                                                                              \
-                        own.k[0] = y[e];                                                                         \
-                        *own.count = sk_draw(rule, K, y[e], state, own.k, own.r);                                \
-                        /* a row of zeros moves no entry of W, but u has its equation still */                   \
-                        one = sk_row_##NAME(T, rule, x, c, len, s > 0.0 ? s : 1e-300, *own.count, eta, own_u, own,\
-                                            look, hashed);                                                       \
-                        if (look) {                                                                              \
-                            loss[0] += one;                                                                      \
-                            loss[1] += 1.0;                                                                      \
-                        }                                                                                        \
-                        if (!(fabs(own.g[0]) < 1e300) || !(fabs(*own_u) < 1e300)) return at;                     \
-                        if (size > 1) continue;                                                                  \
-                    }                                                                                            \
-                    for (sk_size j = 0; j <= *own.count; j++)                                                    \
-                        sk_move_##NAME(T, rule, x, c, len, s, own.k[j], own.g[j],                                \
-                                       sk_shrink(T, rule, own.k[j], eta), t, hashed);                            \
-                    if (size == 1) phase = 2;                                                                    \
+    /* Rows first .. stop of a window, whose classes are drawn: scores, then slopes, then changes. In one batch  \
+     * that is its definition; for single rows it is what one step after the other does, because no class is in  \
+     * two of them, with more loads and more roots under way at a time. Returns the first row that was not       \
+     * finite, or -1. */                                                                                         \
+    SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
+                                      sk_size first, sk_size stop, double share, sk_room room, int64_t t,        \
+                                      int64_t t_step, int look, double *loss, int hashed) {                      \
+        sk_size stride = rule->n_negatives + 1;                                                                  \
+        int norms = rule->method == SK_IMPLICIT || T->square != NULL;                                            \
+        double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
+        sk_size place[SK_WINDOW], n = 0;                                                                         \
+        for (sk_size b = first; b < stop; b++) {                                                                 \
+            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
+            if (norms) {                                                                                         \
+                REAL sum = 0;                                                                                    \
+                _Pragma("omp simd reduction(+ : sum)") for (sk_size l = 0; l < row.len; l++) sum += row.x[l] * row.x[l];\
+                room.s[b] = (double)sum + (T->bias != NULL);                                                     \
+            }                                                                                                    \
+        }                                                                                                        \
+        for (sk_size b = first; b < stop; b++) {                                                                 \
+            int64_t e = order[b];                                                                                \
+            double *u = rows.u != NULL ? &rows.u[e] : &none, *g = room.g + b * stride;                           \
+            int look_here = look && (b == first || share < 1.0);                                                 \
+            double value;                                                                                        \
+            room.eta[b] = rule->eta * (rows.weight != NULL ? rows.weight[e] : 1.0) * share;                      \
+            /* a row of zeros moves no entry of W, but u has its equation still */                               \
+            room.s[b] = norms && room.s[b] > 0.0 ? room.s[b] : 1e-300;                                           \
+            value = sk_solve(T, rule, room.k + b * stride, room.f + b * stride, room.r + b * stride, g, room, room.s[b],\
+                             room.count[b], room.eta[b], u, look_here);                                          \
+            if (look_here) {                                                                                     \
+                loss[0] += value;                                                                                \
+                loss[1] += 1.0;                                                                                  \
+            }                                                                                                    \
+            if (rule->method == SK_IMPLICIT && room.count[b] == 1) {                                             \
+                double rk = sk_shrink(T, rule, room.k[b * stride + 1], room.eta[b]);                             \
+                double ry = sk_shrink(T, rule, room.k[b * stride], room.eta[b]);                                 \
+                z[n] = rk * room.f[b * stride + 1] - ry * room.f[b * stride];                                    \
+                log_r[n] = rule->noise == NULL ? rule->log_ratio : log(room.r[b * stride + 1]);                  \
+                eta[n] = room.eta[b];                                                                            \
+                sigma[n] = room.s[b] * (rk + ry);                                                                \
+                old[n] = *u;                                                                                     \
+                place[n++] = b;                                                                                  \
+                if (n < SK_WINDOW && b + 1 < stop) continue;                                                     \
+            } else if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                           \
+                return b;                                                                                        \
+            }                                                                                                    \
+            if (n) {                                                                                             \
+                sk_implicit_rows(n, z, log_r, eta, sigma, old);                                                  \
+                for (sk_size i = 0; i < n; i++) {                                                                \
+                    room.g[place[i] * stride] = sigma[i];                                                        \
+                    room.g[place[i] * stride + 1] = -sigma[i];                                                   \
+                    rows.u[order[place[i]]] = old[i];                                                            \
+                    if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                   \
                 }                                                                                                \
+                n = 0;                                                                                           \
+            }                                                                                                    \
+        }                                                                                                        \
+        for (sk_size b = first; b < stop; b++) {                                                                 \
+            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            if (T->sum == NULL && T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */      \
+                const int64_t *k = room.k + b * stride;                                                          \
+                const double *g = room.g + b * stride;                                                           \
+                REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                 \
+                sk_size n = room.count[b], D = T->n_features, j = 0;                                             \
+                for (; j < n; j += 2)                                                                            \
+                    sk_axpy2_##NAME((REAL)g[j], (REAL)g[j + 1], row.x, row.col, row.len, W + k[j] * D, W + k[j + 1] * D);\
+                if (j == n) sk_axpy_##NAME((REAL)g[j], row.x, row.col, row.len, W + k[j] * D);                   \
+                if (bias != NULL)                                                                                \
+                    for (j = 0; j <= n; j++) bias[k[j]] += (REAL)g[j];                                           \
+                continue;                                                                                        \
+            }                                                                                                    \
+            for (sk_size j = 0; j <= room.count[b]; j++)                                                         \
+                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.s[b], room.k[b * stride + j],              \
+                               room.g[b * stride + j], sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]),  \
+                               t + (share < 1.0 ? t_step : (b - first + 1) * t_step), hashed);                   \
+        }                                                                                                        \
+        return -1;                                                                                               \
+    }                                                                                                            \
+    /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. t counts the steps before,   \
+     * for the average. */                                                                                       \
+    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
+                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int64_t t,          \
+                                      int64_t t_step, int value, double *loss, int hashed) {                     \
+        sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
+        sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
+        for (sk_size at = lo, round = 0; at < hi; at += width, round++) {                                        \
+            sk_size size = hi - at < width ? hi - at : width, first = 0;                                         \
+            for (sk_size b = 0; b < size; b++) {                                                                 \
+                int64_t *k = room.k + b * stride;                                                                \
+                k[0] = rows.y[order[at + b]];                                                                    \
+                room.count[b] = sk_draw(rule, K, k[0], state, k, room.r + b * stride);                           \
+            }                                                                                                    \
+            if (B > 1) {                                                                                         \
+                t += t_step;                                                                                     \
+                bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, room,\
+                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, hashed);          \
+                if (bad >= 0) return at + bad;                                                                   \
+                continue;                                                                                        \
+            }                                                                                                    \
+            for (sk_size b = 1; b <= size; b++) {                                                                \
+                if (b < size && !sk_meets(room.k, stride, room.count, first, b)) continue;                       \
+                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, room, t, t_step,                 \
+                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, hashed);        \
+                if (bad >= 0) return at + bad;                                                                   \
+                t += t_step * (b - first);                                                                       \
+                first = b;                                                                                       \
+            }                                                                                                    \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
     static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,     \
                                  const INDEX *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,\
                                  const int64_t *of, const int64_t *y, const double *weight, double *u,           \
-                                 sk_room room, sk_batch_room batch, uint64_t *shared_state, int64_t t, int64_t t_step,\
-                                 int value, double *total_loss) {                                                \
+                                 sk_room room, sk_batch_room batch, uint64_t *shared_state, int64_t t,           \
+                                 int64_t t_step, int value, double *total_loss) {                                \
+        sk_rows_##NAME rows = {data, col, start, width, of, y, weight, u};                                       \
         /* copies on the stack: threads must not write to one cache line */                                      \
         uint64_t own_state = *shared_state, *state = &own_state;                                                 \
         double loss[2] = {0.0, 0.0};                                                                             \
@@ -227,18 +311,15 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                 sk_size size = hi - at < rule->batch_size ? hi - at : rule->batch_size;                          \
                 int look = value && ((at - lo) / rule->batch_size) % SK_LOOK == 0;                               \
                 t += t_step;                                                                                     \
-                if (sk_batch_##NAME(T, rule, data, col, start, width, order + at, size, of, y, weight, u, batch, \
-                                    state, t, look, loss, T->shift != 0) >= 0) {                                 \
+                if (sk_batch_##NAME(T, rule, rows, order + at, size, batch, state, t, look, loss, T->shift != 0) >= 0) {\
                     bad = at;                                                                                    \
                     break;                                                                                       \
                 }                                                                                                \
             }                                                                                                    \
         } else if (T->shift) {                                                                                   \
-            bad = sk_steps_##NAME(T, rule, data, col, start, width, order, lo, hi, of, y, weight, u, room, state, t,\
-                                  t_step, value, loss, 1);                                                       \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 1);         \
         } else {                                                                                                 \
-            bad = sk_steps_##NAME(T, rule, data, col, start, width, order, lo, hi, of, y, weight, u, room, state, t,\
-                                  t_step, value, loss, 0);                                                       \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 0);         \
         }                                                                                                        \
         *shared_state = own_state;                                                                               \
         total_loss[0] += loss[0];                                                                                \

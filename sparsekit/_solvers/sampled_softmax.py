@@ -22,6 +22,8 @@ METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 WITH_U = ("implicit", "umax", "sgd")
 # a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
 WORK_PER_CALL = 2**26
+# classes that are given to threads one by one, and what a thread may have more than its share
+MANY_CLASSES, BALANCE = 10000, 1.02
 
 FINISHED, DIVERGED, TIME_IS_UP, STOPPED = 0, 4, 2, 3
 MESSAGES = {
@@ -260,12 +262,35 @@ class Work:
     loss: np.ndarray
     beta: np.ndarray | None
     noise: Noise | None
+    owner: np.ndarray | None  # the thread that takes the rows of a class
+    spare: np.ndarray | None
+
+
+def class_owners(rows, options):
+    """A thread for each class, so that all have as many rows, or None where that is of no use.
+
+    Threads that write to one class's weights wait for each other's cache; with one negative a step, half of
+    the writes are to the label's.
+    """
+    if options.n_threads < 2 or options.n_negatives > 2:
+        return None
+    counts = np.bincount(rows.y)
+    owner, load = np.zeros(len(counts), dtype=np.int32), np.zeros(options.n_threads, dtype=np.int64)
+    for k in np.argsort(-counts, kind="stable")[:MANY_CLASSES]:
+        owner[k] = load.argmin()
+        load[owner[k]] += counts[k]
+    # the rare ones in turn
+    rest = np.argsort(-counts, kind="stable")[MANY_CLASSES:]
+    owner[rest] = np.arange(len(rest)) % options.n_threads
+    load += np.bincount(owner[rest], weights=counts[rest], minlength=options.n_threads).astype(np.int64)
+    return owner if load.max() * options.n_threads <= BALANCE * load.sum() else None
 
 
 def init_work(rows, options, rng, *, counts=None, noise=None, u=np.nan):
     """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
     order = np.arange(rows.n_rows, dtype=np.int64)
     sampled = rows.first is not None
+    owner = class_owners(rows, options)
     n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
     # threads write next to each other's last numbers only once a step
     integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
@@ -283,6 +308,8 @@ def init_work(rows, options, rng, *, counts=None, noise=None, u=np.nan):
         np.zeros((options.n_threads, 2)),
         inverse_probability(counts, options, noise) if options.alpha > 0 else None,
         noise,
+        owner,
+        None if owner is None else np.empty_like(order),
     )
 
 
@@ -298,7 +325,7 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
         None if noise is None else noise.p, None if noise is None else noise.log,
         None if noise is None else noise.keep, None if noise is None else noise.alias,
         _average_begin(options), work.integers, work.doubles, work.states, state.steps, value,
-        work.loss, options.n_threads,
+        work.loss, work.owner, work.spare, options.n_threads,
     )  # fmt: skip
     state.steps += -(-(end - begin) // options.batch_size)
     state.rows_seen += end - begin

@@ -68,7 +68,7 @@ def residuals(z, r, rho, eta, s, rho_y, u_old, b, u):
         second = 0
         for zk, rk, rhok, bk in zip(z, r, rho, b):
             zk, rk, rhok = (mpmath.mpf(float(v)) for v in (zk, rk, rhok))
-            if bk < mpmath.mpf("1e-290"):  # below the smallest numbers: nothing moves
+            if bk < mpmath.mpf("1e-250"):  # near the smallest numbers: nothing moves
                 assert zk - u < -500
                 continue
             right = zk - s * rhok * bk - s * rho_y * c - u + mpmath.log(eta * rk)

@@ -129,7 +129,7 @@ def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
     cdef Py_ssize_t rows = max(batch_size, SK_WINDOW), c = n_negatives + batch_size
     return rows * (n_negatives + 2) + c + batch_size, (
-        rows * (3 * n_negatives + 5) + 2 * (n_negatives + 1) + 7 * c + batch_size * (1 + 2 * c + batch_size))
+        rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4) + 9 * (c + 3) + batch_size * (1 + 2 * c + batch_size))
 
 
 cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
@@ -152,14 +152,14 @@ cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B
     cdef Py_ssize_t c = m + B, rows = max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a + (m + 2) * rows
     room.label = room.k + c
-    room.r = d + (3 * m + 5) * rows + 2 * (m + 1)
+    room.r = d + (3 * m + 5) * rows + 4 * (m + 4)
     room.rho = room.r + c
     room.z = room.r + 2 * c
     room.b = room.r + 3 * c
     room.rb = room.r + 4 * c
     room.rhob = room.r + 5 * c
     room.q = room.r + 6 * c
-    room.old = room.r + 7 * c
+    room.old = room.r + 9 * (c + 3)
     room.f = room.old + B
     room.coef = room.f + B * c
     room.gram = room.coef + B * c
@@ -292,7 +292,7 @@ def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, dou
                   double u_old):
     """(c, u) of the implicit step with negatives of scores z (m,), which b overwrites; see implicit.h."""
     cdef double u = 0.0, c
-    cdef double[::1] q = np.empty(max(1, z.shape[0]))
+    cdef double[::1] q = np.empty(3 * (z.shape[0] + 3))
     c = sk_implicit_many(z.shape[0], &z[0], &r[0], &rho[0], &q[0], eta, s, rho_y, u_old, &u)
     return c, u
 

@@ -286,6 +286,11 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
         *fv = (double)a;                                                                                         \
         *fw = (double)b;                                                                                         \
     }                                                                                                            \
+    SK_MULTI static double sk_square_##NAME(const REAL *restrict x, sk_size len) {                               \
+        REAL sum = 0;                                                                                            \
+        _Pragma("omp simd reduction(+ : sum)") for (sk_size i = 0; i < len; i++) sum += x[i] * x[i];             \
+        return (double)sum;                                                                                      \
+    }                                                                                                            \
     SK_INLINE void sk_axpy_##NAME(REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,        \
                                   REAL *restrict W) {                                                            \
         if (col == NULL) {                                                                                       \

@@ -199,9 +199,7 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
             sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
             if (norms) {                                                                                         \
-                REAL sum = 0;                                                                                    \
-                _Pragma("omp simd reduction(+ : sum)") for (sk_size l = 0; l < row.len; l++) sum += row.x[l] * row.x[l];\
-                room.s[b] = (double)sum + (T->bias != NULL);                                                     \
+                room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \

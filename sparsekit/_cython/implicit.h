@@ -17,6 +17,8 @@
 /* a Householder step of third order below this leaves its cube, which is no longer of interest */
 #define SK_STEP_TOL 2e-4
 #define SK_ROOT_STEPS 80
+/* of Newton's method, whose square is left; the b's are corrected for it */
+#define SK_LAST_STEP 3e-5
 
 /* The Wright omega function of log(w): a with a exp(a) = w, for w >= 0 (inf and NaN pass). */
 SK_INLINE double sk_lambert(double w) {
@@ -197,10 +199,10 @@ SK_MULTI static void sk_implicit_rows(sk_size n, const double *restrict z_, cons
     }
 }
 
-/* m negatives: the unknown is u; b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k) with
+/* m negatives, any numbers: the unknown is u; b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k) with
  * q_k = s rho_k eta r_k exp(z_k) and t = s rho_y c(u) + u; h(u) = c(u) - sum_k b_k(u) rises in u.
  * z is overwritten by b; r and rho may differ from negative to negative. Returns c. */
-SK_INLINE double sk_implicit_many(sk_size m, double *restrict z, const double *restrict r,
+static double sk_implicit_many_safe(sk_size m, double *restrict z, const double *restrict r,
                                   const double *restrict rho, double *restrict q, double eta, double s,
                                   double rho_y, double u_old, double *u_new) {
     /* the root is not negative where u_old is not */
@@ -252,5 +254,77 @@ SK_INLINE double sk_implicit_many(sk_size m, double *restrict z, const double *r
     }
     *u_new = u;
     return c;
+}
+/* a step of Halley's method towards a exp(a) = w */
+SK_INLINE double sk_lambert_step(double a, double w) {
+    double e = w * sk_exp_any(-a), by = 1.0 / (1.0 + e), ratio = (a - e) * by;
+    return a - ratio / (1.0 + 0.5 * ratio * e * by);
+}
+
+/* The same for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
+ * room for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
+ * same step to first order and then by Halley's. Returns whether it got there. */
+SK_MULTI static int sk_implicit_many_fast(sk_size m, double *restrict z, const double *restrict r,
+                                          const double *restrict rho, double *restrict q,
+                                          double *restrict a, double *restrict inverse, double eta, double s,
+                                          double rho_y, double u_old, double *u_new, double *c_new) {
+    double high = -INFINITY, u = u_old, fall = 0.0;
+    sk_size full = (m + 3) / 4 * 4;
+    for (sk_size k = 0; k < m; k++) high = z[k] > high ? z[k] : high;
+    for (sk_size k = 0; k < full; k++) { /* what is beyond m adds nothing */
+        a[k] = k < m ? z[k] - high : 0.0;
+        inverse[k] = k < m ? 1.0 / (s * rho[k]) : 0.0;
+        q[k] = k < m ? s * rho[k] * eta * r[k] : 0.0;
+    }
+#pragma omp simd simdlen(4)
+    for (sk_size k = 0; k < full; k++) q[k] *= sk_exp_any(a[k]);
+    for (int i = 0; i < 8; i++) {
+        double P = exp(-u), c = u - u_old + eta * (1.0 - P), g1 = 1.0 + eta * P;
+        double reach = s * rho_y * g1 + 1.0; /* how fast t moves with u */
+        double F = exp(high - s * rho_y * c - u), total = 0.0, slope = 0.0, step;
+        if (!(F < 1e200)) return 0;
+        if (i == 0) {
+#pragma omp simd simdlen(4)
+            for (sk_size k = 0; k < full; k++) a[k] = sk_lambert_rough(q[k] * F);
+            fall = 0.0;
+        }
+#pragma omp simd simdlen(4) reduction(+ : total, slope)
+        for (sk_size k = 0; k < full; k++) {
+            double moved = sk_lambert_step(a[k] + a[k] * fall / (1.0 + a[k]), q[k] * F), b = moved * inverse[k];
+            a[k] = moved;
+            total += b;
+            slope += b / (1.0 + moved);
+        }
+        step = (total - c) / (g1 + slope * reach);
+        if (fabs(step) * reach < SK_LAST_STEP && i > 0) {
+            double f = -step * reach, sum = 0.0;
+            u += step;
+            for (sk_size k = 0; k < m; k++) { /* b to second order in the last step */
+                double by = 1.0 / (1.0 + a[k]), d = f * by;
+                z[k] = a[k] * inverse[k] * (1.0 + d * (1.0 + 0.5 * d * by));
+                sum += z[k];
+            }
+            *u_new = u;
+            *c_new = sum;
+            return u >= 0.0 && sum < 1e300;
+        }
+        if (i == 0 && step < 0.0) step = -log1p(-step); /* exp(-u) bends it */
+        if (!(u + step > 0.0)) step = -0.5 * u;
+        fall = -step * reach;
+        fall = fall > 1.0 ? 1.0 : fall < -0.5 ? -0.5 : fall;
+        u += step;
+    }
+    return 0;
+}
+
+/* m negatives; z is overwritten by b, room has 3 (m + 3) numbers. Returns c. */
+static double sk_implicit_many(sk_size m, double *restrict z, const double *restrict r,
+                               const double *restrict rho, double *restrict room, double eta, double s,
+                               double rho_y, double u_old, double *u_new) {
+    double c;
+    if (s > 1e-100 && m > 0 &&
+        sk_implicit_many_fast(m, z, r, rho, room, room + m + 3, room + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
+        return c;
+    return sk_implicit_many_safe(m, z, r, rho, room, eta, s, rho_y, u_old, u_new);
 }
 #endif

@@ -299,7 +299,7 @@ class ExtremeSoftmaxSGD(
         if held_out is not None:
             judge = Judge(X, targets, held_out, self._scores_of(n_classes))
             held_out = HeldOut(judge, lambda: averaged(state, options))
-        work = init_work(rows, options, rng, counts=counts, noise=noise)
+        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self._run(state, rows, options, work, rng, held_out, data, targets)
@@ -350,7 +350,7 @@ class ExtremeSoftmaxSGD(
         state = (
             self._initial_state(targets, X, options) if first else self._resume(n_classes, X.dtype, options)
         )
-        work = init_work(rows, options, rng, counts=counts, noise=noise)
+        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
         self._run(state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
         self._counts = counts
         self._rng_state = int(rng.integers(2**31))

@@ -128,7 +128,7 @@ class ExtremeFitMixin:
         def loss_of(rate):
             trial = replace(options, learning_rate=rate, max_iter=self.max_iter)
             state = self._new_state(len(targets.classes), X, trial)
-            work = init_work(part, trial, rng, counts=counts, noise=noise)
+            work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
             result = minimize_sampled_softmax(part, state, trial, work, rng)
             diverged = result.status == DIVERGED
             losses[rate] = np.inf if diverged else judge.loss(*averaged(state, trial))

@@ -203,7 +203,7 @@ def test_explicit_steps(method, raman, noise, m, batch, sparse):
     options = Options(method=method, raman=raman, n_negatives=m, batch_size=batch, delta=0.2)
     rows = make_rows(X, y, sparse, weight=weight)
     state = model(options, rng)
-    work = init_work(rows, options, rng, noise=noise)
+    work = init_work(rows, K, options, rng, noise=noise)
     log_noise = noise.log if noise is not None else np.full(K, -np.log(K))
     us = [np.nan, 0.05, 3.0, 1.0][:batch]
     if work.u is not None:
@@ -231,7 +231,7 @@ def test_implicit_steps_of_one_row(m, alpha, eta, sparse):
     rows = make_rows(X, y, sparse)
     state = model(options, rng)
     counts = np.bincount(y, minlength=K) + 1
-    work = init_work(rows, options, rng, counts=counts)
+    work = init_work(rows, K, options, rng, counts=counts)
     for e in range(3):
         W = table(state)
         x = np.append(X[e], 1.0)
@@ -260,7 +260,7 @@ def test_implicit_batches(sparse, alpha, eta, twin):
     options = Options(method="implicit", n_negatives=m, batch_size=B, alpha=alpha)
     rows = make_rows(X, y, sparse, weight=weight)
     state = model(options, rng)
-    work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1)
+    work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1)
     work.u[:] = rng.uniform(0, 3, N)
     us, W = work.u[:B].copy(), table(state)
     assert steps(state, rows, options, work, eta, 0, B) == -1
@@ -294,7 +294,7 @@ def test_rows_of_every_kind_agree(method):
         options = Options(method=method, n_negatives=2)
         rows = make_rows(X, y, **kwargs)
         state = model(options, rng, rows.data.dtype)
-        work = init_work(rows, options, rng)
+        work = init_work(rows, K, options, rng)
         for _ in range(3):
             assert steps(state, rows, options, work, 0.02, 0, 60, value=True) == -1
         assert state.W.dtype == rows.data.dtype
@@ -314,7 +314,7 @@ def test_row_numbers_and_order(method):
         rng = np.random.default_rng(0)
         options = Options(method=method)
         state = model(options, rng)
-        work = init_work(rows, options, rng)
+        work = init_work(rows, K, options, rng)
         work.examples[:] = examples
         steps(state, rows, options, work, 0.5, 0, 30)
         return table(state)
@@ -337,7 +337,7 @@ def test_average_is_the_mean_of_the_iterates(method, batch):
             rng = np.random.default_rng(0)
             options = Options(method=method, alpha=alpha, average=average, batch_size=batch)
             state = init_state(K, D, np.float64, options)
-            work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+            work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
             for at in range(0, 60, batch):
                 steps(state, rows, options, work, 0.7, at, at + batch)
                 if average is None and at >= begin:
@@ -355,7 +355,7 @@ def test_average_outlives_a_settled_scale():
         rng = np.random.default_rng(0)
         options = Options(method="implicit", alpha=0.2, average=0)
         state = init_state(K, D, np.float64, options)
-        work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+        work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
         for at in range(60):
             steps(state, rows, options, work, 0.7, at, at + 1)
             if often and at % 7 == 0:
@@ -368,9 +368,9 @@ def test_rescaled_rows():
     X, y, rng = problem(7, 40)
     rows = make_rows(X, y)
     options = Options(method="ove", alpha=5.0)
-    work = init_work(rows, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
+    work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
     state, eager = (init_state(K, D, np.float64, options) for _ in range(2))
-    twin = init_work(rows, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0)
+    twin = init_work(rows, K, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0)
     twin.states[:] = work.states
     smallest = 1.0
     for _ in range(40):
@@ -389,7 +389,7 @@ def test_bounds_of_umax(batch, m):
     options = Options(method="umax", weight_bound=0.8, u_bound=1.5, batch_size=batch, n_negatives=m)
     rows = make_rows(X, y)
     state = init_state(K, D, np.float64, options)
-    work = init_work(rows, options, rng)
+    work = init_work(rows, K, options, rng)
     for _ in range(20):
         steps(state, rows, options, work, 0.5, 0, 40)
         norms = np.linalg.norm(table(state), axis=1)
@@ -424,7 +424,7 @@ def test_hashed_table():
             rng = np.random.default_rng(0)
             options = Options(method="implicit", n_negatives=2, average=0)
             state = init_state(K, D, np.float64, options, table_bits=bits)
-            work = init_work(rows, options, rng)
+            work = init_work(rows, K, options, rng)
             for _ in range(3):
                 steps(state, rows, options, work, 0.5, 0, 60)
             W, bias = averaged(state, options)
@@ -449,7 +449,7 @@ def test_a_step_touches_nothing_else():
         options = Options(method=method, n_negatives=2)
         state = model(options, rng)
         before = table(state)
-        work = init_work(make_rows(X, y, True), options, rng)
+        work = init_work(make_rows(X, y, True), K, options, rng)
         steps(state, make_rows(X, y, True), options, work, 0.3, 0, 1)
         changed = table(state) != before
         assert changed.any(axis=1).sum() <= 3
@@ -466,7 +466,7 @@ def test_divergence_is_reported_and_implicit_never_diverges():
                 options = Options(method=method, batch_size=batch)
                 state = init_state(K, D, np.float64, options)
                 rows = make_rows(X, y)
-                work = init_work(rows, options, rng)
+                work = init_work(rows, K, options, rng)
                 bad = max(steps(state, rows, options, work, eta, 0, 60) for _ in range(20))
                 assert method == "sgd" or (bad == -1 and np.isfinite(state.W).all())
                 assert method == "implicit" or bad >= 0 or eta < 1
@@ -482,7 +482,7 @@ def test_rows_of_zeros():
                 state = model(options, rng, intercept=False)
                 before = table(state)
                 rows = make_rows(X, y, sparse)
-                work = init_work(rows, options, rng)
+                work = init_work(rows, K, options, rng)
                 for _ in range(5):
                     assert steps(state, rows, options, work, 1.0, 0, N) == -1
                 np.testing.assert_allclose(table(state), before, atol=1e-250)

@@ -38,6 +38,9 @@ cdef extern from "extreme_steps.h" nogil:
         const double *keep
         const int64_t *alias
         int64_t average_from
+        const int64_t *classes
+        const int64_t *place
+        Py_ssize_t n_blocks
 
     ctypedef struct sk_room:
         int64_t *k
@@ -122,6 +125,9 @@ cdef sk_rule _rule(int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t ba
     rule.keep = _fixed(keep)
     rule.alias = _integers(alias)
     rule.average_from = average_from
+    rule.classes = NULL
+    rule.place = NULL
+    rule.n_blocks = 1
     return rule
 
 
@@ -166,20 +172,21 @@ cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B
     return room
 
 
-cdef void _sort_by_owner(int64_t* order, Py_ssize_t n, const int64_t* y, const int32_t* owner, Py_ssize_t parts,
-                         int64_t* spare, int64_t[::1] bounds):
-    cdef Py_ssize_t i, part
-    cdef int64_t[::1] at = np.zeros(parts + 1, dtype=np.int64)
+cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t[::1] classes, int64_t[::1] place,
+                         Py_ssize_t n_blocks, int64_t* spare):
+    cdef Py_ssize_t i, block, K = classes.shape[0]
+    cdef int64_t[::1] at = np.zeros(n_blocks + 1, dtype=np.int64)
+    for i in range(K):
+        place[classes[i]] = i
     for i in range(n):
         spare[i] = order[i]
-        at[owner[y[order[i]]] + 1] += 1
-    for part in range(parts):
-        at[part + 1] += at[part]
-    bounds[:] = at
+        at[place[y[order[i]]] * n_blocks // K + 1] += 1
+    for block in range(n_blocks):
+        at[block + 1] += at[block]
     for i in range(n):
-        part = owner[y[spare[i]]]
-        order[at[part]] = spare[i]
-        at[part] += 1
+        block = place[y[spare[i]]] * n_blocks // K
+        order[at[block]] = spare[i]
+        at[block] += 1
 
 
 def run_steps(
@@ -192,7 +199,7 @@ def run_steps(
     double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
     const double[::1] keep, const int64_t[::1] alias, int64_t average_from,
     int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, int64_t steps_before, bint value,
-    double[:, ::1] loss, const int32_t[::1] owner, int64_t[::1] spare, int n_threads,
+    double[:, ::1] loss, int64_t[::1] classes, int64_t[::1] place, int64_t[::1] spare, int n_threads,
 ):
     """Steps over the examples order[begin : end], by n_threads without locks.
 
@@ -205,8 +212,10 @@ def run_steps(
     or None; the work space integers and doubles (n_threads, see `room_sizes`); states (n_threads,) of the
     generators, not 0; loss (n_threads, 2): sum of the sampled objective and number of rows in it.
 
-    Where owner (n_classes,) names a thread for each class, order[begin : end] is sorted by the label's thread,
-    stably (through spare, as long as order), so that a label's weights stay in one processor's cache.
+    Where a permutation ``classes`` (n_classes,) is given, it is cut into a block for each thread, whose inverse
+    goes to place (n_classes,); order[begin : end] is sorted by the label's block, stably (through spare, as
+    long as order), and negatives come from the label's block: threads then seldom write to one class. If the
+    permutation is random, each row's negatives are distributed as without blocks.
 
     Returns -1, or the place in order of the first step that was not finite.
     """
@@ -242,8 +251,11 @@ def run_steps(
     batches = (n + batch_size - 1) // batch_size
     # threads take whole batches
     cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])
-    if owner is not None and parts == n_threads and parts > 1:
-        _sort_by_owner(&order[begin], n, &y[0], &owner[0], parts, &spare[begin], bounds)
+    if classes is not None and parts == n_threads and parts > 1:
+        _sort_by_block(&order[begin], n, &y[0], classes, place, parts, &spare[begin])
+        rule.classes = &classes[0]
+        rule.place = &place[0]
+        rule.n_blocks = parts
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         if real is float:
             if index is int32_t:

@@ -40,6 +40,9 @@ typedef struct {
     const double *keep;      /* alias table of the noise (n_classes) */
     const int64_t *alias;
     int64_t average_from;    /* steps before the average begins */
+    const int64_t *classes;  /* a permutation of the classes in n_blocks blocks, or NULL: one block */
+    const int64_t *place;    /* its inverse */
+    sk_size n_blocks;
 } sk_rule;
 
 /* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
@@ -68,6 +71,9 @@ SK_INLINE sk_size sk_below(uint64_t *state, sk_size n) {
 
 SK_INLINE double sk_unit(uint64_t *state) { return (double)(sk_random(state) >> 11) * 0x1p-53; }
 
+/* block j of n classes are the places from here to that of j + 1 */
+SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
+
 /* Negatives of label y into k[1 ..] with inverse probabilities r[1 ..]; returns their number.
  * Uniform: distinct, never y, all of them if there are no more. From a noise distribution: with
  * replacement; equal ones are merged and y is dropped, which keeps sums over k != y unbiased;
@@ -83,10 +89,18 @@ static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *stat
                 }
             return n;
         }
+        sk_size from = 0, size = K, own = y;
+        if (rule->classes != NULL) { /* those of the label's block; of a random one they are uniform */
+            sk_size block = rule->place[y] * rule->n_blocks / K;
+            from = sk_block(block, K, rule->n_blocks);
+            size = sk_block(block + 1, K, rule->n_blocks) - from;
+            own = rule->place[y] - from;
+        }
         while (n < m) {
-            int64_t j = sk_below(state, K - 1);
+            int64_t j = sk_below(state, size - 1);
             int seen = 0;
-            j += j >= y;
+            j += j >= own;
+            if (rule->classes != NULL) j = rule->classes[from + j];
             for (sk_size i = 1; i <= n; i++) seen |= k[i] == j;
             if (!seen) {
                 k[++n] = j;

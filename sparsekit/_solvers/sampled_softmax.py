@@ -22,8 +22,8 @@ METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 WITH_U = ("implicit", "umax", "sgd")
 # a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
 WORK_PER_CALL = 2**26
-# classes that are given to threads one by one, and what a thread may have more than its share
-MANY_CLASSES, BALANCE = 10000, 1.02
+# above so many classes threads seldom meet, and a permutation of them would cost cache lines
+MANY_CLASSES = 20000
 
 FINISHED, DIVERGED, TIME_IS_UP, STOPPED = 0, 4, 2, 3
 MESSAGES = {
@@ -262,35 +262,31 @@ class Work:
     loss: np.ndarray
     beta: np.ndarray | None
     noise: Noise | None
-    owner: np.ndarray | None  # the thread that takes the rows of a class
+    classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
+    place: np.ndarray | None
     spare: np.ndarray | None
 
 
-def class_owners(rows, options):
-    """A thread for each class, so that all have as many rows, or None where that is of no use.
+def shares_classes(n_classes, options, noise):
+    """Whether threads get a random block of the classes each, anew in every call of the kernel.
 
-    Threads that write to one class's weights wait for each other's cache; with one negative a step, half of
-    the writes are to the label's.
+    Threads that write to one class wait for each other's caches. A row's negatives then come from its
+    label's block, which leaves their distribution as it is: a uniform subset of a uniform block. With very
+    many classes nobody meets.
     """
-    if options.n_threads < 2 or options.n_negatives > 2:
-        return None
-    counts = np.bincount(rows.y)
-    owner, load = np.zeros(len(counts), dtype=np.int32), np.zeros(options.n_threads, dtype=np.int64)
-    for k in np.argsort(-counts, kind="stable")[:MANY_CLASSES]:
-        owner[k] = load.argmin()
-        load[owner[k]] += counts[k]
-    # the rare ones in turn
-    rest = np.argsort(-counts, kind="stable")[MANY_CLASSES:]
-    owner[rest] = np.arange(len(rest)) % options.n_threads
-    load += np.bincount(owner[rest], weights=counts[rest], minlength=options.n_threads).astype(np.int64)
-    return owner if load.max() * options.n_threads <= BALANCE * load.sum() else None
+    enough = n_classes // max(1, options.n_threads) > options.n_negatives + 1
+    batch = options.method == "implicit" and options.batch_size > 1
+    return (
+        options.n_threads > 1 and noise is None and options.method != "nce" and enough and not batch
+        and n_classes <= MANY_CLASSES
+    )  # fmt: skip
 
 
-def init_work(rows, options, rng, *, counts=None, noise=None, u=np.nan):
+def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, u=np.nan):
     """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
     order = np.arange(rows.n_rows, dtype=np.int64)
     sampled = rows.first is not None
-    owner = class_owners(rows, options)
+    blocks = shares_classes(n_classes, options, noise)
     n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
     # threads write next to each other's last numbers only once a step
     integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
@@ -308,8 +304,9 @@ def init_work(rows, options, rng, *, counts=None, noise=None, u=np.nan):
         np.zeros((options.n_threads, 2)),
         inverse_probability(counts, options, noise) if options.alpha > 0 else None,
         noise,
-        owner,
-        None if owner is None else np.empty_like(order),
+        np.arange(n_classes) if blocks else None,
+        np.empty(n_classes, dtype=np.int64) if blocks else None,
+        np.empty_like(order) if blocks else None,
     )
 
 
@@ -325,7 +322,7 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
         None if noise is None else noise.p, None if noise is None else noise.log,
         None if noise is None else noise.keep, None if noise is None else noise.alias,
         _average_begin(options), work.integers, work.doubles, work.states, state.steps, value,
-        work.loss, work.owner, work.spare, options.n_threads,
+        work.loss, work.classes, work.place, work.spare, options.n_threads,
     )  # fmt: skip
     state.steps += -(-(end - begin) // options.batch_size)
     state.rows_seen += end - begin
@@ -351,6 +348,8 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=
         if is_up():
             complete = False
             break
+        if work.classes is not None:
+            rng.shuffle(work.classes)
         bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call), value=value)
         if bad >= 0:
             complete = False

@@ -282,7 +282,7 @@ def shares_classes(n_classes, options, noise):
     )  # fmt: skip
 
 
-def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, u=np.nan):
+def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
     order = np.arange(rows.n_rows, dtype=np.int64)
     sampled = rows.first is not None
@@ -297,7 +297,11 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, u=np.na
         np.diff(rows.first) if sampled else None,
         np.empty(len(order)) if sampled else None,
         np.empty_like(order) if sampled else None,
-        np.full(len(rows.y), u, dtype=np.float64) if options.method in WITH_U else None,
+        # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, what a row's first
+        # ones show (NaN) is a better guess; uniform ones miss the few classes that matter
+        np.full(len(rows.y), np.log(n_classes) if noise is None else np.nan)
+        if options.method in WITH_U
+        else None,
         integers,
         doubles,
         rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64),

@@ -31,6 +31,8 @@ MORE_RATES = 4
 TUNING_SHARE, TUNING_ROWS = 0.1, 500
 # rows that judge a rate: the log-loss of one costs n_classes scores
 JUDGING_ROWS = 2000
+# a table of more weights is not looked through after every call, but some hundred rows of it
+LOOKED_AT, FEW = 2**26, 500
 
 
 class ExtremeFitMixin:
@@ -215,7 +217,7 @@ class ExtremeFitMixin:
             rows, state, options, work, rng, callback=monitor, max_time=self.max_time
         )
         monitor.end()
-        if result.status == DIVERGED or not np.isfinite(state.W).all():
+        if result.status == DIVERGED or not _is_finite(state.W, rows.y):
             raise FloatingPointError(
                 f"method={self.method!r} diverged in epoch {result.nit} at learning_rate="
                 f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "
@@ -257,6 +259,13 @@ class ExtremeFitMixin:
 def make_generator(random_state):
     """NumPy's generator for scikit-learn's random_state."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def _is_finite(W, codes):
+    """Whether the weights are finite: all of a small table, of a large one those of the labels."""
+    if W.size > LOOKED_AT and len(codes) < len(W):
+        return all(np.isfinite(W[k]).all() for k in np.unique(codes)[:: 1 + len(codes) // FEW])
+    return bool(np.isfinite(W).all())
 
 
 def _largest_norm(rows):

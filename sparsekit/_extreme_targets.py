@@ -64,7 +64,10 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None):
     if is_indicator(y):
         return _indicator(y, sample_weight, class_weight, classes)
     y = np.asarray(y).ravel()
-    check_classification_targets(y)
+    # every vector of integers (floats too), bools or strings is one of labels; and very many classes are
+    # no reason to warn of a regression here
+    if y.dtype.kind not in "biuU" and not (y.dtype.kind == "f" and bool((y == np.rint(y)).all())):
+        check_classification_targets(y)
     if classes is None:
         classes, codes = np.unique(y, return_inverse=True)
     else:

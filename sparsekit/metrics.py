@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["jensen_shannon_divergence", "kkt_violation"]
+__all__ = ["jensen_shannon_divergence", "kkt_violation", "precision_at_k"]
 
 
 def kkt_violation(coef, grad, l1):
@@ -110,3 +110,61 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
     if q.ndim == 1:
         return float(each)
     return float(np.average(each, weights=sample_weight)) if average else each
+
+
+def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
+    r"""Share of the k first predicted labels that are true, averaged over the rows.
+
+    .. math:: \mathrm{P@}k = \frac{1}{n} \sum_i \frac{|\{\text{first } k \text{ of } y^{top}_i\} \cap Y_i|}{k}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+        The true label of each row; or an indicator of zeros and ones, whose labels are the column numbers.
+    y_top : array-like of shape (n_samples, n_predicted)
+        Predicted labels, the most probable one first, as :meth:`ExtremeSoftmaxSGD.predict_topk` returns them;
+        no label twice in a row.
+    k : int, default=None
+        How many of them count; None: all.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of rows disagree, k is out of range, or y_top names columns that y_true lacks.
+
+    Examples
+    --------
+    >>> from sparsekit.metrics import precision_at_k
+    >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[2, 0], [0, 1]])
+    0.75
+    >>> precision_at_k(["a", "b"], [["a", "b"], ["c", "b"]], k=1)
+    0.5
+    """
+    top = np.asarray(y_top)
+    if top.ndim != 2 or top.shape[1] < 1:
+        raise ValueError(
+            f"y_top must have a row of predicted labels for each sample, got the shape {top.shape}."
+        )
+    k = top.shape[1] if k is None else k
+    if not 1 <= k <= top.shape[1]:
+        raise ValueError(f"k must be between 1 and the {top.shape[1]} columns of y_top, got {k}.")
+    top = top[:, :k]
+    sparse = hasattr(y_true, "tocsr")
+    true = y_true.tocsr() if sparse else np.asarray(y_true)
+    if true.shape[0] != len(top):
+        raise ValueError(f"y_true has {true.shape[0]} rows, y_top {len(top)}.")
+    if true.ndim == 1:
+        hits = top == true[:, None]
+    else:
+        if top.dtype.kind not in "iu" or top.min(initial=0) < 0 or top.max(initial=0) >= true.shape[1]:
+            raise ValueError(f"y_top must hold column numbers of y_true, 0 .. {true.shape[1] - 1}.")
+        rows = np.arange(len(top))[:, None]
+        hits = np.asarray(true[np.broadcast_to(rows, top.shape).ravel(), top.ravel()]).reshape(top.shape) != 0
+    return float(np.average(hits.mean(axis=1), weights=sample_weight))

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Lasso
 
-from sparsekit.metrics import jensen_shannon_divergence, kkt_violation
+from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -80,3 +81,25 @@ def test_jensen_shannon_divergence():
 def test_divergence_refuses_what_is_no_distribution(q, p, match):
     with pytest.raises(ValueError, match=match):
         jensen_shannon_divergence(q, p)
+
+
+def test_precision_at_k():
+    Y = np.array([[1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    top = np.array([[2, 1, 0], [0, 1, 2], [3, 2, 1]])
+    expected = {1: 1 / 3, 2: (1 / 2) / 3, 3: (2 / 3) / 3}
+    for k, value in expected.items():
+        for truth in (Y, Y.tolist(), sp.csr_array(Y), sp.csr_matrix(Y), sp.coo_array(Y)):
+            assert precision_at_k(truth, top, k) == pytest.approx(value)
+    assert precision_at_k(Y, top) == pytest.approx(expected[3])
+    assert precision_at_k(Y, top, 1, sample_weight=[3, 1, 0]) == pytest.approx(0.75)
+    labels = np.array(["x", "y", "x"])
+    assert precision_at_k(labels, [["x", "z"], ["z", "y"], ["z", "y"]], 1) == pytest.approx(1 / 3)
+    assert precision_at_k(labels, [["x", "z"], ["z", "y"], ["z", "y"]]) == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="k must be between 1 and the 3 columns of y_top, got 4"):
+        precision_at_k(Y, top, 4)
+    with pytest.raises(ValueError, match="y_true has 2 rows, y_top 3"):
+        precision_at_k(Y[:2], top)
+    with pytest.raises(ValueError, match=r"column numbers of y_true, 0 \.\. 3"):
+        precision_at_k(Y, top + 2)
+    with pytest.raises(ValueError, match="a row of predicted labels"):
+        precision_at_k(Y, [1, 2, 3])

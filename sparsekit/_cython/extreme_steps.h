@@ -9,6 +9,13 @@
 /* rows whose classes are drawn ahead; those that share none are worked at once */
 #define SK_WINDOW SK_LANES_AT_ONCE
 #define SK_LOOK_WINDOWS 2
+/* entries of a row that are asked for ahead; what follows is found by the processor itself */
+#define SK_AHEAD 64
+#if defined(__GNUC__)
+#define SK_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define SK_PREFETCH(p) ((void)0)
+#endif
 /* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
  * largest; sweeps converge linearly, and few need more than ten */
 #define SK_SWEEP_TOL 1e-7
@@ -271,6 +278,20 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
         for (sk_size at = lo, round = 0; at < hi; at += width, round++) {                                        \
             sk_size size = hi - at < width ? hi - at : width, first = 0;                                         \
+            /* rows come in random order: ask for their addresses two windows ahead, for themselves one ahead */ \
+            for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
+                int64_t e = order[b];                                                                            \
+                SK_PREFETCH(rows.y + e);                                                                         \
+                if (rows.u != NULL) SK_PREFETCH(rows.u + e);                                                     \
+                if (rows.start != NULL) SK_PREFETCH(rows.start + (rows.of != NULL ? rows.of[e] : e));            \
+            }                                                                                                    \
+            for (sk_size b = at + width; b < at + 2 * width && b < hi; b++) {                                    \
+                sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                           \
+                for (sk_size l = 0; l < row.len && l < SK_AHEAD; l += (sk_size)(64 / sizeof(REAL))) {            \
+                    SK_PREFETCH(row.x + l);                                                                      \
+                    if (row.col != NULL) SK_PREFETCH(row.col + l);                                               \
+                }                                                                                                \
+            }                                                                                                    \
             for (sk_size b = 0; b < size; b++) {                                                                 \
                 int64_t *k = room.k + b * stride;                                                                \
                 k[0] = rows.y[order[at + b]];                                                                    \

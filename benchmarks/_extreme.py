@@ -70,8 +70,10 @@ def _words(ids, n_words):
 class Run:
     """One method on one set of rows; epochs are stepped from outside, so that the loss can be looked at."""
 
-    def __init__(self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
-                 raman=False, alpha=0.0, delta=1.0):  # fmt: skip
+    def __init__(
+        self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
+        raman=False, alpha=0.0, delta=1.0,
+    ):  # fmt: skip
         batch, negatives = sizes or PAPER_SIZES[method]
         self.X, self.y = X, y
         self.options = Options(
@@ -116,7 +118,7 @@ class Run:
 
 
 def tune(X, y, n_classes, method, n_epochs, rates, **kwargs):
-    """Log-loss on a tenth of the rows after n_epochs there, {rate: loss}; goes on where the best is at an end."""
+    """{rate: log-loss} on a tenth of the rows after n_epochs there; beyond the ends if the best is one."""
     keep = np.random.default_rng(1).choice(len(y), max(500, len(y) // 10), replace=False)
     X, y = X[keep], y[keep]
     losses = {}

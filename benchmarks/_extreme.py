@@ -22,8 +22,10 @@ JUDGED = 20000  # rows whose log-loss is looked at, where there are more
 PAPER_SIZES = {m: (100, 5) if m in ("ove", "nce", "is") else (1, 1) for m in METHODS}
 
 
-def load(folder, name, dtype=np.float32):
-    """X (CSR, rows of norm 1), codes of the first label, the test part likewise, number of classes.
+def load(folder, name, dtype=np.float32, unit=True):
+    """X, codes of the first label, the test part likewise, number of classes.
+
+    X is CSR, with rows of norm 1, or with unit=False entries of at most 1.
 
     Test rows whose label no training row has are left out.
     """
@@ -38,8 +40,11 @@ def load(folder, name, dtype=np.float32):
         X, y, X_test, y_test = (d[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     classes, codes = np.unique(y, return_inverse=True)
     known = np.isin(y_test, classes)
-    X = normalize(sp.csr_array(X).astype(dtype))
-    X_test = normalize(sp.csr_array(sp.csr_array(X_test)[known]).astype(dtype))
+    X, X_test = sp.csr_array(X), sp.csr_array(sp.csr_array(X_test)[known])
+    largest = X.data.max()
+    X, X_test = (
+        normalize(part.astype(dtype)) if unit else part.astype(dtype) / largest for part in (X, X_test)
+    )
     for part in (X, X_test):
         part.sort_indices()
     return X, codes, X_test, np.searchsorted(classes, np.asarray(y_test)[known]), len(classes)

@@ -41,7 +41,9 @@ def main(argv=None):
     )
     parser.add_argument("--repeats", type=int, default=3, help="runs of each timed fit (default: 3)")
     parser.add_argument("--max-iter", type=int, default=400, help="L-BFGS iterations of ove (default: 400)")
-    parser.add_argument("--ove-rate", type=float, default=0.3, help="learning rate of OVE-SGD (default: 0.3)")
+    parser.add_argument(
+        "--ove-rate", type=float, default=0.003, help="learning rate of OVE-SGD (default: 0.003)"
+    )
     parser.add_argument("--million-method", default="implicit", help="method of million (default: implicit)")
     parser.add_argument("--million-negatives", type=int, default=5, help="its negatives (default: 5)")
     parser.add_argument("--million-rate", type=float, default=10.0, help="its learning rate (default: 10)")

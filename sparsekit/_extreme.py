@@ -345,6 +345,8 @@ class ExtremeSoftmaxSGD(
             classes = np.unique(classes)
             known = classes if first else np.concatenate([known, classes[encode(classes, known) < 0]])
         X, targets = self._check_data(X, y, sample_weight, known, reset=first)
+        if not first:  # rows are few, weights are many: the rows change their type
+            X = X.astype(self._weight_dtype(), copy=False)
         rng = make_generator(self.random_state if first else self._rng_state)
         rows = make_rows(X, targets, self.label_choice)
         n_classes = len(targets.classes)

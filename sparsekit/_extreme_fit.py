@@ -205,6 +205,11 @@ class ExtremeFitMixin:
             state.rows_seen = self.t_
         return prepare(grow(state, n_classes), options)
 
+    def _weight_dtype(self):
+        """What steps compute in: the weights' type, float32 for those in half precision."""
+        dtype = (self.coef_ if self.hash_bits is None else self.table_).dtype
+        return np.dtype(np.float32) if dtype == np.float16 else dtype
+
     def _scores_of(self, n_classes):
         """Function of (W, bias) that gives their scores."""
         n_threads = count_threads(self.n_jobs)

@@ -61,7 +61,9 @@ class HashedScores:
     """The same from a hashed table."""
 
     def __init__(self, table, intercept, shift, n_threads=1):
-        self.table, self.intercept, self.shift, self.n_threads = table, intercept, shift, n_threads
+        # the kernel reads no half precision
+        self.table = table.astype(np.float32) if table.dtype == np.float16 else table
+        self.intercept, self.shift, self.n_threads = intercept, shift, n_threads
         self.n_classes = len(intercept)
 
     def block(self, X, lo, hi):

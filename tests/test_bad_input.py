@@ -281,11 +281,18 @@ def test_path_and_cv_on_separable_data():
     assert np.isfinite(model.scores_).all() and np.isfinite(model.coef_).all()
 
 
-def test_keyboard_interrupt_ends_a_fit_within_a_second():
+@pytest.mark.parametrize(
+    "model",
+    [
+        "L1LogisticOBA(C=10.0, tol=1e-15, max_iter=10**6)",
+        "ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=10**6)",
+    ],
+)
+def test_keyboard_interrupt_ends_a_fit_within_a_second(model):
     code = textwrap.dedent("""
         import sys, time
         import numpy as np
-        from sparsekit import L1LogisticOBA
+        from sparsekit import ExtremeSoftmaxSGD, L1LogisticOBA
 
         rng = np.random.default_rng(0)
         X = rng.standard_normal((4000, 1500))
@@ -293,11 +300,11 @@ def test_keyboard_interrupt_ends_a_fit_within_a_second():
         print("ready", flush=True)
         try:
             while True:  # a fit must be running when the signal comes, however fast it is
-                L1LogisticOBA(C=10.0, tol=1e-15, max_iter=10**6).fit(X, y)
+                MODEL.fit(X, y)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
             sys.exit(7)
-    """)
+    """).replace("MODEL", model)
     process = subprocess.Popen(
         [sys.executable, "-P", "-W", "ignore", "-c", code],
         stdout=subprocess.PIPE,

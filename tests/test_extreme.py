@@ -288,6 +288,16 @@ def test_partial_fit_meets_new_classes(many):
         model.partial_fit(X[:, :100], y)
 
 
+@pytest.mark.parametrize("kwargs", [{}, dict(average=True)])
+def test_partial_fit_keeps_the_type_of_the_weights(many, kwargs):
+    X, y = many
+    for first, then in ((np.float32, np.float64), (np.float64, np.float32)):
+        model = ExtremeSoftmaxSGD(learning_rate=5.0, random_state=0, **kwargs).partial_fit(X.astype(first), y)
+        model.partial_fit(X.astype(then), y)
+        assert model.coef_.dtype == first
+        assert np.isfinite(model.coef_).all()
+
+
 @pytest.mark.parametrize("kwargs", [{}, dict(alpha=1e-4), dict(average=True), dict(alpha=1e-4, average=True)])
 def test_partial_fit_goes_on_where_it_was(many, kwargs):
     """Two halves in two calls, also through a pickle, are what their kernel calls are."""
@@ -434,6 +444,10 @@ def test_hashed_weights(many):
     assert scores[8] < scores[12] <= scores[20]
     model.partial_fit(X, np.where(y == 3, 1000, y))
     assert 1000 in model.classes_ and model.table_.shape == (256,)
+    half = pickle.loads(pickle.dumps(model)).quantize()
+    assert half.table_.dtype == np.float16
+    np.testing.assert_allclose(half.decision_function(X), model.decision_function(X), atol=0.1)
+    assert half.partial_fit(X, y).table_.dtype == np.float32
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     with pytest.raises(ValueError, match="alpha > 0 does not go with hash_bits"):
         ExtremeSoftmaxSGD(hash_bits=10, alpha=0.1).fit(X, y)

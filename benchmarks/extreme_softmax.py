@@ -42,7 +42,7 @@ def main(argv=None):
     parser.add_argument("--repeats", type=int, default=3, help="runs of each timed fit (default: 3)")
     parser.add_argument("--max-iter", type=int, default=400, help="L-BFGS iterations of ove (default: 400)")
     parser.add_argument(
-        "--ove-rate", type=float, default=0.003, help="learning rate of OVE-SGD (default: 0.003)"
+        "--ove-rate", type=float, default=0.05, help="learning rate of OVE-SGD (default: 0.05)"
     )
     parser.add_argument("--million-method", default="implicit", help="method of million (default: implicit)")
     parser.add_argument("--million-negatives", type=int, default=5, help="its negatives (default: 5)")

@@ -77,7 +77,7 @@ class ExtremeSoftmaxSGD(
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
-        other: with a table as large as the number of weights that matter, about a third of them do, and
+        other: with a table as large as the number of weights that matter, about two thirds of them do, and
         accuracy falls with every halving; a score costs a hash and a cache line for each non-zero. Not
         with ``alpha > 0`` or a ``weight_bound``.
     label_choice : {"first", "sample"}, default="first"
@@ -312,6 +312,7 @@ class ExtremeSoftmaxSGD(
             )
 
         self._run(state, rows, options, work, rng, held_out, data, targets, again)
+        self._counts = counts
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -321,8 +322,8 @@ class ExtremeSoftmaxSGD(
         u of the double sums belongs to a row, and a call does not know the rows of others: each row's u
         starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in [1]_,
         Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a noise
-        distribution from what the row's own sampled classes show, as in importance sampling. For a stream
-        whose classes differ in frequency, ``noise="frequency"`` with some more negatives learns fastest.
+        distribution from what the row's own sampled classes show, as in importance sampling. Larger
+        rates make up for the care.
 
         Parameters
         ----------
@@ -366,7 +367,6 @@ class ExtremeSoftmaxSGD(
         work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
         self._run(state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
         self._counts = counts
-        self._rng_state = int(rng.integers(2**31))
         return self
 
     def __sklearn_tags__(self):

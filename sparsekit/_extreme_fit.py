@@ -75,7 +75,9 @@ class ExtremeFitMixin:
             if bound == "auto":  # Lemma 1, for the mean loss
                 bound = np.sqrt(2.0 * np.log(n_classes) / self.alpha) if self.alpha > 0 else np.inf
                 bound = bound if bound > 0 else np.inf
-            if u_bound == "auto":  # Lemma 2
+            if u_bound == "auto" and not np.isfinite(bound):
+                u_bound = np.inf
+            elif u_bound == "auto":  # Lemma 2
                 largest = _largest_norm(rows) + self.fit_intercept
                 u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
             if self.hash_bits is not None and np.isfinite(bound):
@@ -259,7 +261,6 @@ class ExtremeFitMixin:
             setattr(self, name, value)
         # without an average, coef_ is all that the next partial_fit needs
         self._state = state if options.average is not None else None
-        self._counts = label_counts(rows, len(targets.classes))
         self._rng_state = int(rng.integers(2**31))
         self.n_iter_ = result.nit
         self.t_ = state.rows_seen

@@ -122,3 +122,29 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Rows of norm 1 and labels of scikit-learn's digits; the tests do not change them."""
+    from sklearn.datasets import load_digits
+    from sklearn.preprocessing import normalize
+
+    X, y = load_digits(return_X_y=True)
+    return normalize(X), y
+
+
+@pytest.fixture(scope="session")
+def many():
+    """600 rows of 60 classes, sparse; the tests do not change them."""
+    import numpy as np
+    import scipy.sparse as sp
+    from sklearn.preprocessing import normalize
+
+    rng = np.random.default_rng(0)
+    centres = sp.random_array(
+        (60, 200), density=0.1, rng=rng, data_sampler=lambda size: rng.random(size) + 0.5
+    )
+    y = rng.integers(0, 60, 600)
+    noise = sp.random_array((600, 200), density=0.03, rng=rng)
+    return sp.csr_array(normalize(sp.csr_array(centres.tocsr()[y] + noise))), y

@@ -85,6 +85,7 @@ cdef extern from "extreme_steps.h" nogil:
                               const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
                               double*)
     double sk_implicit_one(double, double, double, double, double, double*)
+    void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
     double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
                             double, double*)
     Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
@@ -298,6 +299,12 @@ def implicit_one(double z, double log_r, double eta, double sigma, double u_old)
     cdef double u = 0.0
     cdef double b = sk_implicit_one(z, log_r, eta, sigma, u_old, &u)
     return b, u
+
+
+def implicit_rows(const double[::1] z, const double[::1] log_r, const double[::1] eta, double[::1] sigma,
+                  double[::1] u):
+    """The same for at most four rows (n,) side by side: sigma becomes b, u the new u."""
+    sk_implicit_rows(z.shape[0], &z[0], &log_r[0], &eta[0], &sigma[0], &u[0])
 
 
 def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, double eta, double s, double rho_y,

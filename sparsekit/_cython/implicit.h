@@ -83,7 +83,7 @@ SK_INLINE double sk_implicit_one(double z, double log_r, double eta, double sigm
         g2 = -w * (1.0 + eta * P) - eta * (1.0 + w) * (1.0 + w) * P - eta * E;
         ratio = g / g1;
         step = -ratio / (1.0 - 0.5 * ratio * g2 / g1); /* Halley */
-        if (fabs(step) * (1.0 + w) < SK_STEP_TOL) {
+        if (fabs(step) * (1.0 + w) < SK_STEP_TOL && P < 1e100) { /* beyond, g2 may overflow */
             /* the last step is small: its exponential comes from the series */
             double b = E * (1.0 + step * (1.0 + step * (0.5 + step * (1.0 / 6.0))));
             *u_new = top - v - step - reach * b;
@@ -193,7 +193,8 @@ SK_MULTI static void sk_implicit_rows(sk_size n, const double *restrict z_, cons
         new_u[i] = top - v - step - reach * E;
     }
     for (sk_size i = 0; i < n; i++) {
-        if (left[i] < SK_LANE_TOL) u_[i] = new_u[i];
+        /* where exp(-u) overflows a step can look small; the root is not negative */
+        if (left[i] < SK_LANE_TOL && new_u[i] >= 0.0) u_[i] = new_u[i];
         else b[i] = sk_implicit_one(z[i], log_r[i], eta[i], sigma[i], old[i], &u_[i]);
         sigma_[i] = b[i];
     }

@@ -45,9 +45,9 @@ class ExtremeSoftmaxSGD(
     learning_rate : float or "auto", default="auto"
         Step length of the first epoch, in the scale of the mean loss. "auto" runs each power of ten from
         1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there
-        are as many) and takes the one with the lowest log-loss on up to 2000 other rows; this costs about as
-        much as the fit. ([1]_ judges by the tenth itself, which favours rates that are too large: a tenth of
-        the rows is easily separated.)
+        are as many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one
+        that is within 0.001 log(n_classes) of it; this costs about as much as the fit. ([1]_ judges by the
+        tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.)
     decay : float, default=0.9
         Factor of the learning rate after each epoch.
     max_iter : int, default=50

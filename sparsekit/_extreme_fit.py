@@ -28,6 +28,8 @@ from ._solvers.sampled_softmax import (
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
 RATES = tuple(10.0**k for k in range(-3, 4))
 MORE_RATES = 4
+# share of log K, the log-loss of no model, by which log-losses count as equal
+NO_WORSE = 1e-3
 TUNING_SHARE, TUNING_ROWS = 0.1, 500
 # rows that judge a rate: the log-loss of one costs n_classes scores
 JUDGING_ROWS = 2000
@@ -147,11 +149,16 @@ class ExtremeFitMixin:
 
         for rate in RATES:
             loss_of(rate)
+        # a smaller rate that is as good is better: what comes later moves the weights less
+        slack = NO_WORSE * np.log(max(2, len(targets.classes)))
         # the best at an end of the range is none yet
         for factor, end in ((10.0, max), (0.1, min)):
             for _ in range(MORE_RATES):
                 last = end(losses)
-                if not (np.isfinite(losses[last]) and losses[last] <= min(losses.values())):
+                others = min((v for r, v in losses.items() if r != last), default=np.inf)
+                if not (
+                    np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)
+                ):
                     break
                 loss_of(last * factor)
         if not np.isfinite(min(losses.values())):
@@ -159,7 +166,8 @@ class ExtremeFitMixin:
                 f"method={self.method!r} diverged at every learning rate from {RATES[0]:g} to {RATES[-1]:g}: "
                 "bring the rows of X to norm 1 (sklearn.preprocessing.normalize) or take method='implicit'."
             )
-        self.learning_rate_ = min(losses, key=losses.get)
+        lowest = min(losses.values())
+        self.learning_rate_ = min(rate for rate, value in losses.items() if value <= lowest + slack)
         self.learning_rate_losses_ = losses
         if self.verbose:
             print(f"{type(self).__name__} takes learning_rate={self.learning_rate_:g}")

@@ -71,6 +71,11 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None):
     if classes is None:
         classes, codes = np.unique(y, return_inverse=True)
     else:
+        if (y.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
+            raise ValueError(
+                f"y has labels of type {y.dtype}, such as {y.tolist()[0]!r}, but the classes so far are "
+                f"of type {classes.dtype}, such as {classes.tolist()[0]!r}."
+            )
         codes = encode(y, classes)
         if (codes < 0).any():
             new = np.unique(y[codes < 0])

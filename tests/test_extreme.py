@@ -42,7 +42,9 @@ def test_every_method_learns(many, method):
     assert model.score(X, y) > 0.95
     assert model.log_loss(X, y) < 2.0
     assert model.learning_rate_ in model.learning_rate_losses_
-    assert model.learning_rate_losses_[model.learning_rate_] == min(model.learning_rate_losses_.values())
+    losses = model.learning_rate_losses_
+    good = [r for r, loss in losses.items() if loss <= min(losses.values()) + 1e-3 * np.log(60)]
+    assert model.learning_rate_ == min(good)
     assert len(model.loss_curve_) == model.n_iter_ == 50
     # at U-max's best rate for W its u is noise
     assert method == "umax" or model.loss_curve_[-1] < model.loss_curve_[0]
@@ -213,6 +215,8 @@ def test_partial_fit_meets_new_classes(many):
     assert list(known.classes_) == list(range(72))
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :100], y)
+    with pytest.raises(ValueError, match="y has labels of type <U1, such as 'a', but the classes so far"):
+        model.partial_fit(X[:2], ["a", "b"])
 
 
 @pytest.mark.parametrize("kwargs", [{}, dict(average=True)])

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from ._base import CallbackSupportMixin
 from ._extreme_fit import ExtremeFitMixin, make_generator
@@ -13,6 +14,15 @@ from ._extreme_monitor import HeldOut, Judge
 from ._extreme_prediction import ExtremePredictionMixin
 from ._extreme_targets import encode, label_counts, make_rows
 from ._solvers.sampled_softmax import METHODS, averaged, init_work
+
+
+def _draws_classes_one_by_one(model):
+    if model.sampling == "blocks":
+        raise AttributeError(
+            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
+            "set_params(sampling='independent') goes on from coef_ row by row."
+        )
+    return True
 
 
 class ExtremeSoftmaxSGD(
@@ -35,7 +45,8 @@ class ExtremeSoftmaxSGD(
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
         - "ove": One-vs-Each, a lower bound of the likelihood [2]_; biased.
-        - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training.
+        - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training. `fit` starts
+          its intercepts at the logarithms of the label frequencies.
         - "is": importance sampling, the softmax over the label and the weighted negatives [4]_; biased.
     alpha : float, default=0.0
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
@@ -58,6 +69,13 @@ class ExtremeSoftmaxSGD(
     n_negatives : int, default=5
         Classes that a step samples beside the label. The papers take 1 for the double sums and 5 for the
         others; 5 costs two to three times as much a step and gains more than that.
+    sampling : {"independent", "blocks"}, default="independent"
+        - "independent": each negative is drawn by itself.
+        - "blocks": blocks of 16 classes that share cache lines are drawn (``n_negatives`` is rounded up to
+          whole blocks; with as many as there are classes every step is exact). Sixteen classes then cost
+          little more than one, so that the same time sees many more. With a noise distribution half of the
+          blocks of a step are always the most probable ones. For `fit` only, and not with ``batch_size > 1``,
+          ``average``, ``hash_bits`` or a ``weight_bound``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", else
         "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum
@@ -177,6 +195,7 @@ class ExtremeSoftmaxSGD(
         "decay": [Interval(Real, 0, 1, closed="right")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"independent", "blocks"})],
         "n_negatives": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
         "double_sum": [StrOptions({"proposed", "raman"})],
@@ -211,6 +230,7 @@ class ExtremeSoftmaxSGD(
         max_iter=50,
         batch_size=1,
         n_negatives=5,
+        sampling="independent",
         noise=None,
         double_sum="proposed",
         delta=1.0,
@@ -240,6 +260,7 @@ class ExtremeSoftmaxSGD(
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.n_negatives = n_negatives
+        self.sampling = sampling
         self.noise = noise
         self.double_sum = double_sum
         self.delta = delta
@@ -296,8 +317,9 @@ class ExtremeSoftmaxSGD(
         counts = label_counts(rows, n_classes)
         options = self._options(rows, n_classes)
         noise = self._make_noise(counts)
+        options.plan = self._plan(counts, noise, X.dtype, options, rng)
         options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
-        state = self._initial_state(targets, X, options)
+        state = self._initial_state(targets, X, options, counts)
         if held_out is not None:
             judge = Judge(X, targets, held_out, self._scores_of(n_classes))
             held_out = HeldOut(judge, lambda: averaged(state, options))
@@ -307,7 +329,7 @@ class ExtremeSoftmaxSGD(
 
         def again():
             return (
-                self._initial_state(targets, X, options),
+                self._initial_state(targets, X, options, counts),
                 init_work(rows, n_classes, options, rng, counts=counts, noise=noise),
             )
 
@@ -315,6 +337,7 @@ class ExtremeSoftmaxSGD(
         self._counts = counts
         return self
 
+    @available_if(_draws_classes_one_by_one)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """One pass over more rows, at the learning rate itself, without decay.

@@ -12,12 +12,14 @@ from ._extreme_prediction import HashedScores, LinearScores
 from ._extreme_targets import check_extreme_targets, is_indicator, label_counts, make_rows
 from ._linalg.threads import count_threads
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
+from ._solvers._noise import Noise
+from ._solvers.class_blocks import plan_blocks
 from ._solvers.sampled_softmax import (
     DIVERGED,
-    Noise,
     Options,
     State,
     averaged,
+    finish,
     grow,
     init_state,
     init_work,
@@ -58,6 +60,17 @@ class ExtremeFitMixin:
             raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {self.method!r}.")
         if self.hash_bits is not None and self.alpha > 0:
             raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
+        if self.sampling == "blocks":
+            for name, wrong in (
+                ("batch_size", self.batch_size > 1),
+                ("average", self.average is not False),
+                ("hash_bits", self.hash_bits is not None),
+            ):
+                if wrong:
+                    raise ValueError(
+                        f"{name}={getattr(self, name)!r} does not go with sampling='blocks'; take "
+                        "sampling='independent'."
+                    )
         return X, targets
 
     def _split(self, n, rng):
@@ -113,6 +126,17 @@ class ExtremeFitMixin:
             )
         return Noise(p / p.sum())
 
+    def _plan(self, counts, noise, dtype, options, rng):
+        """The blocks of classes for sampling="blocks", or None."""
+        if self.sampling != "blocks":
+            return None
+        if np.isfinite(options.weight_bound):
+            raise ValueError(
+                "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
+                "sampling='blocks'; take sampling='independent' or weight_bound=inf."
+            )
+        return plan_blocks(counts, self.n_negatives, noise, np.dtype(dtype).itemsize, rng)
+
     def _choose_rate(self, X, targets, rows, options, noise, rng):
         """The learning rate, searched for where it is "auto"; sets the attributes that tell of it."""
         if self.learning_rate != "auto":
@@ -137,7 +161,7 @@ class ExtremeFitMixin:
 
         def loss_of(rate):
             trial = replace(options, learning_rate=rate, max_iter=self.max_iter)
-            state = self._new_state(len(targets.classes), X, trial)
+            state = self._new_state(len(targets.classes), X, trial, counts)
             work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
             result = minimize_sampled_softmax(part, state, trial, work, rng)
             diverged = result.status == DIVERGED
@@ -182,19 +206,28 @@ class ExtremeFitMixin:
         judging = others[known[first]][:JUDGING_ROWS]
         return np.sort(judging) if len(judging) else chosen[:JUDGING_ROWS]
 
-    def _new_state(self, n_classes, X, options):
-        return init_state(
+    def _new_state(self, n_classes, X, options, counts=None):
+        state = init_state(
             n_classes, X.shape[1], X.dtype, options,
             fit_intercept=self.fit_intercept, table_bits=self.hash_bits or 0,
         )  # fmt: skip
+        if options.method == "nce" and self.fit_intercept and counts is not None:
+            # NCE has no normaliser: scores are to be logarithms of probabilities from the start
+            order = slice(None) if options.plan is None else options.plan.order
+            state.bias[:n_classes] = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+        return state
 
-    def _initial_state(self, targets, X, options):
-        state = self._new_state(len(targets.classes), X, options)
+    def _initial_state(self, targets, X, options, counts=None):
+        """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
+        state = self._new_state(len(targets.classes), X, options, counts)
         old = getattr(self, "classes_", None)
         if self.warm_start and old is not None and np.array_equal(old, targets.classes):
             W = getattr(self, "table_", None)
             W = self.coef_ if W is None else W[None, :]
-            if W.shape == state.W.shape:
+            W = W.toarray() if options.plan is not None and sp.issparse(W) else W
+            if options.plan is not None and W.shape[1] == len(state.W):
+                options.plan.from_classes(W, self.intercept_, state.W, state.bias)
+            elif W.shape == state.W.shape:
                 state.W[...] = W.toarray() if sp.issparse(W) else W
                 if state.bias is not None:
                     state.bias[...] = self.intercept_
@@ -257,13 +290,15 @@ class ExtremeFitMixin:
             vars(state).update(vars(new_state))
             monitor.restart()
         monitor.end()
-        if result.status == DIVERGED or not _is_finite(state.W, rows.y):
+        seen = rows.y if options.plan is None else np.arange(len(state.W))
+        if result.status == DIVERGED or not _is_finite(state.W, seen):
             raise FloatingPointError(
                 f"method={self.method!r} diverged in epoch {result.nit} at learning_rate="
                 f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "
                 "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
                 "norm 1 (sklearn.preprocessing.normalize) help all methods."
             )
+        finish(state, options)
         attributes = self._attributes(state, options, targets, None if held_out is None else held_out.best)
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -301,8 +336,8 @@ def make_generator(random_state):
 
 
 def _is_finite(W, codes):
-    """Whether the weights are finite: all of a small table, of a large one those of the labels."""
-    if W.size > LOOKED_AT and len(codes) < len(W):
+    """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
+    if W.size > LOOKED_AT:
         return all(np.isfinite(W[k]).all() for k in np.unique(codes)[:: 1 + len(codes) // FEW])
     return bool(np.isfinite(W).all())
 

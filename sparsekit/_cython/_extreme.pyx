@@ -3,7 +3,10 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.math cimport log
+
+from ._softmax_rules cimport (
+    const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table,
+)
 
 ctypedef fused real:
     float
@@ -15,43 +18,6 @@ ctypedef fused index:
 
 cdef extern from "extreme_steps.h" nogil:
     int SK_WINDOW
-
-    ctypedef struct sk_table:
-        Py_ssize_t n_classes, n_features
-        int shift
-        void *W
-        void *bias
-        double *scale
-        double *square
-        const double *beta
-        void *sum
-        void *sum_bias
-        double *tau
-        int64_t *last
-
-    ctypedef struct sk_rule:
-        int method, raman
-        Py_ssize_t n_negatives, batch_size
-        double eta, ridge, delta, u_bound, w_bound, log_ratio
-        const double *noise
-        const double *log_noise
-        const double *keep
-        const int64_t *alias
-        int64_t average_from
-        const int64_t *classes
-        const int64_t *place
-        Py_ssize_t n_blocks
-
-    ctypedef struct sk_room:
-        int64_t *k
-        double *f
-        double *g
-        double *r
-        double *rho
-        double *q
-        Py_ssize_t *count
-        double *s
-        double *eta
 
     ctypedef struct sk_batch_room:
         int64_t *k
@@ -91,45 +57,6 @@ cdef extern from "extreme_steps.h" nogil:
     Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
     uint64_t sk_class_key(int64_t)
     uint64_t sk_hash(uint64_t, uint64_t)
-
-
-cdef double* _doubles(double[::1] a) noexcept:
-    return NULL if a is None or a.shape[0] == 0 else &a[0]
-
-
-cdef const double* _fixed(const double[::1] a) noexcept:
-    return NULL if a is None or a.shape[0] == 0 else &a[0]
-
-
-cdef const int64_t* _integers(const int64_t[::1] a) noexcept:
-    return NULL if a is None or a.shape[0] == 0 else &a[0]
-
-
-cdef sk_rule _rule(int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge,
-                   double delta, double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise,
-                   const double[::1] log_noise, const double[::1] keep, const int64_t[::1] alias,
-                   int64_t average_from) noexcept:
-    cdef sk_rule rule
-    rule.method = method
-    rule.raman = raman
-    rule.n_negatives = n_negatives
-    rule.batch_size = batch_size
-    rule.eta = eta
-    rule.ridge = ridge
-    rule.delta = delta
-    rule.u_bound = u_bound
-    rule.w_bound = w_bound
-    # K - 1 classes are all there are to draw
-    rule.log_ratio = log(max(1.0, <double>(n_classes - 1) / <double>n_negatives))
-    rule.noise = _fixed(noise)
-    rule.log_noise = _fixed(log_noise)
-    rule.keep = _fixed(keep)
-    rule.alias = _integers(alias)
-    rule.average_from = average_from
-    rule.classes = NULL
-    rule.place = NULL
-    rule.n_blocks = 1
-    return rule
 
 
 def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
@@ -226,9 +153,9 @@ def run_steps(
     cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
     cdef const index* col = NULL
     cdef const index* start = NULL
-    cdef const double* weights = _fixed(weight)
-    cdef const int64_t* of = _integers(row_of)
-    cdef double* uu = _doubles(u)
+    cdef const double* weights = const_pointer(weight)
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef double* uu = pointer(u)
     if n <= 0:
         return -1
     if indptr.shape[0]:
@@ -240,14 +167,14 @@ def run_steps(
     T.shift = shift
     T.W = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     T.bias = NULL if bias is None else &bias[0]
-    T.scale = _doubles(scale)
-    T.square = _doubles(square)
-    T.beta = _fixed(beta)
+    T.scale = pointer(scale)
+    T.square = pointer(square)
+    T.beta = const_pointer(beta)
     T.sum = NULL if total is None or not total.shape[1] else &total[0, 0]
     T.sum_bias = NULL if total_bias is None else &total_bias[0]
-    T.tau = _doubles(tau)
+    T.tau = pointer(tau)
     T.last = NULL if last is None else &last[0]
-    cdef sk_rule rule = _rule(method, raman, n_negatives, batch_size, eta, ridge, delta, u_bound, w_bound, n_classes,
+    cdef sk_rule rule = make_rule(method, raman, n_negatives, batch_size, eta, ridge, delta, u_bound, w_bound, n_classes,
                               noise, log_noise, keep, alias, average_from)
     batches = (n + batch_size - 1) // batch_size
     # threads take whole batches
@@ -323,7 +250,7 @@ def draw(int method, Py_ssize_t n_classes, int64_t y, Py_ssize_t n_negatives, ui
     r = np.zeros(n_negatives + 1)
     cdef int64_t[::1] k_ = k
     cdef double[::1] r_ = r
-    cdef sk_rule rule = _rule(method, False, n_negatives, 1, 1.0, 0.0, 1.0, 0.0, 0.0, n_classes, noise, None, keep,
+    cdef sk_rule rule = make_rule(method, False, n_negatives, 1, 1.0, 0.0, 1.0, 0.0, 0.0, n_classes, noise, None, keep,
                               alias, 0)
     n = sk_draw(&rule, n_classes, y, &state[0], &k_[0], &r_[0])
     return k[1 : n + 1], r[1 : n + 1]

@@ -4,18 +4,11 @@
 
 #include "extreme.h"
 
-/* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
-#define SK_LOOK 8
 /* rows whose classes are drawn ahead; those that share none are worked at once */
 #define SK_WINDOW SK_LANES_AT_ONCE
 #define SK_LOOK_WINDOWS 2
 /* entries of a row that are asked for ahead; what follows is found by the processor itself */
 #define SK_AHEAD 64
-#if defined(__GNUC__)
-#define SK_PREFETCH(p) __builtin_prefetch(p)
-#else
-#define SK_PREFETCH(p) ((void)0)
-#endif
 /* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
  * largest; sweeps converge linearly, and few need more than ten */
 #define SK_SWEEP_TOL 1e-7

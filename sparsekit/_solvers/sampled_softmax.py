@@ -10,12 +10,15 @@ State, one call of the kernel, one epoch and the loop over epochs are functions 
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from .._cython import _class_blocks
 from .._cython import _extreme as kernels
+from ._noise import Noise
+from .class_blocks import BlockPlan
 
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 # methods with one number u a row; the others replace it by a function of the sampled scores
@@ -50,6 +53,7 @@ class Options:
     u_bound: float = np.inf
     weight_bound: float = np.inf
     average: int | None = None  # rows before the average begins; None: no average
+    plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
     n_threads: int = 1
 
 
@@ -81,25 +85,11 @@ class Rows:
 
 
 @dataclass
-class Noise:
-    """A distribution of negatives (n_classes,) and Walker's alias table of it."""
-
-    p: np.ndarray
-    log: np.ndarray = field(init=False)
-    keep: np.ndarray = field(init=False)
-    alias: np.ndarray = field(init=False)
-
-    def __post_init__(self):
-        self.p = np.ascontiguousarray(self.p, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            self.log = np.log(self.p)
-        self.keep, self.alias = np.empty_like(self.p), np.empty(len(self.p), dtype=np.int64)
-        kernels.alias_table(self.p, self.keep, self.alias)
-
-
-@dataclass
 class State:
-    """The model and what its lazy parts need; arrays as in `kernels.run_steps`."""
+    """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
+
+    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
+    """
 
     W: np.ndarray
     bias: np.ndarray | None
@@ -118,9 +108,13 @@ class State:
 def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, table_bits=0):
     """A model of zeros; hashed into ``2 ** table_bits`` numbers if that is not 0."""
     shape = (1, 2**table_bits) if table_bits else (n_classes, n_features)
+    width = n_classes
+    if options.plan is not None:
+        width = options.plan.stride
+        shape = (n_features, width)
     state = State(
         np.zeros(shape, dtype=dtype),
-        np.zeros(n_classes, dtype=dtype) if fit_intercept else None,
+        np.zeros(width, dtype=dtype) if fit_intercept else None,
         n_classes,
         64 - table_bits if table_bits else 0,
     )
@@ -131,7 +125,7 @@ def prepare(state, options):
     """Allocate what the options need and the state lacks."""
     bounded = np.isfinite(options.weight_bound)
     if (options.alpha > 0 or bounded) and state.scale is None:
-        state.scale = np.ones(state.n_classes)
+        state.scale = np.ones(state.n_classes if options.plan is None else options.plan.stride)
     if bounded and state.square is None:
         state.square = np.einsum("ij,ij->i", state.W, state.W, dtype=np.float64)
         if state.bias is not None:
@@ -205,6 +199,13 @@ def settle(state, options):
     """Multiply the lazy scales into the rows of W that have one."""
     if state.scale is None:
         return
+    if options.plan is not None:
+        scale = state.scale.astype(state.W.dtype)
+        state.W *= scale
+        if state.bias is not None:
+            state.bias *= scale
+        state.scale[:] = 1.0
+        return
     begin = _average_begin(options)
     for k in np.flatnonzero(state.scale != 1.0):
         scale = state.W.dtype.type(state.scale[k])
@@ -224,6 +225,8 @@ def settle(state, options):
 def averaged(state, options):
     """(W, bias): the average of the iterates since it began, or the last where there is none."""
     settle(state, options)
+    if options.plan is not None:
+        return options.plan.to_classes(state.W, state.bias)
     begin = _average_begin(options)
     n = state.steps - begin if options.average is not None else 0
     if n <= 0:
@@ -236,6 +239,13 @@ def averaged(state, options):
     return _mean(state.W, state.total, tau[:, None], n), (
         None if state.bias is None else _mean(state.bias, state.total_bias, tau, n)
     )
+
+
+def finish(state, options):
+    """After the last step: what `averaged` returns then costs no second copy of the weights."""
+    if options.plan is not None:
+        settle(state, options)
+        options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)
 
 
 def _mean(last, total, tau, n):
@@ -265,6 +275,7 @@ class Work:
     classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
     place: np.ndarray | None
     spare: np.ndarray | None
+    columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
 
 
 def shares_classes(n_classes, options, noise):
@@ -286,8 +297,16 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
     order = np.arange(rows.n_rows, dtype=np.int64)
     sampled = rows.first is not None
-    blocks = shares_classes(n_classes, options, noise)
-    n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
+    plan = options.plan
+    blocks = plan is None and shares_classes(n_classes, options, noise)
+    if plan is None:
+        n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
+    else:
+        n_integers, n_doubles = _class_blocks.block_room_sizes(plan.n_taken)
+    sees_all = plan is not None and plan.n_taken == plan.n_blocks
+    beta = None
+    if options.alpha > 0:
+        beta = plan.inverse_probability(counts) if plan else inverse_probability(counts, options, noise)
     # threads write next to each other's last numbers only once a step
     integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
     doubles = np.zeros((options.n_threads, n_doubles + 8))
@@ -299,23 +318,26 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         np.empty_like(order) if sampled else None,
         # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, what a row's first
         # ones show (NaN) is a better guess; uniform ones miss the few classes that matter
-        np.full(len(rows.y), np.log(n_classes) if noise is None else np.nan)
+        np.full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan)
         if options.method in WITH_U
         else None,
         integers,
         doubles,
         rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64),
         np.zeros((options.n_threads, 2)),
-        inverse_probability(counts, options, noise) if options.alpha > 0 else None,
+        beta,
         noise,
         np.arange(n_classes) if blocks else None,
         np.empty(n_classes, dtype=np.int64) if blocks else None,
         np.empty_like(order) if blocks else None,
+        None if plan is None else plan.place[rows.y],
     )
 
 
 def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):
     """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
+    if options.plan is not None:
+        return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
     noise = work.noise
     bad = kernels.run_steps(
         rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of, rows.y,
@@ -329,6 +351,22 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
         work.loss, work.classes, work.place, work.spare, options.n_threads,
     )  # fmt: skip
     state.steps += -(-(end - begin) // options.batch_size)
+    state.rows_seen += end - begin
+    return bad
+
+
+def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
+    plan = options.plan
+    noise = plan.noise
+    bad = _class_blocks.run_block_steps(
+        rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of,
+        work.columns, rows.weight, work.u, state.W, state.bias, state.scale, work.beta,
+        METHODS[options.method], options.raman, learning_rate, options.alpha, options.delta, options.u_bound,
+        state.n_classes, plan.n_blocks, plan.n_head, plan.n_drawn, None if noise is None else noise.p,
+        None if noise is None else noise.keep, None if noise is None else noise.alias, plan.log_noise,
+        work.integers, work.doubles, work.states, value, work.loss, options.n_threads,
+    )  # fmt: skip
+    state.steps += end - begin
     state.rows_seen += end - begin
     return bad
 

@@ -1,0 +1,160 @@
+"""Kernels of softmax with very many classes whose negatives are blocks of neighbouring classes."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from ._softmax_rules cimport const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+cdef extern from "class_blocks.h" nogil:
+    int SK_BLOCK
+
+    ctypedef struct sk_blocks:
+        Py_ssize_t stride, n_blocks, n_head, n_drawn
+        const double *p
+        const double *keep
+        const int64_t *alias
+
+    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*)
+    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, const void*, const void*,
+                              const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
+                              const int64_t*, const double*, double*, sk_room, int64_t*, double*, uint64_t*, int,
+                              double*)
+
+BLOCK = SK_BLOCK
+
+
+cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn,
+                       const double[::1] p, const double[::1] keep, const int64_t[::1] alias) noexcept:
+    cdef sk_blocks B
+    B.stride = stride
+    B.n_blocks = n_blocks
+    B.n_head = n_head
+    B.n_drawn = n_drawn
+    B.p = const_pointer(p)
+    B.keep = const_pointer(keep)
+    B.alias = int_pointer(alias)
+    return B
+
+
+def block_room_sizes(Py_ssize_t n_blocks):
+    """Numbers of integers and of doubles that a thread of `run_block_steps` with so many blocks a step works in."""
+    cdef Py_ssize_t n = n_blocks * SK_BLOCK + 1
+    return n + 2 * n_blocks, 4 * n + 3 * (n + 3) + 2 * n_blocks
+
+
+def run_block_steps(
+    const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
+    const int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
+    const double[::1] weight, double[::1] u, real[:, ::1] W, real[::1] bias, double[::1] scale,
+    const double[::1] beta, int method, bint raman, double eta, double ridge, double delta, double u_bound,
+    Py_ssize_t n_classes, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, const double[::1] p,
+    const double[::1] keep, const int64_t[::1] alias, const double[::1] log_noise,
+    int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, bint value,
+    double[:, ::1] loss, int n_threads,
+):
+    """Steps over the examples order[begin : end], with blocks of negatives, by n_threads without locks.
+
+    Rows, labels y, weight, u, states, loss and what is returned are those of `_extreme.run_steps`. Written: u,
+    and the model W (width, stride), bias (stride,) and, with a ridge, scale (stride,); class k is column k, and
+    stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
+
+    A step takes the first n_head blocks and n_drawn of the others, by the probabilities p (n_blocks,) with
+    their alias table, or None: uniform. log_noise (stride,), for NCE, is the logarithm of the expected number
+    of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
+    """
+    cdef sk_table T
+    cdef sk_room room
+    cdef Py_ssize_t n = end - begin, part, wrong = -1, m
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), most = min(n_blocks, n_head + n_drawn)
+    cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* x = NULL
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef const double* weights = const_pointer(weight)
+    cdef double* uu = pointer(u)
+    cdef int is_double = real is double, is_long = index is int64_t
+    if n <= 0:
+        return -1
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
+    if data.shape[0]:
+        x = &data[0]
+    T.n_classes = n_classes
+    T.n_features = width
+    T.shift = 0
+    T.W = &W[0, 0] if W.shape[0] else NULL
+    T.bias = NULL if bias is None else &bias[0]
+    T.scale = pointer(scale)
+    T.beta = const_pointer(beta)
+    T.square = NULL
+    T.sum = NULL
+    T.sum_bias = NULL
+    T.tau = NULL
+    T.last = NULL
+    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias)
+    cdef sk_rule rule = make_rule(method, raman, most * SK_BLOCK, 1, eta, ridge, delta, u_bound, 0.0, n_classes, None,
+                                  log_noise, None, None, 0)
+    m = most * SK_BLOCK + 1
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        room.k = &integers[part, 0]
+        room.f = &doubles[part, 0]
+        room.g = room.f + m
+        room.r = room.f + 2 * m
+        room.rho = room.f + 3 * m
+        room.q = room.f + 4 * m
+        results[part] = sk_block_steps(
+            is_double, is_long, &T, &rule, &B, x, col, start, width, &order[0], begin + n * part // parts,
+            begin + n * (part + 1) // parts, of, &y[0], weights, uu, room, room.k + m,
+            room.q + 3 * (m + 3), &states[part], value, &loss[part, 0])
+    for part in range(parts):
+        if results[part] >= 0:
+            wrong = results[part]
+    return wrong
+
+
+def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, uint64_t[::1] state,
+                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None):
+    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,)."""
+    most = min(n_blocks, n_head + n_drawn)
+    b, w = np.zeros(most, dtype=np.int64), np.zeros(most)
+    cdef int64_t[::1] b_ = b
+    cdef double[::1] w_ = w
+    cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
+    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias)
+    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0])
+    return b[:n], w[:n]
+
+
+def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):
+    """W[:, : len(order)] = W[:, order], row by row in place."""
+    cdef Py_ssize_t i, j, n = order.shape[0], rows = W.shape[0], part
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, rows))
+    cdef real* buffer
+    cdef real* row
+    cdef bint failed = False
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        buffer = <real*>malloc(max(1, n) * sizeof(real))
+        if buffer == NULL:
+            failed = True
+        else:
+            for i in range(rows * part // parts, rows * (part + 1) // parts):
+                row = &W[i, 0]
+                for j in range(n):
+                    buffer[j] = row[order[j]]
+                memcpy(row, buffer, n * sizeof(real))
+            free(buffer)
+    if failed:
+        raise MemoryError("no memory for a row of weights")

@@ -1,0 +1,213 @@
+/* The steps of extreme.h with whole blocks of negatives.
+ *
+ * The weights lie feature by feature, W (n_features, stride), so that SK_BLOCK neighbouring classes are a
+ * cache line or two at every feature: as negatives, all of them cost little more than one that is drawn by
+ * itself, and their scores and changes are vectors. Each class is in as many draws as its block. */
+#ifndef SPARSEKIT_CLASS_BLOCKS_H
+#define SPARSEKIT_CLASS_BLOCKS_H
+
+#include "softmax_rules.h"
+
+#define SK_BLOCK 16
+/* cache lines of the next row's weights that are asked for ahead */
+#define SK_LINES_AHEAD 256
+
+typedef struct {
+    sk_size stride;        /* numbers from a feature's weights to the next one's */
+    sk_size n_blocks;
+    sk_size n_head;        /* the first blocks, of every step */
+    sk_size n_drawn;       /* and so many of the others */
+    const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks), or NULL: uniform */
+    const int64_t *alias;
+} sk_blocks;
+
+/* Blocks of a step into b, with one over the expected number of each into w; returns how many. NCE takes
+ * them as they come, for the others equal ones are merged. */
+static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w) {
+    sk_size n = 0, rest = B->n_blocks - B->n_head;
+    sk_size head = B->n_drawn >= rest ? B->n_blocks : B->n_head;
+    for (; n < head; n++) {
+        b[n] = n;
+        w[n] = 1.0;
+    }
+    if (head == B->n_blocks) return n;
+    for (sk_size i = 0; i < B->n_drawn; i++) {
+        int64_t j = B->n_head + sk_below(state, rest);
+        double weight = (double)rest / (double)B->n_drawn;
+        sk_size l = head;
+        if (B->p != NULL) {
+            j = sk_below(state, B->n_blocks);
+            if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
+            weight = 1.0 / ((double)B->n_drawn * B->p[j]);
+        }
+        if (B->p == NULL || rule->method != SK_NCE)
+            while (l < n && b[l] != j) l++;
+        else
+            l = n;
+        if (l < n) {
+            if (B->p != NULL) w[l] += weight;
+            else i--; /* uniform ones are distinct */
+            continue;
+        }
+        b[n] = j;
+        w[n++] = weight;
+    }
+    return n;
+}
+
+#define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                       \
+    /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The room has                                      \
+     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (n_head + n_drawn + 1) or those of    \
+     * all blocks. */                                                                                            \
+    SK_MULTI static sk_size sk_block_steps_##NAME(                                                               \
+        const sk_table *T, const sk_rule *rule, const sk_blocks *B, const void *data_, const void *col_,         \
+        const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi, const int64_t *of,      \
+        const int64_t *y_, const double *weight_, double *u_, sk_room room, int64_t *blocks, double *weights,    \
+        uint64_t *shared_state, int value, double *total_loss) {                                                 \
+        const REAL *data = (const REAL *)data_;                                                                  \
+        const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                  \
+        REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                         \
+        sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                \
+        sk_size most = B->n_head + B->n_drawn < B->n_blocks ? B->n_head + B->n_drawn : B->n_blocks;              \
+        uint64_t own_state = *shared_state, *state = &own_state;                                                 \
+        double loss = 0.0, looked = 0.0, none = 0.0;                                                             \
+        int64_t *k = room.k;                                                                                     \
+        double *f = room.f, *g = room.g, *r = room.r;                                                            \
+        sk_size bad = -1;                                                                                        \
+        if (lo < hi) n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most);\
+        for (sk_size at = lo; at < hi; at++) {                                                                   \
+            int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                    \
+            const int64_t *block = blocks + (at & 1) * most;                                                     \
+            const double *w = weights + (at & 1) * most;                                                         \
+            sk_size count = n_next, n = count * SK_BLOCK, len = width;                                           \
+            const REAL *x = data + i_row * width;                                                                \
+            const INDEX *c = NULL;                                                                               \
+            double *u = u_ != NULL ? &u_[e] : &none;                                                             \
+            double eta = rule->eta * (weight_ != NULL ? weight_[e] : 1.0), s = bias != NULL, change;             \
+            int look = value && (at - lo) % SK_LOOK == 0;                                                        \
+            REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                          \
+            if (start != NULL) {                                                                                 \
+                x = data + start[i_row];                                                                         \
+                c = col + start[i_row];                                                                          \
+                len = (sk_size)(start[i_row + 1] - start[i_row]);                                                \
+            }                                                                                                    \
+            if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */         \
+                int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                       \
+                int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                    \
+                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most);                    \
+                if (start != NULL) {                                                                             \
+                    const INDEX *c1 = col + start[i1];                                                           \
+                    sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                         \
+                    int64_t y1 = y_[e1];                                                                         \
+                    for (sk_size i = 0, lines = 0; i < len1 && lines < SK_LINES_AHEAD; i++, lines += n_next + 1) {\
+                        const REAL *row = W + (sk_size)c1[i] * stride;                                           \
+                        SK_PREFETCH(row + y1);                                                                   \
+                        for (sk_size j = 0; j < n_next; j++)                                                     \
+                            for (sk_size t = 0; t < SK_BLOCK; t += (sk_size)(64 / sizeof(REAL)))                 \
+                                SK_PREFETCH(row + b1[j] * SK_BLOCK + t);                                         \
+                    }                                                                                            \
+                }                                                                                                \
+                if (at + 3 < hi) {                                                                               \
+                    int64_t e3 = order[at + 3], i3 = of != NULL ? of[e3] : e3;                                   \
+                    SK_PREFETCH(y_ + e3);                                                                        \
+                    if (u_ != NULL) SK_PREFETCH(u_ + e3);                                                        \
+                    if (start != NULL) SK_PREFETCH(start + i3);                                                  \
+                }                                                                                                \
+                if (at + 2 < hi && start != NULL) {                                                              \
+                    int64_t e2 = order[at + 2], i2 = of != NULL ? of[e2] : e2;                                   \
+                    SK_PREFETCH(data + start[i2]);                                                               \
+                    SK_PREFETCH(col + start[i2]);                                                                \
+                }                                                                                                \
+            }                                                                                                    \
+            for (sk_size i = 0; i < len; i++) {                                                                  \
+                fy += x[i] * W[(c != NULL ? (sk_size)c[i] : i) * stride + y];                                    \
+                s += (double)(x[i] * x[i]);                                                                      \
+            }                                                                                                    \
+            k[0] = y;                                                                                            \
+            f[0] = (double)fy * (T->scale != NULL ? T->scale[y] : 1.0);                                          \
+            for (sk_size j = 0; j < count; j++) {                                                                \
+                sk_size from = (sk_size)block[j] * SK_BLOCK;                                                     \
+                const REAL *base = W + from;                                                                     \
+                REAL a[SK_BLOCK];                                                                                \
+                for (sk_size t = 0; t < SK_BLOCK; t++) a[t] = bias != NULL ? bias[from + t] : (REAL)0;           \
+                for (sk_size i = 0; i < len; i++) {                                                              \
+                    const REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                \
+                    _Pragma("omp simd") for (sk_size t = 0; t < SK_BLOCK; t++) a[t] += xi * row[t];              \
+                }                                                                                                \
+                for (sk_size t = 0; t < SK_BLOCK; t++) {                                                         \
+                    f[1 + j * SK_BLOCK + t] = (double)a[t] * (T->scale != NULL ? T->scale[from + t] : 1.0);      \
+                    r[1 + j * SK_BLOCK + t] = w[j];                                                              \
+                    k[1 + j * SK_BLOCK + t] = from + t;                                                          \
+                }                                                                                                \
+                for (sk_size t = K - from; t < SK_BLOCK; t++) { /* beyond the last class */                      \
+                    r[1 + j * SK_BLOCK + t] = 0.0;                                                               \
+                    f[1 + j * SK_BLOCK + t] = f[0];                                                              \
+                }                                                                                                \
+                if (y >= from && y < from + SK_BLOCK && rule->method != SK_NCE) {                                \
+                    r[1 + j * SK_BLOCK + y - from] = 0.0;                                                        \
+                    f[1 + j * SK_BLOCK + y - from] = f[0];                                                       \
+                }                                                                                                \
+            }                                                                                                    \
+            s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */         \
+            change = sk_solve(T, rule, k, f, r, g, room, s, n, eta, u, look);                                    \
+            if (look) {                                                                                          \
+                loss += change;                                                                                  \
+                looked += 1.0;                                                                                   \
+            }                                                                                                    \
+            if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                  \
+                bad = at;                                                                                        \
+                break;                                                                                           \
+            }                                                                                                    \
+            for (sk_size j = 0; j < count; j++) {                                                                \
+                sk_size from = (sk_size)block[j] * SK_BLOCK;                                                     \
+                REAL *base = W + from, a[SK_BLOCK];                                                              \
+                for (sk_size t = 0; t < SK_BLOCK; t++)                                                           \
+                    a[t] = (REAL)(g[1 + j * SK_BLOCK + t] / (T->scale != NULL ? T->scale[from + t] : 1.0));      \
+                if (bias != NULL)                                                                                \
+                    for (sk_size t = 0; t < SK_BLOCK; t++) bias[from + t] += a[t];                               \
+                for (sk_size i = 0; i < len; i++) {                                                              \
+                    REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                      \
+                    _Pragma("omp simd") for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += xi * a[t];              \
+                }                                                                                                \
+            }                                                                                                    \
+            {                                                                                                    \
+                REAL step = (REAL)(g[0] / (T->scale != NULL ? T->scale[y] : 1.0));                               \
+                if (bias != NULL) bias[y] += step;                                                               \
+                for (sk_size i = 0; i < len; i++) W[(c != NULL ? (sk_size)c[i] : i) * stride + y] += step * x[i];\
+            }                                                                                                    \
+            if (T->scale == NULL) continue;                                                                      \
+            for (sk_size j = 0; j <= n; j++) { /* the label once, what is beyond the last class never */         \
+                if (k[j] >= K || (j > 0 && k[j] == y)) continue;                                                 \
+                T->scale[k[j]] *= sk_shrink(T, rule, k[j], eta);                                                 \
+                if (T->scale[k[j]] > SK_RESCALE) continue;                                                       \
+                for (sk_size i = 0; i < T->n_features; i++) W[i * stride + k[j]] *= (REAL)T->scale[k[j]];        \
+                if (bias != NULL) bias[k[j]] *= (REAL)T->scale[k[j]];                                            \
+                T->scale[k[j]] = 1.0;                                                                            \
+            }                                                                                                    \
+        }                                                                                                        \
+        *shared_state = own_state;                                                                               \
+        total_loss[0] += loss;                                                                                   \
+        total_loss[1] += looked;                                                                                 \
+        return bad;                                                                                              \
+    }
+
+SK_CLASS_BLOCKS(f32_i32, float, int32_t)
+SK_CLASS_BLOCKS(f32_i64, float, int64_t)
+SK_CLASS_BLOCKS(f64_i32, double, int32_t)
+SK_CLASS_BLOCKS(f64_i64, double, int64_t)
+
+/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
+static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, const sk_rule *rule,
+                              const sk_blocks *B, const void *data, const void *col, const void *start,
+                              sk_size width, const int64_t *order, sk_size lo, sk_size hi, const int64_t *of,
+                              const int64_t *y, const double *weight, double *u, sk_room room, int64_t *blocks,
+                              double *weights, uint64_t *state, int value, double *loss) {
+    sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const void *, const void *,
+                                 const void *, sk_size, const int64_t *, sk_size, sk_size, const int64_t *,
+                                 const int64_t *, const double *, double *, sk_room, int64_t *, double *,
+                                 uint64_t *, int, double *) = {
+        {sk_block_steps_f32_i32, sk_block_steps_f32_i64}, {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
+    return steps[is_double][is_long](T, rule, B, data, col, start, width, order, lo, hi, of, y, weight, u, room,
+                                     blocks, weights, state, value, loss);
+}
+#endif

@@ -9,6 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._cython import _extreme as kernels
+from ._cython import _ranking
 from ._extreme_targets import check_extreme_targets, encode, is_indicator
 from ._linalg.threads import blas_threads, count_threads
 from ._problem import check_sample_weight
@@ -52,9 +53,34 @@ class LinearScores:
         else:
             with blas_threads(self.n_threads):
                 scores = X @ np.asarray(coef, dtype=dtype).T
-        scores = scores.astype(dtype, copy=False)
+        scores = np.ascontiguousarray(scores, dtype=dtype)
         scores += self.intercept[lo:hi].astype(dtype, copy=False)
         return scores
+
+    @staticmethod
+    def dtype(X):
+        """Type of the scores of rows X."""
+        return np.result_type(X.dtype, np.float32)
+
+    def rank(self, X, k, codes, normalize):
+        """A Ranking of sparse rows by dense weights, or None: no kernel does it without a block of scores."""
+        if not sp.issparse(X) or sp.issparse(self.coef) or not self.n_classes:
+            return None
+        columns, indices = np.unique(X.indices, return_inverse=True)
+        data, indptr = X.data.astype(self.dtype(X), copy=False), X.indptr.astype(np.int64)
+        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, self.n_threads)
+        intercept = self.intercept.astype(data.dtype, copy=False)
+        # the kernel reads no half precision
+        size = CLASSES if self.coef.dtype == np.float16 else self.n_classes
+        for lo in range(0, self.n_classes, size):
+            part, chosen = self.coef[lo : lo + size], columns.astype(np.int64)
+            if part.dtype == np.float16:
+                part, chosen = part[:, columns].astype(np.float32), np.arange(len(columns))
+            _ranking.rank_sparse(
+                data, indices.astype(np.int64), indptr, part, chosen, intercept[lo : lo + size], lo,
+                result.best, result.codes, result.high, result.total, result.own, result.own_score,
+            )  # fmt: skip
+        return result
 
 
 class HashedScores:
@@ -79,6 +105,12 @@ class HashedScores:
         out += self.intercept[lo:hi]
         return out
 
+    def dtype(self, X):
+        return self.table.dtype
+
+    def rank(self, X, k, codes, normalize):
+        return None
+
 
 def blocks(X, n_classes):
     """Slices of rows, each with its slices of classes, that keep a block of scores small."""
@@ -90,55 +122,85 @@ def blocks(X, n_classes):
         yield rows, [slice(c, min(n_classes, c + width)) for c in range(0, n_classes, width)]
 
 
-def top_k(scores, X, k):
-    """Codes and scores (n, k) of the k highest scores of each row, falling; ties in no order."""
-    n, k = X.shape[0], min(k, scores.n_classes)
-    best_codes = np.empty((n, k), dtype=np.int64)
-    best = None
+class Ranking:
+    """What is wanted of each row's scores, as they come by: see `_ranking.rank_scores`."""
+
+    def __init__(self, n, k, dtype, codes=None, normalize=False, n_parts=1):
+        self.best = np.full((n_parts, n, k), -np.inf, dtype=dtype)
+        self.codes = np.full((n_parts, n, k), np.iinfo(np.int64).max)
+        self.high = np.full((n_parts, n), -np.inf)
+        self.total = np.zeros((n_parts, n if normalize else 0))
+        self.own = (
+            np.empty(0, dtype=np.int64) if codes is None else np.ascontiguousarray(codes, dtype=np.int64)
+        )
+        self.own_score = np.zeros(len(self.own))
+
+    def merged(self):
+        """Codes and scores (n, k), as `rank` returns them, and log normalizers (n,) or None."""
+        n, k = self.best.shape[1:]
+        best, codes = (a.transpose(1, 0, 2).reshape(n, -1) for a in (self.best, self.codes))
+        order = np.lexsort((codes, -best), axis=1)[:, :k]
+        normalizers = None
+        if self.total.size or not n:
+            high = self.high.max(axis=0)
+            with np.errstate(invalid="ignore"):  # a part without classes: -inf less -inf
+                shares = np.where(self.total > 0, self.total * np.exp(self.high - high), 0.0)
+            normalizers = high + np.log(shares.sum(axis=0))
+        return np.take_along_axis(codes, order, 1), np.take_along_axis(best, order, 1), normalizers
+
+
+def rank(scores, X, k=0, *, codes=None, normalize=False):
+    """One look at all scores of each row, by blocks of rows and classes.
+
+    Parameters
+    ----------
+    scores : LinearScores or HashedScores
+    X : ndarray or CSR (n, d)
+    k : int
+        Number of classes.
+    codes : ndarray (n,), default=None
+        A class of each row whose score is wanted.
+    normalize : bool
+        Whether log sum_k exp(score_k) is wanted.
+
+    Returns
+    -------
+    best_codes, best : ndarray (n, k)
+        The highest scores, falling, of equal ones the first class first.
+    normalizers : ndarray (n,) or None
+    own : ndarray (n,) or (0,)
+    """
+    k, results = min(k, scores.n_classes), []
     for rows, parts in blocks(X, scores.n_classes):
-        here, kept, kept_codes = X[rows], None, None
-        for part in parts:
-            block = scores.block(here, part.start, part.stop)
-            if block.shape[1] > k:
-                if k == 1:
-                    codes = block.argmax(axis=1)[:, None]
-                else:
-                    codes = np.sort(np.argpartition(-block, k - 1, axis=1)[:, :k], axis=1)
-                block = np.take_along_axis(block, codes, axis=1)
-            else:
-                codes = np.broadcast_to(np.arange(block.shape[1]), block.shape)
-            codes = codes + part.start
-            if kept is not None:
-                block, codes = np.hstack([kept, block]), np.hstack([kept_codes, codes])
-            order = np.argsort(-block, axis=1, kind="stable")[:, :k]
-            kept, kept_codes = np.take_along_axis(block, order, 1), np.take_along_axis(codes, order, 1)
-        if best is None:
-            best = np.empty((n, k), dtype=kept.dtype)
-        best[rows], best_codes[rows] = kept, kept_codes
-    return best_codes, best if best is not None else np.empty((0, k))
+        here, own = X[rows], None if codes is None else codes[rows]
+        result = scores.rank(here, k, own, normalize)
+        if result is None:
+            result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize)
+            for part in parts:
+                _ranking.rank_scores(
+                    scores.block(here, part.start, part.stop), part.start, result.best[0], result.codes[0],
+                    result.high[0], result.total[0], result.own, result.own_score, scores.n_threads,
+                )  # fmt: skip
+        results.append((*result.merged(), result.own_score))
+    if not results:
+        results.append((np.empty((0, k), dtype=np.int64), np.empty((0, k)), np.empty(0), np.empty(0)))
+    best_codes, best, normalizers, own = zip(*results)
+    return (
+        np.concatenate(best_codes),
+        np.concatenate(best),
+        np.concatenate(normalizers) if normalize else None,
+        np.concatenate(own),
+    )
+
+
+def top_k(scores, X, k):
+    """Codes and scores (n, k) of the k highest scores of each row, falling."""
+    return rank(scores, X, k)[:2]
 
 
 def log_normalizers(scores, X, codes=None):
     """log sum_k exp(score_k) of each row, float64 (n,), and the scores of the classes ``codes`` (n,)."""
-    out, mine = np.empty(X.shape[0]), np.zeros(X.shape[0])
-    for rows, parts in blocks(X, scores.n_classes):
-        here = X[rows]
-        # a maximum of the block's type is one exactly: what is subtracted is what is added again
-        high, total = np.full(here.shape[0], -np.inf), np.zeros(here.shape[0])
-        for part in parts:
-            block = scores.block(here, part.start, part.stop)
-            if codes is not None:
-                own = codes[rows]
-                inside = np.flatnonzero((own >= part.start) & (own < part.stop))
-                mine[rows.start + inside] = block[inside, own[inside] - part.start]
-            new = np.maximum(high, block.max(axis=1))
-            total *= np.exp(high - new)
-            block -= new[:, None].astype(block.dtype)
-            np.exp(block, out=block)
-            total += block.sum(axis=1, dtype=np.float64)
-            high = new
-        out[rows] = high + np.log(total)
-    return out, mine
+    return rank(scores, X, codes=codes, normalize=True)[2:]
 
 
 def log_losses(scores, X, codes):
@@ -201,9 +263,9 @@ class ExtremePredictionMixin:
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
         X, model = self._checked(X), self._scores()
-        codes, best = top_k(model, X, int(k))
+        codes, best, normalizers, _ = rank(model, X, int(k), normalize=proba)
         if proba:
-            best = np.exp(best - log_normalizers(model, X)[0][:, None])
+            best = np.exp(best - normalizers[:, None])
         return self.classes_[codes], best
 
     def predict(self, X):

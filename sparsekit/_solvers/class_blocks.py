@@ -55,7 +55,7 @@ class BlockPlan:
         return out
 
     def inverse_probability(self, counts):
-        """beta of eq. (6) in the order of the columns, of counts in that of the classes; both (n_classes,)."""
+        """beta of eq. (6) in the order of the columns, from counts in that of the classes."""
         label = counts[self.order] / counts.sum()
         block = self.expected()
         if self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:

@@ -11,7 +11,9 @@ from sklearn.preprocessing import normalize
 
 from sparsekit._extreme_prediction import LinearScores, log_losses
 from sparsekit._extreme_targets import ExtremeTargets, label_counts, make_rows
-from sparsekit._solvers.sampled_softmax import Noise, Options, averaged, epoch, init_state, init_work
+from sparsekit._solvers._noise import Noise
+from sparsekit._solvers.class_blocks import plan_blocks
+from sparsekit._solvers.sampled_softmax import Options, averaged, epoch, init_state, init_work
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")
@@ -77,7 +79,7 @@ class Run:
 
     def __init__(
         self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
-        raman=False, alpha=0.0, delta=1.0,
+        raman=False, alpha=0.0, delta=1.0, blocks=False,
     ):  # fmt: skip
         batch, negatives = sizes or PAPER_SIZES[method]
         self.X, self.y = X, y
@@ -90,6 +92,8 @@ class Run:
         counts = label_counts(self.rows, n_classes)
         noise = noise or ("frequency" if method in ("nce", "is") else "uniform")
         noise = Noise(counts / counts.sum()) if noise == "frequency" else None
+        if blocks:
+            self.options.plan = plan_blocks(counts, negatives, noise, X.dtype.itemsize, self.rng)
         self.state = init_state(n_classes, X.shape[1], X.dtype, self.options, fit_intercept=False)
         self.work = init_work(self.rows, n_classes, self.options, self.rng, counts=counts, noise=noise)
         self.n_epochs, self.seconds, self.bad = 0, 0.0, False

@@ -17,7 +17,7 @@ from ._solvers.sampled_softmax import METHODS, averaged, init_work
 
 
 def _draws_classes_one_by_one(model):
-    if model.sampling == "blocks":
+    if getattr(model, "sampling", None) == "blocks":  # older pickles have none
         raise AttributeError(
             "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
             "set_params(sampling='independent') goes on from coef_ row by row."
@@ -72,10 +72,11 @@ class ExtremeSoftmaxSGD(
     sampling : {"independent", "blocks"}, default="independent"
         - "independent": each negative is drawn by itself.
         - "blocks": blocks of 16 classes that share cache lines are drawn (``n_negatives`` is rounded up to
-          whole blocks; with as many as there are classes every step is exact). Sixteen classes then cost
-          little more than one, so that the same time sees many more. With a noise distribution half of the
-          blocks of a step are always the most probable ones. For `fit` only, and not with ``batch_size > 1``,
-          ``average``, ``hash_bits`` or a ``weight_bound``.
+          whole blocks; with as many as there are classes all are taken, whatever ``noise`` says, which makes
+          the steps of all methods but "ove" and "nce" exact). Sixteen classes then cost little more than
+          one, so that the same time sees many more. With a noise distribution half of the blocks of a step
+          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only, and not with
+          ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", else
         "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum

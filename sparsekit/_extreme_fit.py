@@ -225,7 +225,7 @@ class ExtremeFitMixin:
             W = getattr(self, "table_", None)
             W = self.coef_ if W is None else W[None, :]
             W = W.toarray() if options.plan is not None and sp.issparse(W) else W
-            if options.plan is not None and W.shape[1] == len(state.W):
+            if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
                 options.plan.from_classes(W, self.intercept_, state.W, state.bias)
             elif W.shape == state.W.shape:
                 state.W[...] = W.toarray() if sp.issparse(W) else W
@@ -299,7 +299,10 @@ class ExtremeFitMixin:
                 "norm 1 (sklearn.preprocessing.normalize) help all methods."
             )
         finish(state, options)
-        attributes = self._attributes(state, options, targets, None if held_out is None else held_out.best)
+        attributes = self._attributes(state, options, targets, None if held_out is None else held_out.kept())
+        stale = "coef_" if "table_" in attributes else "table_"
+        if hasattr(self, stale):  # of a fit with another hash_bits
+            delattr(self, stale)
         for name, value in attributes.items():
             setattr(self, name, value)
         # without an average, coef_ is all that the next partial_fit needs
@@ -338,7 +341,8 @@ def make_generator(random_state):
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
     if W.size > LOOKED_AT:
-        return all(np.isfinite(W[k]).all() for k in np.unique(codes)[:: 1 + len(codes) // FEW])
+        codes = np.unique(codes)
+        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // FEW])
     return bool(np.isfinite(W).all())
 
 

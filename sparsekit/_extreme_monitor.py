@@ -77,12 +77,20 @@ class HeldOut:
 
     def __init__(self, judge, model):
         self.judge, self.model = judge, model
-        self.best = tuple(None if part is None else np.empty_like(part) for part in model())
+        self.best, self.is_kept = (
+            tuple(None if part is None else np.empty_like(part) for part in model()),
+            False,
+        )
 
     def loss(self):
         return self.judge.loss(*self.model())
 
     def keep(self):
+        self.is_kept = True
         for best, part in zip(self.best, self.model()):
             if best is not None:
                 np.copyto(best, part)
+
+    def kept(self):
+        """(W, bias) of the best model, or None before the first epoch has ended."""
+        return self.best if self.is_kept else None

@@ -17,6 +17,8 @@ from ._problem import check_sample_weight
 # entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
 BLOCK = 2**24
 ROWS, CLASSES = 1024, 2**15
+# products of one call of a kernel; classes of one of its tiles; scores a row that every thread may keep
+WORK, TILE, MANY = 2**32, _ranking.TILE, 1000
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -64,17 +66,27 @@ class LinearScores:
 
     def rank(self, X, k, codes, normalize):
         """A Ranking of sparse rows by dense weights, or None: no kernel does it without a block of scores."""
-        if not sp.issparse(X) or sp.issparse(self.coef) or not self.n_classes:
+        # for few classes the product as it is costs less than a tile
+        if not sp.issparse(X) or sp.issparse(self.coef) or self.n_classes < TILE:
             return None
-        columns, indices = np.unique(X.indices, return_inverse=True)
+        is_used = np.zeros(X.shape[1], dtype=bool)
+        is_used[X.indices] = True
+        columns = np.flatnonzero(is_used)
+        number = np.cumsum(is_used) - 1
+        indices = number[X.indices]
         data, indptr = X.data.astype(self.dtype(X), copy=False), X.indptr.astype(np.int64)
-        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, self.n_threads)
+        n_parts = self.n_threads if k <= MANY else 1  # each part keeps k scores a row
+        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts)
         intercept = self.intercept.astype(data.dtype, copy=False)
-        # the kernel reads no half precision
-        size = CLASSES if self.coef.dtype == np.float16 else self.n_classes
+        is_half = self.coef.dtype == np.float16  # which the kernel does not read
+        # calls that end soon enough for a KeyboardInterrupt, and copies of moderate size
+        size = WORK // max(1, X.nnz)
+        if is_half:
+            size = min(size, BLOCK // max(1, len(columns)))
+        size = max(TILE * n_parts, size // (TILE * n_parts) * TILE * n_parts)
         for lo in range(0, self.n_classes, size):
-            part, chosen = self.coef[lo : lo + size], columns.astype(np.int64)
-            if part.dtype == np.float16:
+            part, chosen = self.coef[lo : lo + size], columns
+            if is_half:
                 part, chosen = part[:, columns].astype(np.float32), np.arange(len(columns))
             _ranking.rank_sparse(
                 data, indices.astype(np.int64), indptr, part, chosen, intercept[lo : lo + size], lo,
@@ -143,10 +155,15 @@ class Ranking:
         normalizers = None
         if self.total.size or not n:
             high = self.high.max(axis=0)
-            with np.errstate(invalid="ignore"):  # a part without classes: -inf less -inf
-                shares = np.where(self.total > 0, self.total * np.exp(self.high - high), 0.0)
-            normalizers = high + np.log(shares.sum(axis=0))
-        return np.take_along_axis(codes, order, 1), np.take_along_axis(best, order, 1), normalizers
+            with np.errstate(invalid="ignore", divide="ignore"):
+                # parts without classes, or with -inf alone, add nothing; NaN stays what it is
+                shares = np.where(self.total == 0, 0.0, self.total * np.exp(self.high - high))
+                normalizers = high + np.log(shares.sum(axis=0))
+        codes, best = np.take_along_axis(codes, order, 1), np.take_along_axis(best, order, 1)
+        nowhere = codes == np.iinfo(np.int64).max  # scores that are NaN are nobody's best
+        if nowhere.any():
+            codes[nowhere], best[nowhere] = 0, np.nan
+        return codes, best, normalizers
 
 
 def rank(scores, X, k=0, *, codes=None, normalize=False):

@@ -132,6 +132,36 @@ def test_ridge_shrinks_each_class_of_a_step_once():
     assert (ratio < 1).sum() == len(codes)
 
 
+@pytest.mark.parametrize("m", [16, 100])
+def test_nothing_is_read_behind_beta(m):
+    results = []
+    for poison in (1.0, np.nan, -10.0):
+        _, rows, options, state, work = problem("implicit", "uniform", m, alpha=0.1)
+        room = np.full(K + 64, poison)
+        room[:K] = work.beta
+        work.beta = room[:K]
+        assert steps(state, rows, options, work, 1.0, 0, N) == -1
+        results.append(table(state, options))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_ridge_of_nce_counts_repeated_blocks():
+    """Over many draws the mean shrinkage of every class is that of its share."""
+    _, rows, options, state, work = problem("nce", "frequency", 48, alpha=1.0)
+    rows.data[:] = 0.0
+    state.bias[:] = -30.0  # nothing moves
+    log_scale, rounds, eta = np.zeros(K), 400, 1e-6
+    for _ in range(rounds):
+        state.scale[:] = 1.0
+        assert steps(state, rows, options, work, eta, 0, N) == -1
+        log_scale += np.log(state.scale[:K])
+    shares = np.bincount(options.plan.place[rows.y], weights=rows.weight, minlength=K) / rows.weight.sum()
+    counts = np.repeat(options.plan.expected(), SIZE)[:K]
+    expected = -rounds * eta * rows.weight.sum() * work.beta * (shares + (1 - shares) * counts)
+    np.testing.assert_allclose(log_scale, expected, rtol=0.12)
+
+
 def test_small_scales_are_multiplied_in():
     _, rows, options, state, work = problem("is", "uniform", 100, alpha=1.0)
     for round in range(60):
@@ -194,7 +224,10 @@ def test_plan():
     label = counts / counts.sum()
     missed = (1.0 - np.repeat(plan.noise.p, SIZE)[:K][plan.place]) ** 2
     met = np.where(plan.place < 2 * SIZE, 1.0, label + (1 - label) * (1 - missed))
-    np.testing.assert_allclose(plan.inverse_probability(counts)[plan.place], 1 / met)
+    np.testing.assert_allclose(plan.inverse_probability(counts, "is")[plan.place], 1 / met)
+    often = np.where(plan.place < 2 * SIZE, 1.0, 2 * np.repeat(plan.noise.p, SIZE)[:K][plan.place])
+    beta = plan.inverse_probability(counts, "nce")[plan.place]
+    np.testing.assert_allclose(beta, 1 / (label + (1 - label) * often))
     # rows of a table must not lie whole pages apart
     assert plan_blocks(np.ones(1024), 16, None, 4, np.random.default_rng(0)).stride == 1040
 
@@ -259,6 +292,50 @@ def test_warm_start_early_stopping_and_independent_steps_after(many):
     np.testing.assert_array_equal(model.coef_, kept)
     model.set_params(sampling="independent", learning_rate=0.1).partial_fit(X, y)
     assert model.log_loss(X, y) < first
+
+
+@pytest.mark.parametrize("n_classes", [2, 15, 16, 17, 40])
+@pytest.mark.parametrize("method", ["implicit", "is", "nce", "ove"])
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+def test_odd_numbers_of_classes(n_classes, method, alpha):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((max(50, n_classes), 3)), np.arange(max(50, n_classes)) % n_classes
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    weight[:n_classes] = 1.0
+    p = rng.random(n_classes) + 0.1
+    for noise in (None, "uniform", p / p.sum()):
+        model = ExtremeSoftmaxSGD(
+            method, sampling="blocks", alpha=alpha, learning_rate=0.1, max_iter=3, noise=noise, n_jobs=3,
+            random_state=0,
+        ).fit(X, y, sample_weight=weight)  # fmt: skip
+        assert np.isfinite(model.coef_).all()
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_warm_start_after_hashing(digits):
+    X, y = digits
+    model = ExtremeSoftmaxSGD("is", hash_bits=6, learning_rate=0.1, max_iter=1, warm_start=True).fit(X, y)
+    assert hasattr(model, "table_") and X.shape[1] == 2**6
+    model.set_params(hash_bits=None, sampling="blocks", learning_rate=3.0).fit(X, y)
+    assert not hasattr(model, "table_")
+    first = model.log_loss(X, y)
+    assert model.fit(X, y).log_loss(X, y) < first
+
+
+@pytest.mark.parametrize("sampling", ["independent", "blocks"])
+def test_no_epoch_before_the_time_is_up(digits, sampling):
+    X, y = digits
+    model = ExtremeSoftmaxSGD(
+        "is", sampling=sampling, learning_rate=0.1, max_time=1e-9, early_stopping=True, random_state=0
+    ).fit(X, y)
+    assert np.abs(model.coef_).max() < 10.0
+
+
+def test_many_blocks_a_step():
+    state = np.array([5], dtype=np.uint64)
+    b, w = kernels.draw_blocks(METHODS["is"], 50000, 0, 30000, state)
+    assert len(np.unique(b)) == 30000
+    np.testing.assert_allclose(w, 5 / 3)
 
 
 def test_auto_rate_and_indicator(many):

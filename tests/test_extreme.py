@@ -392,3 +392,13 @@ def test_tools_of_scikit_learn(digits):
     joblib.dump(search, buffer)
     buffer.seek(0)
     np.testing.assert_array_equal(joblib.load(buffer).predict(X), search.predict(X))
+
+
+def test_large_tables_are_looked_through_where_rows_are_many(monkeypatch):
+    import sparsekit._extreme_fit as module
+
+    monkeypatch.setattr(module, "LOOKED_AT", 10)
+    W = np.zeros((1000, 3))
+    W[1:] = np.nan
+    assert not module._is_finite(W, np.tile(np.arange(1000), 1000))
+    assert module._is_finite(W, np.zeros(5, dtype=int))

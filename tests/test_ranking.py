@@ -81,6 +81,28 @@ def test_large_and_falling_scores_do_not_overflow():
     np.testing.assert_allclose(normalizers, logsumexp(scores, axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_that_are_not_finite(n_threads, sparse):
+    coef = np.ones((200, 2))
+    coef[0, 0] = np.nan
+    X = sp.csr_array(np.eye(2)) if sparse else np.eye(2)
+    codes, best, normalizers, _ = rank(LinearScores(coef, np.zeros(200), n_threads), X, 1, normalize=True)
+    assert np.isnan(normalizers[0])
+    if sparse:  # NaN times a zero that is not stored is nothing
+        np.testing.assert_allclose(normalizers[1], 1 + np.log(200))
+    assert codes.min() >= 0 and codes.max() < 200
+    coef[:] = np.nan
+    codes, best, normalizers, _ = rank(LinearScores(coef, np.zeros(200), n_threads), X + X, 2, normalize=True)
+    assert np.isnan(normalizers).all() and np.isnan(best).all() and (codes == 0).all()
+    # classes of no probability at all before others
+    coef = np.zeros((200, 2))
+    intercept = np.where(np.arange(200) < 130, -np.inf, 0.0)
+    codes, _, normalizers, _ = rank(LinearScores(coef, intercept, n_threads), X, 1, normalize=True)
+    np.testing.assert_allclose(normalizers, np.log(70))
+    assert (codes == 130).all()
+
+
 def test_hashed_scores_and_no_rows():
     rng = np.random.default_rng(0)
     model = HashedScores(rng.standard_normal(256), rng.standard_normal(90), 64 - 8, 2)

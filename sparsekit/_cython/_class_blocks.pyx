@@ -25,11 +25,11 @@ cdef extern from "class_blocks.h" nogil:
         const double *keep
         const int64_t *alias
 
-    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*)
+    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
     Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, const void*, const void*,
                               const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
-                              const int64_t*, const double*, double*, sk_room, int64_t*, double*, uint64_t*, int,
-                              double*)
+                              const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
+                              int, double*)
 
 BLOCK = SK_BLOCK
 
@@ -47,10 +47,10 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head
     return B
 
 
-def block_room_sizes(Py_ssize_t n_blocks):
-    """Numbers of integers and of doubles that a thread of `run_block_steps` with so many blocks a step works in."""
-    cdef Py_ssize_t n = n_blocks * SK_BLOCK + 1
-    return n + 2 * n_blocks, 4 * n + 3 * (n + 3) + 2 * n_blocks
+def block_room_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
+    """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_taken blocks a step."""
+    cdef Py_ssize_t n = n_taken * SK_BLOCK + 1
+    return n + 2 * n_taken + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_taken
 
 
 def run_block_steps(
@@ -66,7 +66,7 @@ def run_block_steps(
     """Steps over the examples order[begin : end], with blocks of negatives, by n_threads without locks.
 
     Rows, labels y, weight, u, states, loss and what is returned are those of `_extreme.run_steps`. Written: u,
-    and the model W (width, stride), bias (stride,) and, with a ridge, scale (stride,); class k is column k, and
+    and the model W (width, stride), bias (stride,) and, with a ridge, scale (stride,), with beta (n_classes,); class k is column k, and
     stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
 
     A step takes the first n_head blocks and n_drawn of the others, by the probabilities p (n_blocks,) with
@@ -118,7 +118,7 @@ def run_block_steps(
         results[part] = sk_block_steps(
             is_double, is_long, &T, &rule, &B, x, col, start, width, &order[0], begin + n * part // parts,
             begin + n * (part + 1) // parts, of, &y[0], weights, uu, room, room.k + m,
-            room.q + 3 * (m + 3), &states[part], value, &loss[part, 0])
+            room.k + m + 2 * most, room.q + 3 * (m + 3), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -131,10 +131,11 @@ def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n
     most = min(n_blocks, n_head + n_drawn)
     b, w = np.zeros(most, dtype=np.int64), np.zeros(most)
     cdef int64_t[::1] b_ = b
+    cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
     cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
     cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias)
-    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0])
+    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
 
 
@@ -144,11 +145,11 @@ def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, rows))
     cdef real* buffer
     cdef real* row
-    cdef bint failed = False
+    cdef int failed = 0
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         buffer = <real*>malloc(max(1, n) * sizeof(real))
         if buffer == NULL:
-            failed = True
+            failed += 1
         else:
             for i in range(rows * part // parts, rows * (part + 1) // parts):
                 row = &W[i, 0]

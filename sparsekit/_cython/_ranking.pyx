@@ -30,6 +30,8 @@ cdef extern from "ranking.h" nogil:
     void sk_rank_tile_f64(sk_rank, const double*, const int64_t*, Py_ssize_t, const double*, const double*,
                           Py_ssize_t, int64_t)
 
+TILE = SK_TILE
+
 
 cdef inline sk_rank _row(real[:, ::1] best, int64_t[:, ::1] codes, double[::1] high, double[::1] total,
                          const int64_t[::1] own, double[::1] own_score, Py_ssize_t i) noexcept nogil:

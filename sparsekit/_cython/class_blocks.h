@@ -22,8 +22,10 @@ typedef struct {
 } sk_blocks;
 
 /* Blocks of a step into b, with one over the expected number of each into w; returns how many. NCE takes
- * them as they come, for the others equal ones are merged. */
-static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w) {
+ * them as they come, for the others equal ones are merged. slot (n_blocks) holds where a block is, if it is
+ * there at all; it needs no start. */
+static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w,
+                              int64_t *slot) {
     sk_size n = 0, rest = B->n_blocks - B->n_head;
     sk_size head = B->n_drawn >= rest ? B->n_blocks : B->n_head;
     for (; n < head; n++) {
@@ -34,21 +36,19 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
     for (sk_size i = 0; i < B->n_drawn; i++) {
         int64_t j = B->n_head + sk_below(state, rest);
         double weight = (double)rest / (double)B->n_drawn;
-        sk_size l = head;
+        sk_size l;
         if (B->p != NULL) {
             j = sk_below(state, B->n_blocks);
             if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
             weight = 1.0 / ((double)B->n_drawn * B->p[j]);
         }
-        if (B->p == NULL || rule->method != SK_NCE)
-            while (l < n && b[l] != j) l++;
-        else
-            l = n;
-        if (l < n) {
+        l = slot[j];
+        if (l >= head && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
             if (B->p != NULL) w[l] += weight;
             else i--; /* uniform ones are distinct */
             continue;
         }
+        slot[j] = n;
         b[n] = j;
         w[n++] = weight;
     }
@@ -62,8 +62,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
     SK_MULTI static sk_size sk_block_steps_##NAME(                                                               \
         const sk_table *T, const sk_rule *rule, const sk_blocks *B, const void *data_, const void *col_,         \
         const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi, const int64_t *of,      \
-        const int64_t *y_, const double *weight_, double *u_, sk_room room, int64_t *blocks, double *weights,    \
-        uint64_t *shared_state, int value, double *total_loss) {                                                 \
+        const int64_t *y_, const double *weight_, double *u_, sk_room room, int64_t *blocks, int64_t *slot,      \
+        double *weights, uint64_t *shared_state, int value, double *total_loss) {                                \
         const REAL *data = (const REAL *)data_;                                                                  \
         const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                  \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                         \
@@ -74,7 +74,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
         int64_t *k = room.k;                                                                                     \
         double *f = room.f, *g = room.g, *r = room.r;                                                            \
         sk_size bad = -1;                                                                                        \
-        if (lo < hi) n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most);\
+        if (lo < hi) n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most,\
+                                              slot);                                                             \
         for (sk_size at = lo; at < hi; at++) {                                                                   \
             int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                    \
             const int64_t *block = blocks + (at & 1) * most;                                                     \
@@ -94,7 +95,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
             if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */         \
                 int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                       \
                 int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                    \
-                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most);                    \
+                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most, slot);              \
                 if (start != NULL) {                                                                             \
                     const INDEX *c1 = col + start[i1];                                                           \
                     sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                         \
@@ -139,9 +140,12 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
                     r[1 + j * SK_BLOCK + t] = w[j];                                                              \
                     k[1 + j * SK_BLOCK + t] = from + t;                                                          \
                 }                                                                                                \
-                for (sk_size t = K - from; t < SK_BLOCK; t++) { /* beyond the last class */                      \
+                /* what is no negative takes the label's place with weight 0: beta ends with the classes, and a  \
+                 * score of its own might push the others' out of range. NCE has an infinite noise there */      \
+                for (sk_size t = K - from; t < SK_BLOCK; t++) {                                                  \
                     r[1 + j * SK_BLOCK + t] = 0.0;                                                               \
                     f[1 + j * SK_BLOCK + t] = f[0];                                                              \
+                    if (rule->method != SK_NCE) k[1 + j * SK_BLOCK + t] = y;                                     \
                 }                                                                                                \
                 if (y >= from && y < from + SK_BLOCK && rule->method != SK_NCE) {                                \
                     r[1 + j * SK_BLOCK + y - from] = 0.0;                                                        \
@@ -201,13 +205,13 @@ static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, con
                               const sk_blocks *B, const void *data, const void *col, const void *start,
                               sk_size width, const int64_t *order, sk_size lo, sk_size hi, const int64_t *of,
                               const int64_t *y, const double *weight, double *u, sk_room room, int64_t *blocks,
-                              double *weights, uint64_t *state, int value, double *loss) {
+                              int64_t *slot, double *weights, uint64_t *state, int value, double *loss) {
     sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const void *, const void *,
                                  const void *, sk_size, const int64_t *, sk_size, sk_size, const int64_t *,
-                                 const int64_t *, const double *, double *, sk_room, int64_t *, double *,
-                                 uint64_t *, int, double *) = {
+                                 const int64_t *, const double *, double *, sk_room, int64_t *, int64_t *,
+                                 double *, uint64_t *, int, double *) = {
         {sk_block_steps_f32_i32, sk_block_steps_f32_i64}, {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
     return steps[is_double][is_long](T, rule, B, data, col, start, width, order, lo, hi, of, y, weight, u, room,
-                                     blocks, weights, state, value, loss);
+                                     blocks, slot, weights, state, value, loss);
 }
 #endif

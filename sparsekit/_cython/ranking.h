@@ -50,8 +50,12 @@ typedef struct {
                 *row.total *= exp(high - (double)top);                                                           \
                 *row.high = high = (double)top;                                                                  \
             }                                                                                                    \
-            _Pragma("omp simd reduction(+ : sum)") for (sk_size t = 0; t < n; t++)                               \
-                sum += sk_exp_neg((double)a[t] - high);                                                          \
+            if (high > -INFINITY) { /* else all are: nothing, or NaN */                                          \
+                _Pragma("omp simd reduction(+ : sum)") for (sk_size t = 0; t < n; t++)                           \
+                    sum += sk_exp_neg((double)a[t] - high);                                                      \
+            } else {                                                                                             \
+                for (sk_size t = 0; t < n; t++) sum += a[t] != a[t] ? (double)a[t] : 0.0;                        \
+            }                                                                                                    \
             *row.total += sum;                                                                                   \
         }                                                                                                        \
     }                                                                                                            \

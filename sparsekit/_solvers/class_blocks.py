@@ -54,11 +54,14 @@ class BlockPlan:
             out[self.n_head :] = self.n_drawn / rest if by_noise is None else self.n_drawn * by_noise
         return out
 
-    def inverse_probability(self, counts):
-        """beta of eq. (6) in the order of the columns, from counts in that of the classes."""
+    def inverse_probability(self, counts, method):
+        """beta of eq. (6) in the order of the columns, from counts in that of the classes.
+
+        NCE meets a block as often as it is drawn, the others once.
+        """
         label = counts[self.order] / counts.sum()
         block = self.expected()
-        if self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
+        if method != "nce" and self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
             drawn = block[self.n_head :]  # with replacement
             block[self.n_head :] = 1.0 - (1.0 - drawn / self.n_drawn) ** self.n_drawn
         sampled = label + (1.0 - label) * np.repeat(block, kernels.BLOCK)[: self.n_classes]

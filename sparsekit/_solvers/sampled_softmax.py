@@ -302,11 +302,15 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     if plan is None:
         n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
     else:
-        n_integers, n_doubles = _class_blocks.block_room_sizes(plan.n_taken)
+        n_integers, n_doubles = _class_blocks.block_room_sizes(plan.n_taken, plan.n_blocks)
     sees_all = plan is not None and plan.n_taken == plan.n_blocks
     beta = None
     if options.alpha > 0:
-        beta = plan.inverse_probability(counts) if plan else inverse_probability(counts, options, noise)
+        beta = (
+            plan.inverse_probability(counts, options.method)
+            if plan
+            else inverse_probability(counts, options, noise)
+        )
     # threads write next to each other's last numbers only once a step
     integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
     doubles = np.zeros((options.n_threads, n_doubles + 8))
@@ -383,7 +387,8 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=
         np.add(work.examples, work.places, out=work.examples)
     work.loss[:] = 0.0
     unit = options.batch_size * options.n_threads
-    per_call = max(1, int(WORK_PER_CALL / (max(1.0, rows.width) * (options.n_negatives + 1)))) // unit
+    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_taken * _class_blocks.BLOCK
+    per_call = max(1, int(WORK_PER_CALL / (max(1.0, rows.width) * classes))) // unit
     per_call = max(1, per_call) * unit
     n, bad, complete = len(work.examples), -1, True
     for begin in range(0, n, per_call):

@@ -1,10 +1,18 @@
-"""Optimisers: OBA for a smooth convex loss plus an L1 penalty."""
+"""Optimisers: OBA for a smooth convex loss plus an L1 penalty; nonsmooth test problems."""
 
 from ._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from ._solvers.oba import OBAOptions
 from ._solvers.oba import minimize_oba as _minimize_oba
+from ._test_problems import nonsmooth_problems
 
-__all__ = ["LeastSquaresLoss", "LogisticLoss", "OBAOptions", "ProbitLoss", "minimize_oba"]
+__all__ = [
+    "LeastSquaresLoss",
+    "LogisticLoss",
+    "OBAOptions",
+    "ProbitLoss",
+    "minimize_oba",
+    "nonsmooth_problems",
+]
 
 
 def minimize_oba(

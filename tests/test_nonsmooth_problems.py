@@ -1,0 +1,300 @@
+"""The nonsmooth test set: values against loops, gradients against differences, optima, bounds, starts."""
+
+import numpy as np
+import pytest
+import reference_nonsmooth as ref
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import optimize
+from scipy.linalg import hilbert
+
+from sparsekit import _test_functions as functions
+from sparsekit._test_problems import instances, nonsmooth_problems
+
+NAMES = [problem.name for problem in nonsmooth_problems(2)]
+# of Table 3.2, those with a closed form within the bounds
+CLOSED = [problem.name for problem in nonsmooth_problems(2) if problem.bounded_minimum is not None]
+
+
+def named(name, n, **options):
+    return next(problem for problem in nonsmooth_problems(n, **options) if problem.name == name)
+
+
+def feasible(problem, rng, count, reach=2.0):
+    """Points of the box around the middle, of a wide one, and at its corners nearest to x*."""
+    lower, upper = problem.bounds.lb, problem.bounds.ub
+    middle = np.clip(problem.minimizer, lower, upper)
+    wide = np.exp(rng.uniform(-7, np.log(reach), (count, 1))) * rng.standard_normal((count, problem.n))
+    return np.clip(middle + wide, lower, upper)
+
+
+def test_the_25_problems_of_table_3_2():
+    assert len(NAMES) == len(set(NAMES)) == 25
+    assert set(NAMES) - set(ref.VALUES) == {"Convex_Nonsmooth"}
+    assert (NAMES[0], NAMES[7], NAMES[19], NAMES[24]) == (
+        "Active_Faces",
+        "Convex_Nonsmooth",
+        "Nesterov_3",
+        "TEST29_24",
+    )
+    assert len(CLOSED) == 14
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20, 251])
+@pytest.mark.parametrize("name", sorted(ref.VALUES))
+def test_values_are_those_of_the_loops(name, n):
+    problem, rng = named(name, n), np.random.default_rng(n)
+    for scale in (1e-3, 1.0, 3.0):
+        x = scale * rng.standard_normal(n)
+        assert_allclose(problem.fun(x), ref.VALUES[name](x), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_are_central_differences(name, n):
+    """At random points, where f is differentiable with probability 1 in a whole neighbourhood of 1e-6."""
+    problem, rng = named(name, n), np.random.default_rng(7)
+    for scale in (0.1, 1.0, 2.0):
+        x = scale * rng.standard_normal(n)
+        numeric = np.empty(n)
+        for i in range(n):
+            step = np.zeros(n)
+            step[i] = 1e-6
+            numeric[i] = (problem.fun(x + step) - problem.fun(x - step)) / 2e-6
+        g = problem.jac(x)
+        assert np.abs(g).max() > 0
+        assert_allclose(g, numeric, atol=1e-7 * max(np.abs(g).max(), abs(problem.fun(x))), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 300])
+@pytest.mark.parametrize("name", NAMES)
+def test_fun_jac_and_both_at_once_agree(name, n):
+    problem = named(name, n)
+    for x in problem.starts(3):
+        before = x.copy()
+        f, g = problem.fun_and_jac(x)
+        assert isinstance(f, float) and g.shape == (n,) and g.dtype == np.float64
+        assert f == problem.fun(x)
+        assert_array_equal(g, problem.jac(x))
+        assert_array_equal(x, before)
+        g[:] = 0.0  # the caller's own array
+        assert problem.jac(x).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_convex_and_max_pieces_have_subgradients_at_kinks(name):
+    """The choice where f is not differentiable: finite, the same twice, and 0 for |t| and norms at 0."""
+    problem = named(name, 6)
+    for x in (np.zeros(6), np.ones(6), problem.minimizer):
+        g = problem.jac(x)
+        assert np.isfinite(g).all()
+        assert_array_equal(g, problem.jac(x.copy()))
+    if name in ("L1", "L2", "Convex_Nonsmooth", "L1HILB", "MAXHILB", "TEST29_2", "MAXQ", "Nesterov_3"):
+        assert not problem.jac(np.zeros(6)).any()
+
+
+CONVEX = [
+    "Chained_CB3_1",
+    "Chained_CB3_2",
+    "Chained_LQ",
+    "Chained_Mifflin_2",
+    "Convex_Nonsmooth",
+    "L1",
+    "L1HILB",
+    "L2",
+    "MAXHILB",
+    "MAXQ",
+    "Myopic_Coupled",
+    "Myopic_Decoupled",
+    "Nesterov_3",
+    "TEST29_2",
+]
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_subgradient_inequality_also_at_kinks(name):
+    """f(y) >= f(x) + g(x).(y - x): of the convex problems, at grid points too, which are kinks."""
+    problem, rng = named(name, 6), np.random.default_rng(3)
+    for _ in range(200):
+        x, y = rng.integers(-2, 3, 6) / 2.0, 2 * rng.standard_normal(6)
+        f, g = problem.fun_and_jac(x)
+        assert problem.fun(y) >= f + g @ (y - x) - 1e-12 * max(1.0, abs(f))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20, 100, 1000])
+@pytest.mark.parametrize("name", NAMES)
+def test_unconstrained_minimum(name, n):
+    problem, rng = named(name, n), np.random.default_rng(n)
+    assert_allclose(problem.fun(problem.minimizer), problem.minimum, atol=1e-12 * n, rtol=1e-13)
+    scales = np.exp(rng.uniform(-12, 1, (60, 1)))
+    for x in problem.minimizer + scales * rng.standard_normal((60, n)):
+        assert problem.fun(x) >= problem.minimum - 1e-11 * max(1.0, abs(problem.minimum))
+    for x in 3 * rng.standard_normal((20, n)):
+        assert problem.fun(x) > problem.minimum
+
+
+@pytest.mark.parametrize("n, best", [(50, -34.795), (200, -140.86), (1000, -706.55)])
+def test_chained_mifflin_2_has_the_optima_of_the_literature(n, best):
+    assert_allclose(named("Chained_Mifflin_2", n).minimum, best, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 100, 10_000])
+def test_chained_mifflin_2_is_optimal_by_duality(n):
+    """t_i recovered from x_i = 1 / (2 (t_{i-1} + t_i)) is feasible and its dual value is the minimum."""
+    problem = named("Chained_Mifflin_2", n)
+    w = 0.5 / problem.minimizer[:-1]
+    t = np.empty(n - 1)
+    for i in range(n - 1):
+        t[i] = w[i] - (t[i - 1] if i else 0.0)
+    assert t.min() >= 0.25 - 1e-10 * n and t.max() <= 3.75 + 1e-10 * n
+    assert_allclose(-(0.25 / w + t).sum(), problem.minimum, rtol=1e-12)
+
+
+def minimiser_within_bounds(name, n):
+    """A point whose value is the closed form: most have the odd variables at o and the even ones at e."""
+    even = np.arange(1, n + 1) % 2 == 0
+    x = np.where(even, -0.5, 0.0)
+    if name == "Active_Faces":
+        x[~even] = 0.5 * even.sum() / (~even).sum()
+    elif name == "Chained_Crescent_1":
+        x[~even] = 0.25
+        x[0] = 0.0
+        if n % 2:
+            x[-1] = 0.5
+    elif name == "Chained_Crescent_2":
+        x[~even] = 1 - np.sqrt(0.75)
+        x[0] = 0.0
+    elif name == "Chained_LQ":
+        e = np.sqrt(0.5) - 0.5
+        x = np.where(even, e, np.sqrt(1 - e * e))
+    elif name.startswith("Modified_Rosenbrock"):
+        x[0], x[1] = (np.sqrt(0.5) if name.endswith("1") else 0.5 ** (1 / 3)), 0.5
+        for i in range(2, n):
+            x[i] = x[i - 1] ** 2
+    elif name == "Myopic_Decoupled":
+        x[~even] = -0.45
+        if n % 2:
+            x[-1] = 7.0
+    elif name == "Nesterov_1":
+        x[0], x[1] = np.sqrt(0.75), 0.5
+        for i in range(2, n):
+            # the recursion x -> 2 x^2 - 1 rests at -1/2, where rounding errors would double
+            x[i] = -0.5
+    elif name == "Nesterov_3":
+        x[~even] = -0.25
+    return x
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 20, 101])
+@pytest.mark.parametrize("name", CLOSED)
+def test_minimum_within_bounds(name, n):
+    problem, rng = named(name, n), np.random.default_rng(n)
+    x = minimiser_within_bounds(name, n)
+    lower, upper = problem.bounds.lb, problem.bounds.ub
+    assert (x >= lower - 1e-15).all() and (x <= upper + 1e-15).all()
+    assert_allclose(problem.fun(x), problem.bounded_minimum, rtol=1e-13)
+    assert problem.bounded_minimum > problem.minimum
+    slack = 1e-12 * max(1.0, abs(problem.bounded_minimum))
+    for y in feasible(problem, rng, 100):
+        assert problem.fun(y) >= problem.bounded_minimum - slack
+    # next to it, along single variables and in all of them
+    for scale in (1e-6, 1e-3, 0.1):
+        for y in x + scale * rng.standard_normal((30, n)) * (rng.random((30, n)) < rng.random((30, 1))):
+            assert problem.fun(np.clip(y, lower, upper)) >= problem.bounded_minimum - slack
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("name", CLOSED)
+def test_minimum_within_bounds_against_a_search(name, n):
+    """Differential evolution, which knows nothing of the problem, comes near and not below."""
+    problem = named(name, n)
+    box = list(zip(np.maximum(problem.bounds.lb, -6), np.minimum(problem.bounds.ub, 6)))
+    found = optimize.differential_evolution(problem.fun, box, seed=1, tol=1e-10, maxiter=300, polish=False)
+    assert found.fun >= problem.bounded_minimum - 1e-12
+    assert found.fun <= problem.bounded_minimum + 1e-3
+
+
+@pytest.mark.parametrize("n", [2, 7, 100])
+@pytest.mark.parametrize("name", NAMES)
+def test_bounds_and_starts(name, n):
+    problem = named(name, n)
+    lower, upper, best = problem.bounds.lb, problem.bounds.ub, problem.minimizer
+    # i = 1, 3, ... are the first, third ... entry
+    assert (lower[0::2] == -100).all() and (upper[0::2] == 100).all()
+    assert_allclose(lower[1::2], best[1::2] - 5.5, rtol=1e-15)
+    assert_allclose(upper[1::2], best[1::2] - 0.5, rtol=1e-15)
+    starts = problem.starts()
+    assert starts.shape == (10, n)
+    assert (starts > lower).all() and (starts < upper).all()
+    from_middle = starts - (lower + upper) / 2
+    assert np.abs(from_middle).max() <= 2
+    if n == 100:
+        assert np.abs(from_middle).max() > 1.95
+        assert_allclose(from_middle.std(), 2 / np.sqrt(3), rtol=0.1)
+    assert_array_equal(problem.starts(3), starts[:3])
+
+
+def test_instances_are_250_and_follow_the_seed():
+    every = list(instances(6))
+    assert len(every) == 250 and len({instance.name for instance in every}) == 250
+    assert every[120].name == "MAXQ-1" and every[129].name == "MAXQ-10"
+    again = list(instances(6, random_state=0))
+    other = list(instances(6, random_state=1))
+    for a, b, c in zip(every, again, other, strict=True):
+        assert_array_equal(a.x0, b.x0)
+        assert not np.array_equal(a.x0, c.x0)
+        assert a.bounds is a.problem.bounds
+    x = np.ones(6)
+    convex = [named("Convex_Nonsmooth", 6, random_state=seed).fun(x) for seed in (0, 0, 1)]
+    assert convex[0] == convex[1] != convex[2]
+    assert len(list(instances(6, n_starts=2))) == 50
+
+
+@pytest.mark.parametrize("n", [201, 1000])
+def test_hilbert_products_by_transforms(n):
+    H, rng = hilbert(n), np.random.default_rng(0)
+    product = functions.Hilbert(n).product
+    for x in (rng.standard_normal(n), np.sign(rng.standard_normal(n)), 100 * rng.random(n)):
+        assert_allclose(product(x), H @ x, rtol=0, atol=2e-15 * np.linalg.norm(x))
+
+
+@pytest.mark.parametrize("n", [5, 20, 101])
+def test_convex_nonsmooth_has_the_conditions_of_the_paper(n):
+    f = functions.ConvexNonsmooth(n, np.random.default_rng(0))
+    m = (n + 1) // 2
+    for matrix, order in ((f.inner, m), (f.outer, n)):
+        dense = np.stack([f.product(matrix, e)[0] for e in np.eye(order)])
+        assert_allclose(dense, dense.T, atol=1e-15)
+        assert_allclose(np.linalg.cond(dense), order**2, rtol=1e-8)
+        x = np.arange(1.0, order + 1)
+        assert_allclose(f.product(matrix, x)[1], x @ dense @ x, rtol=1e-12)
+        # not diagonal: the test set would be separable
+        assert np.abs(dense - np.diag(np.diag(dense))).max() > 0.01 * np.abs(dense).max()
+    x = np.random.default_rng(1).standard_normal(n)
+    A, B = np.zeros((n, n)), np.stack([f.product(f.outer, e)[0] for e in np.eye(n)])
+    A[:m, :m] = np.stack([f.product(f.inner, e)[0] for e in np.eye(m)])
+    assert_allclose(f(x, False)[0], np.sqrt(x @ A @ x) + x @ B @ x, rtol=1e-12)
+
+
+def test_overflow_is_infinite_and_silent(recwarn):
+    assert named("Nonsmooth_Brown", 4).fun(np.full(4, 90.0)) == np.inf
+    assert named("TEST29_24", 4).fun(np.full(4, 90.0)) == np.inf
+    named("Nonsmooth_Brown", 4).jac(np.full(4, 90.0))
+    named("TEST29_24", 4).jac(np.full(4, 90.0))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("n", [1, 0, -3, 2.5, 10.0, "5", None, True])
+def test_wrong_n(n):
+    with pytest.raises(ValueError, match="n must be a whole number, at least 2"):
+        nonsmooth_problems(n)
+
+
+def test_wrong_arguments():
+    problem = named("L1", 5)
+    for bad in (np.zeros(4), np.zeros((5, 1)), 1.0):
+        for method in (problem.fun, problem.jac, problem.fun_and_jac):
+            with pytest.raises(ValueError, match=r"x must have shape \(5,\) for L1"):
+                method(bad)
+    for bad in (0, 2.5):
+        with pytest.raises(ValueError, match="n_starts"):
+            problem.starts(bad)

@@ -19,6 +19,7 @@ _EXPORTS = {
     "SparsemaxClassifierCV": "_fenchel_young_cv",
     "fenchel_young_path": "_fenchel_young_cv",
     "l1_logistic_path": "_path",
+    "minimize_nqn": "_nqn",
     "minimize_oba": "optimize",
     "sparsemax": "_losses.sparsemax",
     "sparsemax_jvp": "_losses.sparsemax",

@@ -13,7 +13,13 @@ from ._extreme_fit import ExtremeFitMixin, make_generator
 from ._extreme_monitor import HeldOut, Judge
 from ._extreme_prediction import ExtremePredictionMixin
 from ._extreme_targets import encode, label_counts, make_rows
-from ._solvers.sampled_softmax import METHODS, averaged, init_work
+from ._solvers.sampled_softmax import (
+    METHODS,
+    init_work,
+)
+from ._solvers.softmax_state import (
+    averaged,
+)
 
 
 def _draws_classes_one_by_one(model):

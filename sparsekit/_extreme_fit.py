@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ._extreme_monitor import EpochMonitor, Judge
-from ._extreme_prediction import HashedScores, LinearScores
+from ._extreme_scores import HashedScores, LinearScores
 from ._extreme_targets import check_extreme_targets, is_indicator, label_counts, make_rows
 from ._linalg.threads import count_threads
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
@@ -16,14 +16,16 @@ from ._solvers._noise import Noise
 from ._solvers.class_blocks import plan_blocks
 from ._solvers.sampled_softmax import (
     DIVERGED,
+    init_work,
+    minimize_sampled_softmax,
+)
+from ._solvers.softmax_state import (
     Options,
     State,
     averaged,
     finish,
     grow,
     init_state,
-    init_work,
-    minimize_sampled_softmax,
     prepare,
 )
 

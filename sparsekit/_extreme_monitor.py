@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from ._base import FitMonitor
-from ._extreme_prediction import log_losses
+from ._extreme_scores import log_losses
 from ._extreme_targets import make_rows
 
 

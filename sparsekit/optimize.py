@@ -1,6 +1,7 @@
-"""Optimisers: OBA for a smooth convex loss plus an L1 penalty; nonsmooth test problems."""
+"""Optimisers: OBA for a smooth loss plus an L1 penalty, NQN for nonsmooth ones in a box; test problems."""
 
 from ._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from ._nqn import minimize_nqn
 from ._solvers.oba import OBAOptions
 from ._solvers.oba import minimize_oba as _minimize_oba
 from ._test_problems import nonsmooth_problems
@@ -10,6 +11,7 @@ __all__ = [
     "LogisticLoss",
     "OBAOptions",
     "ProbitLoss",
+    "minimize_nqn",
     "minimize_oba",
     "nonsmooth_problems",
 ]

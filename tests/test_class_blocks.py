@@ -14,12 +14,14 @@ from sparsekit._solvers._noise import Noise
 from sparsekit._solvers.class_blocks import plan_blocks
 from sparsekit._solvers.sampled_softmax import (
     METHODS,
+    init_work,
+    steps,
+)
+from sparsekit._solvers.softmax_state import (
     Options,
     averaged,
     finish,
     init_state,
-    init_work,
-    steps,
 )
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
@@ -316,7 +318,7 @@ def test_warm_start_after_hashing(digits):
     X, y = digits
     model = ExtremeSoftmaxSGD("is", hash_bits=6, learning_rate=0.1, max_iter=1, warm_start=True).fit(X, y)
     assert hasattr(model, "table_") and X.shape[1] == 2**6
-    model.set_params(hash_bits=None, sampling="blocks", learning_rate=3.0).fit(X, y)
+    model.set_params(hash_bits=None, sampling="blocks", learning_rate=0.3, random_state=0).fit(X, y)
     assert not hasattr(model, "table_")
     first = model.log_loss(X, y)
     assert model.fit(X, y).log_loss(X, y) < first

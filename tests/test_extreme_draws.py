@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _extreme as kernels
-from sparsekit._solvers.sampled_softmax import METHODS, Noise
+from sparsekit._solvers._noise import (
+    Noise,
+)
+from sparsekit._solvers.sampled_softmax import (
+    METHODS,
+)
 
 K = 9
 

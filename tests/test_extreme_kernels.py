@@ -6,17 +6,21 @@ import scipy.sparse as sp
 from reference_extreme import explicit_batch, first_u, proximal_step
 
 from sparsekit._cython import _extreme as kernels
+from sparsekit._solvers._noise import (
+    Noise,
+)
 from sparsekit._solvers.sampled_softmax import (
     METHODS,
-    Noise,
-    Options,
     Rows,
-    averaged,
-    init_state,
     init_work,
     inverse_probability,
-    settle,
     steps,
+)
+from sparsekit._solvers.softmax_state import (
+    Options,
+    averaged,
+    init_state,
+    settle,
 )
 
 N, D, K = 12, 7, 9

@@ -1,0 +1,355 @@
+r"""NQN: L-BFGS for nonsmooth functions on a box, after Keskar's thesis, chapter 3.
+
+.. math:: \min_x f(x) \quad \text{subject to} \quad l \le x \le u,
+
+f continuous and differentiable almost everywhere. Numbers of algorithms and equations are the thesis'. Where
+a printed algorithm is undefined or does not end, the code departs from it and says so.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _pairs
+from .._linalg.min_norm_point import min_norm_weights
+
+ACTIVE_SETS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
+
+STATIONARY, SMALL_DECREASE, MAX_ITER, MAX_FUN, MAX_TIME, STOPPED, NO_DIRECTION, NO_STEP, UNBOUNDED = range(9)
+CONVERGED = (STATIONARY, SMALL_DECREASE)
+MESSAGES = {
+    STATIONARY: "Converged: the projected gradient is at most gtol.",
+    SMALL_DECREASE: "Converged: the last iterations decreased f by at most ftol.",
+    MAX_ITER: "Stopped after max_iter iterations; raise max_iter, gtol or ftol.",
+    MAX_FUN: "Stopped after max_fun evaluations; raise max_fun, gtol or ftol.",
+    MAX_TIME: "Stopped after max_time seconds; raise max_time, gtol or ftol.",
+    STOPPED: "Stopped by the callback.",
+    NO_DIRECTION: "Stopped without a direction of descent: the gradient may be wrong, or not finite.",
+    NO_STEP: "Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; if "
+    "it is not, check the gradient, or start again from x.",
+    UNBOUNDED: "Stopped where f falls without bound along a ray: add bounds.",
+}
+# a step size at which a function that still falls is taken to be unbounded below
+LONGEST = 1e30
+# iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
+LOOK, PROGRESS = 30, 1e-6
+# failures of a search in succession after which the run ends, and a decrease of f that is none
+FAILURES, NOTHING = 4, 1e-15
+# steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change
+IDLE = 5
+# difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
+EQUAL = 1e-12
+# iterations over which a decrease is judged small: a nonsmooth f often falls by little once and then by more
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class NQNOptions:
+    """Settings; those below max_time are Table 3.1's.
+
+    gtol : largest entry of the projected gradient T(x, -grad f(x)) at which to stop.
+    ftol : decrease of f over `WINDOW` iterations at which to stop, relative to max(|f|, 1).
+    active_set : one of `ACTIVE_SETS`, Variants 1 to 4 of Section 3.2.6.
+    memory : pairs m of L-BFGS.
+    n_gradients : gradients M of the program (3.8).
+    initial_scale : theta of B_0 = theta I: "gradient" is Section 3.2.3's, "pairs" the smallest curvature in
+        memory, "adaptive" goes from "pairs" to "gradient" and back where f stagnates.
+    longer : first trial step over the last one's length, if that is below 1; inf is the thesis' Algorithm 4.
+    c1, c2 : constants of the weak Wolfe conditions.
+    eps_abs, eps_rel : lengths of the bracket at which a search ends.
+    eps_skip : cosine of s and y below which a pair is not taken.
+    """
+
+    gtol: float = 1e-6
+    ftol: float = 1e-9
+    max_iter: int = 15000
+    max_fun: float = np.inf
+    max_time: float = np.inf
+    active_set: str = "corrected"
+    initial_scale: str = "adaptive"
+    longer: float = 2.0
+    memory: int = 20
+    n_gradients: int = 20
+    c1: float = 1e-8
+    c2: float = 0.9
+    eps_abs: float = 1e-16
+    eps_rel: float = 1e-6
+    eps_skip: float = 1e-8
+
+
+class Stop(Exception):
+    """Ends a run; args[0] is the status."""
+
+
+class RecentGradients:
+    """The last gradients and their inner products, for the program (3.8)."""
+
+    def __init__(self, n, size):
+        self.rows, self.gram, self.count, self.at = np.empty((size, n)), np.empty((size, size)), 0, 0
+
+    def put(self, g):
+        at = self.at
+        self.rows[at] = g
+        self.count = min(self.count + 1, len(self.rows))
+        products = self.rows[: self.count] @ g
+        self.gram[at, : self.count] = products
+        self.gram[: self.count, at] = products
+        self.at = (at + 1) % len(self.rows)
+
+    def clear(self, g):
+        """Forget all but g."""
+        self.count = self.at = 0
+        self.put(g)
+
+    def least(self):
+        """The solution g~ of (3.8)."""
+        k = self.count
+        return min_norm_weights(self.gram[:k, :k]) @ self.rows[:k]
+
+
+@dataclass
+class State:
+    """Where a run is: the point, its value and gradient, the pairs, and the best point of all evaluations."""
+
+    x: np.ndarray
+    f: float
+    g: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    pairs: _pairs.Pairs
+    gradients: RecentGradients | None
+    free: np.ndarray
+    p: np.ndarray
+    p_bar: np.ndarray
+    nit: int = 0
+    n_corrections: int = 0
+    n_skipped: int = 0
+    n_restarts: int = 0
+    alpha: float = np.inf
+    by_pairs: bool = True  # the rule for theta
+    idle: int = 0
+    n_free: int = 0
+
+
+def init_state(x, f, g, lower, upper, opts):
+    """The state at x, inside the box, with f and its gradient g there."""
+    n = len(x)
+    gradients = None
+    if opts.active_set.endswith("subgradient"):
+        gradients = RecentGradients(n, opts.n_gradients)
+        gradients.put(g)
+    state = State(
+        x, f, g, lower, upper, _pairs.Pairs(n, opts.memory), gradients, np.empty(n, dtype=np.uint8),
+        np.empty(n), np.empty(n),
+    )  # fmt: skip
+    state.by_pairs = opts.initial_scale != "gradient"
+    return state
+
+
+def scale_of(state):
+    """theta of B_0 = theta I: the curvature of the flattest pair, or that of Section 3.2.3.
+
+    The thesis' choice is safe at kinks, but far too large where f is smooth and flat. y.y / s.y of the last
+    pair, as in L-BFGS-B, is large after each kink; the smallest one in memory is not.
+    """
+    if state.by_pairs and len(state.pairs):
+        return min(max(state.pairs.smallest_curvature(), 1e-8), 1e8)
+    return max(1.0, min(float(np.max(np.abs(state.g), initial=0.0)), 1e8))
+
+
+def predict_free(state):
+    """The complement of A^init: of B(grad f), or of (3.9)."""
+    _pairs.free_variables(state.x, state.g, state.lower, state.upper, state.free)
+    if state.gradients is not None:
+        also = np.empty_like(state.free)
+        _pairs.free_variables(state.x, state.gradients.least(), state.lower, state.upper, also)
+        state.free &= also
+
+
+def choose_direction(state, opts):
+    """Steps 6 and 7 of Algorithm 5: p, and T(x, p) with its slope."""
+    predict_free(state)
+    pairs, theta = state.pairs, scale_of(state)
+    pairs.set_free(state.free)
+    solved = pairs.direction(state.g, theta, state.p)
+    if opts.active_set.startswith("corrected"):
+        while solved and pairs.correct(state.x, state.p, state.lower, state.upper):
+            state.n_corrections += 1
+            solved = pairs.direction(state.g, theta, state.p)
+    slope = _pairs.feasible_part(state.x, state.p, state.g, state.lower, state.upper, state.p_bar)
+    return slope if solved else np.nan
+
+
+def search(state, slope, evaluate, opts):
+    """Algorithm 4 along T(x, p): (alpha, x, f, gradient), of a decrease at least."""
+    x, lower, upper = state.x, state.lower, state.upper
+    # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
+    # the maximum infinite as soon as one variable does not move
+    longest = _pairs.longest_step(x, state.p_bar, lower, upper)
+    low, high, best, bracketed = 0.0, longest, None, False
+    # departure from step 3: with many kinks a step of 1 is far too long, again and again
+    alpha = min(1.0, opts.longer * state.alpha, high)
+    while True:
+        trial = np.empty_like(x)
+        _pairs.trial_point(x, state.p_bar, alpha, lower, upper, trial)
+        f, g = evaluate(trial)
+        if f <= state.f + alpha * opts.c1 * slope and np.isfinite(f):  # (3.21), written so that NaN fails
+            if _pairs.feasible_slope(trial, state.p, g, lower, upper) >= opts.c2 * slope:  # (3.22)
+                return alpha, trial, f, g
+            low, best = alpha, (alpha, trial, f, g)
+        else:
+            high, bracketed = alpha, True
+        # steps 19 to 23; departure: after a failure at the longest step the printed test doubles for ever
+        alpha = 0.5 * (high + low) if bracketed else min(2.0 * low, high)
+        if alpha > LONGEST:
+            raise Stop(UNBOUNDED)
+        if high - low < opts.eps_abs + opts.eps_rel * low:  # step 24
+            if best is None:
+                raise Stop(NO_STEP)
+            return best
+
+
+def restart(state, opts):
+    """Forget the pairs, and take the other rule for theta."""
+    state.pairs.clear()
+    state.n_restarts += 1
+    state.alpha, state.idle = np.inf, 0
+    if opts.initial_scale == "adaptive":
+        state.by_pairs = not state.by_pairs
+
+
+def step(state, evaluate, opts):
+    """One iteration of Algorithm 5 (steps 6 to 15); changes the state."""
+    slope = choose_direction(state, opts)
+    if not slope < 0 and state.gradients is not None:
+        # departure: a gradient of long ago may hold what should move (Lemma 3.2.1 is for Variant 3 only)
+        state.gradients.clear(state.g)
+        slope = choose_direction(state, opts)
+    if not slope < 0 or not np.isfinite(slope):
+        raise Stop(NO_DIRECTION)
+    alpha, x, f, g = search(state, slope, evaluate, opts)
+    sy, ss, yy = _pairs.pair_norms(state.x, x, state.g, g)  # (3.11)
+    if sy > opts.eps_skip * np.sqrt(ss * yy) and ss > 0:
+        state.pairs.put(state.x, x, state.g, g)
+    else:
+        state.n_skipped += 1
+    state.idle = state.idle + 1 if not f < state.f - NOTHING * abs(state.f) else 0
+    state.x, state.f, state.g, state.alpha = x, f, g, alpha
+    if state.gradients is not None:
+        state.gradients.put(g)
+    state.nit += 1
+
+
+@dataclass
+class Evaluations:
+    """Calls of the user's function within the limits, and the best point that any of them saw."""
+
+    fun_and_jac: object
+    opts: NQNOptions
+    start: float = field(default_factory=time.perf_counter)
+    count: int = 0
+    best: tuple = (np.inf, None, None)
+
+    def __call__(self, x):
+        if self.count >= self.opts.max_fun:
+            raise Stop(MAX_FUN)
+        if self.count and time.perf_counter() - self.start > self.opts.max_time:
+            raise Stop(MAX_TIME)
+        self.count += 1
+        f, g = self.fun_and_jac(x)
+        if np.isfinite(f) and not np.isfinite(g).all():
+            f = np.nan  # departure: a point without a gradient can't be used
+        if f < self.best[0]:
+            self.best = (f, x, g)
+        return f, g
+
+
+def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False):
+    """Algorithm 5 from x, inside the box and with finite f and gradient.
+
+    Parameters
+    ----------
+    fun_and_jac : callable
+        ``fun_and_jac(x)`` returns (float, new ndarray of shape (n,)).
+    x, lower, upper : ndarray of shape (n,)
+    opts : NQNOptions
+    callback : callable, default=None
+        ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
+    history : bool, default=False
+        Whether the result has a list of f, optimality, alpha, n_active and nfev of each iteration.
+
+    Returns
+    -------
+    OptimizeResult
+    """
+    evaluate = Evaluations(fun_and_jac, opts)
+    f, g = evaluate(x)
+    state = init_state(x, f, g, lower, upper, opts)
+    recent, lines, status = [f], [], None
+    failures, f_failed, f_first, f_looked = 0, np.inf, f, f
+    while status is None:
+        optimality = _pairs.optimality(state.x, state.g, lower, upper)
+        if optimality <= opts.gtol:
+            status = STATIONARY
+        elif len(recent) > WINDOW and recent[-1 - WINDOW] - recent[-1] <= opts.ftol * max(1.0, abs(state.f)):
+            status = SMALL_DECREASE
+        elif state.nit >= opts.max_iter:
+            status = MAX_ITER
+        elif time.perf_counter() - evaluate.start > opts.max_time:
+            status = MAX_TIME
+        else:
+            try:
+                step(state, evaluate, opts)
+                if state.idle >= IDLE:
+                    raise Stop(NO_STEP)
+            except Stop as stop:
+                status = stop.args[0]
+                if status not in (NO_DIRECTION, NO_STEP):
+                    break
+                # departure: the pairs may be at fault; begin again from theta I as long as that helps
+                failures = 1 if state.f < f_failed - NOTHING * abs(state.f) else failures + 1
+                if failures > FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
+                    break
+                f_failed, status = state.f, None
+                restart(state, opts)
+                continue
+            if opts.initial_scale == "adaptive" and state.nit % LOOK == 0:
+                if f_looked - state.f < PROGRESS * (f_first - state.f):
+                    state.by_pairs = not state.by_pairs
+                f_looked = state.f
+            recent = [*recent[-WINDOW:], state.f]
+            if history:
+                lines.append(_line(state, evaluate.count))
+            if callback is not None:
+                report = OptimizeResult(
+                    x=state.x.copy(), fun=state.f, jac=state.g.copy(), nit=state.nit, nfev=evaluate.count
+                )
+                try:
+                    stopped = bool(callback(report))
+                except StopIteration:
+                    stopped = True
+                status = STOPPED if stopped else None
+    f, x, g = state.f, state.x, state.g
+    # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
+    # one is not left
+    if evaluate.best[0] < f - (EQUAL * max(1.0, abs(f)) if status == STATIONARY else 0.0):
+        f, x, g = evaluate.best
+    return OptimizeResult(
+        x=x, fun=f, jac=g, nit=state.nit, nfev=evaluate.count, njev=evaluate.count, status=status,
+        success=status in CONVERGED, message=MESSAGES[status],
+        optimality=_pairs.optimality(x, g, lower, upper), n_corrections=state.n_corrections,
+        n_skipped=state.n_skipped, n_restarts=state.n_restarts, history=lines if history else None,
+    )  # fmt: skip
+
+
+def _line(state, nfev):
+    active = int(((state.x <= state.lower) | (state.x >= state.upper)).sum())
+    return {
+        "f": state.f,
+        "optimality": _pairs.optimality(state.x, state.g, state.lower, state.upper),
+        "alpha": state.alpha,
+        "n_active": active,
+        "nfev": nfev,
+    }

@@ -327,6 +327,23 @@ def test_values_that_are_not_finite_are_stepped_back_from():
         np.testing.assert_allclose(result.x, [0.6, 1.0], atol=1e-5)
 
 
+def test_minus_infinity_is_no_minimum():
+    result = minimize_nqn(
+        lambda x: (np.log(x[0]) if x[0] > 0 else -np.inf, 1 / x), [0.5], jac=True, bounds=[(0, 1)]
+    )
+    assert np.isfinite(result.fun) and result.x[0] > 0
+
+
+def test_history_has_a_line_for_every_iteration():
+    """Also where iterations no longer change f, and begin again."""
+    for problem in nonsmooth_problems(10):
+        result = minimize_nqn(
+            problem.fun_and_jac, problem.starts(1)[0], jac=True, bounds=problem.bounds, gtol=0.0, ftol=-1.0,
+            max_fun=1000, history=True,
+        )  # fmt: skip
+        assert len(result.history) == result.nit
+
+
 def test_the_users_arrays_are_neither_kept_nor_changed():
     buffer, x0 = np.empty(3), np.array([1.0, 2.0, 3.0])
 

@@ -261,7 +261,7 @@ class Evaluations:
         f, g = self.fun_and_jac(x)
         if np.isfinite(f) and not np.isfinite(g).all():
             f = np.nan  # departure: a point without a gradient can't be used
-        if f < self.best[0]:
+        if np.isfinite(f) and f < self.best[0]:
             self.best = (f, x, g)
         return f, g
 
@@ -301,9 +301,9 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
             status = MAX_TIME
         else:
             try:
-                step(state, evaluate, opts)
                 if state.idle >= IDLE:
                     raise Stop(NO_STEP)
+                step(state, evaluate, opts)
             except Stop as stop:
                 status = stop.args[0]
                 if status not in (NO_DIRECTION, NO_STEP):

@@ -1,0 +1,274 @@
+"""NQN on the 250 nonsmooth instances of its paper, beside SciPy's L-BFGS-B; and on smooth problems.
+
+    python benchmarks/nqn.py --n 100                 # Table 3.3 and the profiles, Figures 3.6 to 3.8
+    python benchmarks/nqn.py --n 100 --variants      # Figure 3.4: the four choices of the active set
+    python benchmarks/nqn.py --smooth                # evaluations and seconds an iteration on smooth problems
+
+Needs SciPy only. f* of an instance is the best value that any of the compared methods found from that start
+(3.25); each has 100 n evaluations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import _common
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import optimize
+
+from sparsekit import minimize_nqn
+from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, minimize
+from sparsekit.optimize import nonsmooth_problems
+
+TOLERANCES = (1e-2, 1e-4, 1e-6)
+ENDLESS = 10**9
+
+
+class Budget(Exception):
+    """All evaluations are spent."""
+
+
+class Watched:
+    """A problem's function that counts, and remembers each improvement as (evaluations, f)."""
+
+    def __init__(self, problem, budget):
+        self.problem, self.budget = problem, budget
+        self.count, self.best, self.points = 0, np.inf, []
+
+    def __call__(self, x):
+        if self.count >= self.budget:
+            raise Budget
+        self.count += 1
+        f, g = self.problem.fun_and_jac(x)
+        if f < self.best:
+            self.best = f
+            self.points.append((self.count, f))
+        return f, g
+
+
+def nqn(fun, x0, lower, upper, **options):
+    opts = NQNOptions(gtol=0.0, ftol=-1.0, max_iter=ENDLESS, **options)
+    return minimize(fun, x0, lower, upper, opts).status
+
+
+def lbfgsb(fun, x0, lower, upper):
+    options = dict(maxcor=20, ftol=0, gtol=0, maxfun=ENDLESS, maxiter=ENDLESS)
+    bounds = optimize.Bounds(lower, upper)
+    return optimize.minimize(fun, x0, jac=True, bounds=bounds, method="L-BFGS-B", options=options).status
+
+
+METHODS = {
+    "NQN": (nqn, {}),
+    "L-BFGS-B (SciPy)": (lbfgsb, {}),
+}
+THESIS = {"NQN as in the thesis": (nqn, dict(initial_scale="gradient", longer=np.inf))}
+VARIANTS = {name: (nqn, dict(active_set=name)) for name in ACTIVE_SETS}
+
+
+def run_instance(n, which, number, method, options):
+    """(f0, improvements, evaluations, whether the budget was spent) of one method on one instance."""
+    problem = nonsmooth_problems(n)[which]
+    lower, upper = (np.asarray(side, dtype=float) for side in (problem.bounds.lb, problem.bounds.ub))
+    x0 = np.clip(problem.starts(number + 1)[number], lower, upper)
+    fun, spent = Watched(problem, 100 * n), False
+    try:
+        with np.errstate(all="ignore"):
+            method(fun, x0, lower, upper, **options)
+    except Budget:
+        spent = True
+    return fun.points[0][1], np.array(fun.points), fun.count, spent
+
+
+def run_all(methods, n, starts, n_jobs):
+    """{method: {(problem, start): run}}."""
+    names = [p.name for p in nonsmooth_problems(n)]
+    results = {}
+    for label, (method, options) in methods.items():
+        start = time.perf_counter()
+        keys = [(i, j) for i in range(len(names)) for j in range(starts)]
+        runs = Parallel(n_jobs=n_jobs)(delayed(run_instance)(n, i, j, method, options) for i, j in keys)
+        results[label] = {(names[i], j): run for (i, j), run in zip(keys, runs)}
+        print(f"n = {n}: {label}, {time.perf_counter() - start:.0f} s", flush=True)
+    return results
+
+
+def evaluations_to(run, best, tol):
+    """Evaluations until (3.25) holds, or inf."""
+    first, points, _, _ = run
+    if not first > best:
+        return 1.0
+    reached = np.flatnonzero(points[:, 1] - best < tol * (first - best))
+    return float(points[reached[0], 0]) if len(reached) else np.inf
+
+
+def judge(results, tol):
+    """{method: array of evaluations}, in the order of the instances."""
+    keys = list(next(iter(results.values())))
+    best = {k: min(runs[k][1][-1, 1] for runs in results.values()) for k in keys}
+    return {m: np.array([evaluations_to(runs[k], best[k], tol) for k in keys]) for m, runs in results.items()}
+
+
+def table(results, n):
+    """Rows of Table 3.3: OK, MAX (budget spent), OTHER, and the median evaluations."""
+    rows = []
+    for tol in TOLERANCES:
+        evaluations = judge(results, tol)
+        for label, runs in results.items():
+            ok = np.isfinite(evaluations[label])
+            spent = np.array([run[3] for run in runs.values()])
+            missed = {}
+            for (name, _), good in zip(runs, ok):
+                missed[name] = missed.get(name, 0) + (not good)
+            worst = ", ".join(f"{k} {v}" for k, v in sorted(missed.items(), key=lambda kv: -kv[1]) if v)
+            rows.append([
+                f"{n}, {tol:g}", label, int(ok.sum()), int((~ok & spent).sum()), int((~ok & ~spent).sum()),
+                f"{np.median(evaluations[label]):.0f}", worst or "-",
+            ])  # fmt: skip
+    columns = ["n, tolerance", "method", "OK", "MAX", "OTHER", "median evaluations", "missed"]
+    return columns, rows
+
+
+def profiles(results_by_n, path):
+    """Dolan-More profiles of the evaluations: share of the instances within a factor of the best method."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shape = len(results_by_n), len(TOLERANCES)
+    figure, axes = plt.subplots(
+        *shape, figsize=(3.4 * shape[1], 2.9 * shape[0]), squeeze=False, sharex=True, sharey=True,
+        layout="constrained",
+    )  # fmt: skip
+    for row, (n, results) in zip(axes, results_by_n.items()):
+        for axis, tol in zip(row, TOLERANCES):
+            evaluations = judge(results, tol)
+            least = np.min(list(evaluations.values()), axis=0)
+            for label, values in evaluations.items():
+                with np.errstate(invalid="ignore"):
+                    ratios = np.sort(np.where(np.isfinite(values), values / least, np.inf))
+                shares = np.arange(1, len(ratios) + 1) / len(ratios)
+                inside = np.isfinite(ratios)
+                x, y = ratios[inside], shares[inside]
+                # flat to the right edge
+                axis.step([*x, 1e3], [*y, y[-1] if len(y) else 0.0], where="post", label=label)
+            axis.set(title=f"n = {n}, tolerance {tol:g}", xscale="log", xlim=(1, 1e3), ylim=(0, 1.02))
+            axis.grid(alpha=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel("evaluations / the fewest")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of the instances")
+    axes[0, -1].legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def rosenbrock(x):
+    """The extended Rosenbrock function of pairs (odd, even)."""
+    a, b = x[::2], x[1::2]
+    r, g = b - a * a, np.empty_like(x)
+    g[::2], g[1::2] = -400 * a * r - 2 * (1 - a), 200 * r
+    return float(100 * (r @ r) + (1 - a) @ (1 - a)), g
+
+
+def tridiagonal(x):
+    """x'Ax / 2 - sum x, A with 2 on the diagonal and -1 beside it."""
+    g = 2 * x
+    g[1:] -= x[:-1]
+    g[:-1] -= x[1:]
+    return float(0.5 * (x @ g) - x.sum()), g - 1.0
+
+
+def logistic(n, rows, seed=0):
+    """L2-regularised logistic loss of sparse random rows."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((rows, n), density=20 / n, rng=rng, format="csr")
+    T = A.T.tocsr()
+    y = np.where(A @ rng.standard_normal(n) + 0.3 * rng.standard_normal(rows) > 0, 1.0, -1.0)
+
+    def fun(w):
+        z = y * (A @ w)
+        p = 1 / (1 + np.exp(z))
+        return float(np.logaddexp(0, -z).sum() + 5e-3 * (w @ w)), -(T @ (y * p)) + 1e-2 * w
+
+    return fun
+
+
+def smooth(sizes=(10**4, 10**5, 10**6), max_iter=60):
+    """Evaluations to one accuracy, and seconds an iteration less those of the function."""
+    rows = []
+    for n in sizes:
+        cases = [
+            ("Rosenbrock", rosenbrock, np.tile([-1.2, 1.0], n // 2), (-5.0, 5.0)),
+            ("Rosenbrock, a <= 0.8", rosenbrock, np.tile([-1.2, 0.5], n // 2), (-2.0, 0.8)),
+            ("tridiagonal, x <= 20", tridiagonal, np.zeros(n), (0.0, 20.0)),
+            ("logistic, w >= 0", logistic(n, n // 2), np.zeros(n), (0.0, np.inf)),
+            ("logistic, -0.5 .. 0.5", logistic(n, n // 2), np.zeros(n), (-0.5, 0.5)),
+        ]
+        for name, fun, x0, (low, high) in cases:
+            bounds, figures = optimize.Bounds(np.full(n, low), np.full(n, high)), []
+            start = time.perf_counter()
+            for _ in range(3):
+                fun(x0)
+            own = (time.perf_counter() - start) / 3
+            for which in ("ours", "theirs"):
+                start = time.perf_counter()
+                if which == "ours":
+                    result = minimize_nqn(
+                        fun, x0, jac=True, bounds=bounds, gtol=1e-5, ftol=-1, max_iter=max_iter
+                    )
+                else:
+                    result = optimize.minimize(
+                        fun, x0, jac=True, bounds=bounds, method="L-BFGS-B",
+                        options=dict(maxcor=20, gtol=1e-5, ftol=0, maxiter=max_iter),
+                    )  # fmt: skip
+                spent = time.perf_counter() - start
+                figures += [result.fun, result.nfev, 1e3 * (spent - own * result.nfev) / max(1, result.nit)]
+            rows.append([
+                f"{name}, n = {n:.0e}", f"{figures[0]:.8g}", f"{figures[3]:.8g}", figures[1], figures[4],
+                f"{figures[2]:.2f}", f"{figures[5]:.2f}", f"{figures[2] / figures[5]:.2f}",
+            ])  # fmt: skip
+            print(rows[-1], flush=True)
+    return [
+        "problem", "f, NQN", "f, L-BFGS-B", "evaluations, NQN", "L-BFGS-B", "ms an iteration, NQN",
+        "L-BFGS-B", "ratio",
+    ], rows  # fmt: skip
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--n", default="100", help="numbers of variables (default: 100)")
+    parser.add_argument("--starts", type=int, default=10, help="starts of each problem (default: 10)")
+    parser.add_argument("--variants", action="store_true", help="compare the choices of the active set")
+    parser.add_argument("--thesis", action="store_true", help="compare with the rules of the thesis too")
+    parser.add_argument("--smooth", action="store_true", help="smooth problems instead")
+    parser.add_argument("--n-jobs", type=int, default=2, help="processes; counts do not depend on it")
+    parser.add_argument("--plot", metavar="FILE", help="picture of the profiles")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
+    args = parser.parse_args(argv)
+    args.command = "python benchmarks/nqn.py " + " ".join(argv or sys.argv[1:])
+    lines = [*_common.environment(args, [])]
+    if args.smooth:
+        lines += _common.markdown_table(*smooth())
+    else:
+        results = {}
+        for n in (int(n) for n in args.n.split(",")):
+            methods = VARIANTS if args.variants else {**METHODS, **(THESIS if args.thesis else {})}
+            results[n] = run_all(methods, n, args.starts, args.n_jobs)
+            lines += _common.markdown_table(*table(results[n], n))
+        if args.plot:
+            profiles(results, args.plot)
+    print("\n".join(lines))
+    _common.write_markdown(args.markdown, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

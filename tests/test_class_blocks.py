@@ -333,6 +333,13 @@ def test_no_epoch_before_the_time_is_up(digits, sampling):
     assert np.abs(model.coef_).max() < 10.0
 
 
+def test_uniform_blocks_beside_those_of_every_step():
+    state = np.array([5], dtype=np.uint64)
+    b, w = kernels.draw_blocks(METHODS["is"], 10, 4, 2, state)
+    assert (b[:4] == np.arange(4)).all() and (b[4:] >= 4).all() and len(np.unique(b)) == 6
+    np.testing.assert_array_equal(w, [1, 1, 1, 1, 3, 3])
+
+
 def test_many_blocks_a_step():
     state = np.array([5], dtype=np.uint64)
     b, w = kernels.draw_blocks(METHODS["is"], 50000, 0, 30000, state)

@@ -74,6 +74,7 @@ def test_passes_over_vectors(seed):
     rng = np.random.default_rng(seed)
     lower, upper, x = box(rng)
     g, p, out = rng.standard_normal(N), rng.integers(-1, 2, N) * rng.random(N), np.empty(N)
+    g[::4] = 0.0  # binds at either bound
     free = np.empty(N, dtype=np.uint8)
     binding = reference.binding(x, g, lower, upper)
     assert _pairs.free_variables(x, g, lower, upper, free) == np.sum(~binding)

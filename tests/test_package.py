@@ -5,6 +5,7 @@ import importlib
 import importlib.metadata
 import os
 import re
+import subprocess
 import sys
 import tarfile
 import tomllib
@@ -354,3 +355,16 @@ def test_source_distribution_holds_what_a_build_needs(checkout):
         }
     assert needed <= names
     assert not [name for name in names if name.endswith((".so", ".o", ".pyc", ".npz"))]
+
+
+def test_the_source_folder_says_that_it_has_no_kernels(source, tmp_path):
+    for name in ("__init__.py", "_cython/__init__.py"):
+        target = tmp_path / "sparsekit" / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_text((source / name).read_text())
+    # -S: no installed package stands before the folder
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", "import sparsekit._cython"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    assert "ImportError" in run.stderr and "from another folder than the checkout" in run.stderr

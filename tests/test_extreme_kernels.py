@@ -409,3 +409,20 @@ def test_blocks_of_classes_leave_the_draws_uniform():
     # each of 39 others in 3 of 39 visits
     assert share.mean() == pytest.approx(3 / 39)
     assert np.abs(share - 3 / 39).max() < 6 * np.sqrt(3 / 39 / (visits / 40))
+
+
+@pytest.mark.parametrize("method", ["implicit", "ove", "is", "umax"])
+@pytest.mark.parametrize("m", [1, 3])
+def test_rows_that_share_classes_step_one_after_the_other(method, m):
+    """Steps are worked four at a time where they share no class; here nearly all share one."""
+    results = []
+    for calls in (1, N):
+        X, y, rng = problem(5)
+        options = Options(method=method, n_negatives=m)
+        state = model(options, rng)
+        work = init_work(make_rows(X, y, True), K, options, rng)
+        for begin in range(0, N, N // calls):
+            rows = make_rows(X, y, True)
+            assert steps(state, rows, options, work, 0.5, begin, begin + N // calls) == -1
+        results.append(table(state))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-9, atol=1e-11)

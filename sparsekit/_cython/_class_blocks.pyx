@@ -34,6 +34,7 @@ cdef extern from "class_blocks.h" nogil:
 BLOCK = SK_BLOCK
 
 
+# copies numbers and addresses, in which nothing can be raised
 cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn,
                        const double[::1] p, const double[::1] keep, const int64_t[::1] alias) noexcept:
     cdef sk_blocks B

@@ -41,6 +41,9 @@ cdef extern from "softmax_rules.h" nogil:
         double *eta
 
 
+# These take addresses and copy numbers, in which nothing can be raised: hence noexcept.
+
+
 cdef inline double* pointer(double[::1] a) noexcept:
     return NULL if a is None or a.shape[0] == 0 else &a[0]
 

@@ -8,7 +8,7 @@
 /* rows whose products are summed before they go to the totals: keeps the sums of long columns exact */
 #define SK_ROWS_AT_ONCE 256
 
-/* s = x_new - x and y = g_new - g into columns a and b of W; returns nothing */
+/* s = x_new - x and y = g_new - g into columns a and b of W */
 SK_MULTI static void sk_pairs_put(sk_size n, sk_size c, double *restrict W, sk_size a, sk_size b,
                                   const double *restrict x, const double *restrict x_new,
                                   const double *restrict g, const double *restrict g_new) {

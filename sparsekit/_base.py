@@ -172,16 +172,16 @@ class FitMonitor:
 class SolverEstimatorMixin(CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
 
-    def _run(self, minimize, x0, shape, *, data, attributes, scale=1.0):
+    def _run(self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None):
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
-        ``shape`` is that of the solver's variables; ``data``, ``attributes`` and ``scale`` are those of
-        `FitMonitor`.
+        ``shape`` is that of the solver's variables, ``n_tasks`` the most iterations there can be; ``data``,
+        ``attributes`` and ``scale`` are those of `FitMonitor`.
         """
         context = None
         if hasattr(self, "_init_callback_context"):
             # one task more than iterations: the last one opened is never run
-            context = self._init_callback_context(max_subtasks=self.max_iter + 1)
+            context = self._init_callback_context(max_subtasks=(n_tasks or self.max_iter) + 1)
             context.call_on_fit_task_begin(estimator=self, **data)
         monitor = FitMonitor(self, context, data, attributes, scale)
         monitor.begin(np.zeros(shape) if x0 is None else x0)

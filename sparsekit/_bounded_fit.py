@@ -1,0 +1,151 @@
+"""What the estimators with bounded coefficients share: bounds, starts, runs, and numbers inside the bounds."""
+
+from collections.abc import Mapping
+from numbers import Integral
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ._base import SolverEstimatorMixin
+from ._linalg.threads import count_threads
+from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
+
+
+def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None):
+    """(lower, upper) of shape (n_outputs, n_features), float64, of what the user gave.
+
+    Parameters
+    ----------
+    bounds : pair or dict
+        ``(lower, upper)``, each None, a number, (n_features,) or (n_outputs, n_features); or
+        ``{feature: (lower, upper)}`` with column numbers or names, other features having no bounds.
+    n_outputs, n_features : int
+    feature_names : ndarray of str or None
+
+    Raises
+    ------
+    ValueError
+        If bounds cross, are NaN or leave no finite number, or a shape or a name does not fit.
+    """
+    shape = (n_outputs, n_features)
+    if isinstance(bounds, Mapping):
+        bounds = _by_name(bounds, n_features, feature_names)
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ValueError(
+            "bounds must be a pair (lower, upper) or a dict {feature: (lower, upper)}; "
+            f"got {type(bounds).__name__} {bounds!r}."
+        )
+    sides = []
+    for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):
+        try:
+            given = np.asarray(absent if side is None else side, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"bounds: the {name} bound must hold numbers; got {side!r}.") from error
+        if given.shape not in ((), (1,), (n_features,), shape):
+            allowed = f"a number, ({n_features},)" + (f" or {shape}" if n_outputs > 1 else "")
+            raise ValueError(f"bounds: the {name} bound has shape {given.shape}; it must be {allowed}.")
+        sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
+        if np.isnan(sides[-1]).any():
+            j = int(np.argwhere(np.isnan(sides[-1]))[0][1])
+            raise ValueError(f"bounds: the {name} bound of feature {j} is NaN.")
+    lower, upper = sides
+    wrong = np.argwhere((lower > upper) | (lower == np.inf) | (upper == -np.inf))
+    if len(wrong):
+        k, j = wrong[0]
+        why = "cross" if lower[k, j] > upper[k, j] else "leave no finite number"
+        raise ValueError(f"bounds: those of feature {j} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
+    return lower, upper
+
+
+def _by_name(bounds, n_features, feature_names):
+    lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    numbers = {} if feature_names is None else {name: j for j, name in enumerate(feature_names)}
+    for key, pair in bounds.items():
+        j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
+        if j is None or not 0 <= j < n_features:
+            known = f"0 .. {n_features - 1}" + (" or a column's name" if numbers else "; X has no column names")
+            raise ValueError(f"bounds has the key {key!r}, which is no feature: {known}.")
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise ValueError(f"bounds[{key!r}] must be a pair (lower, upper); got {pair!r}.")
+        if pair[0] is not None:
+            lower[j] = pair[0]
+        if pair[1] is not None:
+            upper[j] = pair[1]
+    return lower, upper
+
+
+def inside(coef, lower, upper, dtype):
+    """``coef`` in ``dtype``, rounded towards the inside of the bounds; float64 where the type has no such number."""
+    out = coef.astype(dtype)
+    out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
+    out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)
+    return coef if ((out < lower) | (out > upper)).any() else out
+
+
+class BoundedEstimatorMixin(SolverEstimatorMixin):
+    """Runs `minimize_bounded` for one output after the other."""
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    def _fit_outputs(self, X, losses, starts, lower, upper, *, data, attributes):
+        """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and ``n_iter_``.
+
+        ``attributes`` maps an array (n_outputs, n_features + 1) to fitted attributes; the last column is b.
+        """
+        opts = BoundedOptions(
+            tol=self.tol, max_iter=self.max_iter, max_time=np.inf if self.max_time is None else self.max_time
+        )
+        results = []
+
+        def minimize(x0, callback):
+            x, done = x0.copy(), 0
+            for k, loss in enumerate(losses):
+                problem = BoundedProblem(
+                    X, loss, lower[k], upper[k], self.alpha * self.l1_ratio, self.alpha * (1 - self.l1_ratio),
+                    fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
+                )  # fmt: skip
+
+                def report(result, k=k, done=done):
+                    x[k] = result.x
+                    result.x, result.nit = x.copy(), result.nit + done
+                    return callback(result)
+
+                result = minimize_bounded(
+                    problem, x0[k, :-1], x0[k, -1], opts,
+                    callback=None if callback is None else report, history=self.history,
+                )  # fmt: skip
+                x[k] = result.x
+                done += result.nit
+                results.append(result)
+                if result.status == STOPPED:
+                    break
+            return _together(results, x)
+
+        self._run(
+            minimize, starts, starts.shape, data=data, attributes=attributes, n_tasks=len(losses) * self.max_iter
+        )
+        missing = len(losses) - len(results)  # outputs that the callback left out
+        self.objective_, self.dual_gap_ = (
+            np.array([result[name] for result in results] + [np.nan] * missing) for name in ("fun", "dual_gap")
+        )
+        self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
+
+
+def _together(results, x):
+    """One result of several: the sums, the first status that is not success, the worst measure."""
+    bad = next((result for result in results if result.status), results[0])
+    together = OptimizeResult(
+        x=x, fun=sum(result.fun for result in results), dual_gap=sum(result.dual_gap for result in results),
+        nit=sum(result.nit for result in results), status=bad.status, message=bad.message,
+        optimality=max(result.optimality for result in results), history=None,
+    )  # fmt: skip
+    if results[0].history is not None:
+        together.history = {
+            name: np.concatenate([result.history[name] for result in results]) for name in results[0].history
+        }
+        together.history["output"] = np.repeat(
+            np.arange(len(results)), [len(result.history["fun"]) for result in results]
+        )
+    return together

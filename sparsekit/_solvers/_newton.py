@@ -1,0 +1,121 @@
+"""Newton's matrix of a linear model on some variables and the rows with curvature, and its step in a box."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+# largest side of a matrix that is factorised: 3000 is 72 MB and about a second
+LARGEST = 3000
+# rows of a block while a Gram matrix is summed up
+BLOCK = 2048
+# rounds in which coefficients that a step takes beyond their bounds are put there
+ROUNDS = 20
+# the dual side divides by the ridge, which must not drown the rest in rounding
+LEAST_DUAL_RIDGE = 1e-8
+
+
+class NewtonSystem:
+    """H = A^T D A + l2 I + a ridge, A the chosen rows and columns of [X, 1]; the last column has no l2.
+
+    Of H and of the rows' matrix D^-1 + A (l2 I + ridge)^-1 A^T the smaller one is formed.
+    """
+
+    def __init__(self, A, d, l2, gram):
+        self.A, self.d, self.l2, self.gram = A, d, l2, gram
+
+    @classmethod
+    def build(cls, problem, rows, cols, curvature):
+        """The system, or None if both of its sides are too large."""
+        size = len(cols) + problem.fit_intercept
+        d = curvature[rows]
+        l2 = np.full(size, problem.l2)
+        if problem.fit_intercept:
+            l2[-1] = 0.0
+        if min(size, len(rows)) > LARGEST:
+            return None
+        if size <= max(len(rows), 300):
+            return cls(None, d, l2, _gram(problem, rows, cols, d))
+        return cls(_block(problem, rows, cols), d, l2, None)
+
+    def factor(self, loose, ridge):
+        """A function that solves with H's rows and columns ``loose``."""
+        diagonal = (self.l2 + ridge)[loose]
+        if self.gram is not None:
+            H = self.gram[np.ix_(loose, loose)]
+            H[np.diag_indices_from(H)] += diagonal
+            factors = cho_factor(H, overwrite_a=True, check_finite=False)
+            return lambda v: cho_solve(factors, v, check_finite=False)
+        A = self.A[:, loose]
+        inverse = 1.0 / np.maximum(diagonal, LEAST_DUAL_RIDGE * ridge.max() if ridge.any() else 1e-300)
+        G = A.multiply(inverse) @ A.T if sp.issparse(A) else (A * inverse) @ A.T
+        G = G.toarray() if sp.issparse(G) else G
+        G[np.diag_indices_from(G)] += 1.0 / self.d
+        factors = cho_factor(G, overwrite_a=True, check_finite=False)
+
+        def solve(v):  # Woodbury
+            t = inverse * v
+            return t - inverse * (A.T @ cho_solve(factors, A @ t, check_finite=False))
+
+        return solve
+
+    def product(self, v):
+        """H v without the ridge."""
+        if self.gram is not None:
+            return self.gram @ v + self.l2 * v
+        return self.A.T @ (self.d * (self.A @ v)) + self.l2 * v
+
+
+def direction(system, gradient, low, high, ridge):
+    """Minimiser of the quadratic model with low <= step <= high, roughly: what leaves the box is put on its bound.
+
+    The others are solved for again with these held there, so that bounds are reached, not approached.
+    """
+    m = len(gradient)
+    step, loose = np.zeros(m), np.arange(m)
+    for _ in range(ROUNDS):
+        if not len(loose):
+            break
+        rhs = gradient[loose]
+        if len(loose) < m:
+            rhs = rhs + system.product(step)[loose]
+        try:
+            solve = system.factor(loose, ridge)
+        except LinAlgError:
+            return np.full(m, np.nan)  # the caller tries again with a larger ridge
+        s = -solve(rhs)
+        beyond = (s < low[loose]) | (s > high[loose])
+        step[loose] = np.clip(s, low[loose], high[loose])
+        if not beyond.any():
+            break
+        loose = loose[~beyond]
+        step[loose] = 0.0
+    else:
+        # what is still loose has no step for the last set of bounds
+        step[loose] = 0.0
+    return step
+
+
+def _block(problem, rows, cols):
+    X = problem.X
+    if sp.issparse(X):
+        if X.format == "csc":
+            A = X[:, cols].tocsr()[rows]
+        else:
+            A = X[rows][:, cols]
+        A = A.astype(np.float64)
+        return sp.hstack([A, np.ones((len(rows), 1))], format="csr") if problem.fit_intercept else A
+    A = np.asarray(X[rows], dtype=np.float64)[:, cols] if len(cols) < X.shape[1] else np.asarray(X[rows], dtype=np.float64)
+    return np.hstack([A, np.ones((len(rows), 1))]) if problem.fit_intercept else A
+
+
+def _gram(problem, rows, cols, d):
+    if sp.issparse(problem.X):
+        A = _block(problem, rows, cols)
+        return (A.multiply(d[:, None]).T @ A).toarray()
+    size = len(cols) + problem.fit_intercept
+    G = np.zeros((size, size))
+    for at in range(0, len(rows), BLOCK):
+        A = _block(problem, rows[at : at + BLOCK], cols)
+        A *= np.sqrt(d[at : at + BLOCK])[:, None]
+        G += A.T @ A
+    return G

@@ -1,0 +1,130 @@
+"""NQN on a linear model, in variables that make it round.
+
+The columns are centred (by way of the intercept, so that sparse ones stay sparse) and scaled, and a coefficient that
+has an L1 penalty and may take either sign is split into two that may not: what is left of the penalty is linear, and
+zeros are exact.
+"""
+
+import numpy as np
+
+from .._losses.row_losses import Rows
+from . import nqn
+
+# decrease of a smooth objective in ten iterations, relative to max(1, it), from which Newton is the better
+LITTLE = 1e-9
+# evaluations without an iterate after which a smooth objective has no digit left to gain
+FRUITLESS = 12
+ENDLESS = 10**9
+
+
+class Fruitless(Exception):
+    """A search on a smooth objective found nothing."""
+
+
+class Descent:
+    """The objective in NQN's variables v, and the runs of NQN on it."""
+
+    def __init__(self, run):
+        self.run, self.problem = run, run.problem
+        problem = self.problem
+        p = problem.p
+        mean, variance = problem.moments()
+        loss = problem.loss
+        # curvature of the loss, by the spread of the residuals where it has kinks
+        curvature = 1.0
+        if loss.has_kinks and loss.c is None:
+            curvature = (loss.hi - loss.lo) / (4.0 * loss.spread)
+        self.mean, self.scale = mean, 1.0 / np.sqrt(curvature * variance + problem.l2)
+        two = (problem.lower < 0) & (problem.upper > 0) if problem.l1 else np.zeros(p, dtype=bool)
+        self.split = np.flatnonzero(two)
+        lower, upper = problem.lower / self.scale, problem.upper / self.scale
+        self.lower = np.concatenate([np.where(two, 0.0, lower), np.zeros(len(self.split))])
+        self.upper = np.concatenate([upper, -lower[self.split]])
+        side = np.where(two | (problem.lower >= 0), 1.0, -1.0)
+        self.linear = problem.l1 * np.concatenate([side * self.scale, self.scale[self.split]])
+        if problem.fit_intercept:
+            self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
+            self.linear = np.append(self.linear, 0.0)
+        self.rows = Rows.empty(problem.n)
+        self.smoothing = self.previous = None
+        self.last = None
+        self.n_trials = 0
+
+    def point(self, v):
+        """(w, b) of v."""
+        problem, p = self.problem, self.problem.p
+        w = v[:p].copy()
+        w[self.split] -= v[p : p + len(self.split)]
+        w = np.clip(w * self.scale, problem.lower, problem.upper)
+        return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
+
+    def variables(self, w, b):
+        """v of (w, b)."""
+        scaled = w / self.scale
+        parts = [scaled, np.maximum(-scaled[self.split], 0.0)]
+        parts[0][self.split] = np.maximum(scaled[self.split], 0.0)
+        if self.problem.fit_intercept:
+            parts.append([b + float(self.mean @ w)])
+        return np.clip(np.concatenate(parts), self.lower, self.upper)
+
+    def __call__(self, v):
+        problem, rows = self.problem, self.rows
+        self.n_trials += 1
+        if self.n_trials > FRUITLESS and not (problem.loss.has_kinks and self.smoothing is None):
+            raise Fruitless
+        w, b = self.point(v)
+        z = problem.predictor(w, b)
+        problem.loss.evaluate(z, rows, self.smoothing, self.previous)
+        gradient = problem.transposed(rows.u)
+        slope = float(rows.u.sum())
+        self.last = (v, w, b, z, gradient, slope)
+        g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
+        full = np.concatenate([g, -g[self.split], [slope]] if problem.fit_intercept else [g, -g[self.split]])
+        return rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w), full + self.linear
+
+    def minimize(self, w, b, ftol, callback, max_iter):
+        """Iterations of NQN from (w, b) on."""
+
+        def count(report):
+            self.n_trials = 0
+            return callback(report)
+
+        opts = nqn.NQNOptions(
+            gtol=0.0,
+            ftol=ftol,
+            max_iter=max_iter,
+            max_time=self.run.options.max_time - self.run.seconds,
+        )
+        self.n_trials = 0
+        try:
+            return nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=count).nit
+        except Fruitless:
+            return ENDLESS
+
+    def approach(self):
+        """From the run's point to one from which `refine` takes over; a smooth loss may end here."""
+        run, problem = self.run, self.problem
+        kinks = problem.loss.has_kinks
+
+        def callback(report):
+            self.see(report, certify=not kinks)
+            return False
+
+        limit = ENDLESS if kinks else int(run.options.patience + newton_price(problem))
+        self.minimize(run.w, run.b, run.options.rough if kinks else LITTLE, callback, limit)
+
+    def see(self, report, certify):
+        """Tell the run of an iterate; ``certify`` has its gap computed as well."""
+        run, problem = self.run, self.problem
+        v, w, b, z, gradient, _ = self.last
+        if v is report.x or np.array_equal(v, report.x):
+            primal = self.rows.f + problem.penalty(w) if self.smoothing is None else np.inf
+            run.see(w, b, primal)
+            if certify:
+                run.certificate.update(w, b, z, self.rows, gradient, run.primal)
+        run.iteration("nqn")
+
+
+def newton_price(problem):
+    """About what a few Newton steps cost, in passes over X: a Gram matrix is p/2 of them, at BLAS's better rate."""
+    return 0.5 * min(problem.p, problem.n)

@@ -8,8 +8,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 LARGEST = 3000
 # rows of a block while a Gram matrix is summed up
 BLOCK = 2048
-# rounds in which coefficients that a step takes beyond their bounds are put there
+# rounds of the active set of a step
 ROUNDS = 20
+# of these the ones that may also let coefficients go
+RELEASES = 3
 # the dual side divides by the ridge, which must not drown the rest in rounding
 LEAST_DUAL_RIDGE = 1e-8
 
@@ -65,33 +67,37 @@ class NewtonSystem:
         return self.A.T @ (self.d * (self.A @ v)) + self.l2 * v
 
 
-def direction(system, gradient, low, high, ridge):
-    """Minimiser of the quadratic model with low <= step <= high, roughly: what leaves the box is put on its bound.
+def direction(system, gradient, low, high, ridge, releases=RELEASES):
+    """Minimiser of the quadratic model with low <= step <= high, by a primal-dual active set method.
 
-    The others are solved for again with these held there, so that bounds are reached, not approached.
+    What leaves the box is put on its bound, what is on its bound for no reason is let go, and the rest is solved for
+    again. That ends at the minimiser or, seldom, goes round; then the bounds of the last round stay.
     """
     m = len(gradient)
-    step, loose = np.zeros(m), np.arange(m)
-    for _ in range(ROUNDS):
-        if not len(loose):
+    step, loose = np.zeros(m), np.ones(m, dtype=bool)
+    for k in range(ROUNDS):
+        s, freed = step, loose.nonzero()[0]
+        if len(freed):
+            rhs = gradient[freed]
+            if len(freed) < m:
+                fixed = np.where(loose, 0.0, step)
+                rhs = rhs + system.product(fixed)[freed]
+            try:
+                solve = system.factor(freed, ridge)
+            except LinAlgError:
+                return np.full(m, np.nan)  # the caller tries again with a larger ridge
+            s = step.copy()
+            s[freed] = -solve(rhs)
+        beyond = loose & ((s < low) | (s > high))
+        step = np.clip(s, low, high)
+        wrong = np.zeros(m, dtype=bool)
+        if len(freed) < m and k < releases:
+            # of the model with the unclipped step
+            slope = gradient + system.product(s) + ridge * s
+            wrong = ~loose & (((step <= low) & (slope < 0)) | ((step >= high) & (slope > 0)))
+        if not (beyond.any() or wrong.any()):
             break
-        rhs = gradient[loose]
-        if len(loose) < m:
-            rhs = rhs + system.product(step)[loose]
-        try:
-            solve = system.factor(loose, ridge)
-        except LinAlgError:
-            return np.full(m, np.nan)  # the caller tries again with a larger ridge
-        s = -solve(rhs)
-        beyond = (s < low[loose]) | (s > high[loose])
-        step[loose] = np.clip(s, low[loose], high[loose])
-        if not beyond.any():
-            break
-        loose = loose[~beyond]
-        step[loose] = 0.0
-    else:
-        # what is still loose has no step for the last set of bounds
-        step[loose] = 0.0
+        loose = (loose & ~beyond) | wrong
     return step
 
 

@@ -14,22 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._losses.row_losses import Rows
-from ._newton import NewtonSystem, direction
+from ._newton import LARGEST, RELEASES, NewtonSystem, direction
 from ._scaled_descent import ENDLESS, Descent
 
 # rows within the first smoothing, as a multiple of the variables
 ZONE = 2
 # part of the gap that the envelope's own optimality may have before the multipliers move
 FORCING = 0.1
+# optimality, relative to the objective, that is rounding
+NOISE = 1e-13
 # factors of delta: after a quick round, and after one that was too much; iterations that count as such
 SHRINK, GROW = 0.2, 3.0
 QUICK, SLOW = 15, 30
-# rounds, or Newton steps on a smooth loss, without a gap smaller by this factor after which rounding has won
-STALE, BETTER = 8, 0.7
+# rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has won; the
+# same once the gap is what was asked for; and the decrease of a smooth objective, relative to it, that is progress too
+STALE, DONE, BETTER, FELL = 8, 2, 0.7, 1e-9
 # Levenberg's ridge in units of the curvature that all rows would have: start, range, changes
 RIDGE, RIDGE_MIN, RIDGE_MAX = 1e-6, 1e-12, 1e3
 # steps of the search along a line, and the part of the slope that ends it
 SEARCH_STEPS, SEARCH_TOL = 40, 0.1
+# slope of a step as a part of its square in Newton's matrix; a minimiser's is 1
+DESCENT = 0.1
 # distance to a bound, relative to the numbers it comes from, that is rounding
 ROUNDING = 1e-9
 
@@ -95,20 +100,21 @@ def refine(run):
         distance, previous = loss.kink_distance(z)
         reach = loss.spread
         if not run.is_small:
-            k = min(ZONE * (problem.p + 1), problem.n - 1)
+            k = min(ZONE * (problem.p + 1), problem.n - 1, LARGEST // 2)
             # all residuals zero: any delta will do, but not zero
             reach = max(2.0 * np.partition(distance, k)[k], 1e-9 * loss.spread)
         envelope = Envelope(reach / (loss.hi - loss.lo), previous)
     point.evaluate(problem, envelope)
     inner = Newton(run)
-    stale, gap = 0, np.inf
-    while stale < STALE:
+    stale, gap, primal = 0, np.inf, np.inf
+    while stale < (DONE if run.is_done else STALE):
         count = inner.solve(point, envelope)
         if count is None:  # too large for Newton's matrix
             inner = QuasiNewton(run)
             continue
-        stale = 0 if run.gap < BETTER * gap else stale + 1
-        gap = min(gap, run.gap)
+        fell = not loss.has_kinks and run.primal < primal - run.allowed(FELL)
+        stale = 0 if run.gap < BETTER * gap or fell else stale + 1
+        gap, primal = min(gap, run.gap), run.primal
         if not loss.has_kinks:
             continue
         envelope.previous = point.rows.dual.copy()
@@ -144,12 +150,14 @@ class Newton:
         for count in range(SLOW):
             certify(run, point)
             run.check()
+            if count >= QUICK and run.is_done:
+                return count - 1
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
             reach = run.certificate.reach
             left = float(np.abs(face.slope[face.free]) @ reach[face.free])
             left += abs(slope_b) * run.certificate.reach_intercept if problem.fit_intercept else 0.0
-            if problem.loss.has_kinks and count and left <= FORCING * run.gap:
+            if problem.loss.has_kinks and count and left <= max(FORCING * run.gap, run.allowed(NOISE)):
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
@@ -175,15 +183,16 @@ class Newton:
         if problem.fit_intercept:
             gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
-        while True:
-            move = direction(system, gradient, low, high, self.ridge * unit)
+        attempts = ((ridge, releases) for ridge in _ridges(self.ridge) for releases in (RELEASES, 0))
+        for ridge, releases in attempts:
+            move = direction(system, gradient, low, high, ridge * unit, releases)
             slope = float(gradient @ move)
-            if slope < 0 and np.isfinite(slope):
+            # the model's minimiser has at least this slope; what went round in circles may not. NaN fails
+            if slope < 0 and slope <= -DESCENT * float(move @ (system.product(move) + ridge * unit * move)):
                 break
-            self.ridge = max(10.0 * self.ridge, RIDGE_MIN)
-            if self.ridge > RIDGE_MAX:
-                self.ridge = RIDGE
-                return False
+        else:
+            return False
+        self.ridge = ridge
         step = np.zeros(problem.p)
         step[used] = move[: len(used)]
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
@@ -193,8 +202,10 @@ class Newton:
         point.w = _snapped(old + length * step, old, step, face)
         point.b += length * step_b
         point.z = point.z + length * dz
-        self.ridge = max(0.1 * self.ridge, RIDGE_MIN) if length > 0.5 else self.ridge * (10.0 if length < 0.1 else 1.0)
-        self.ridge = min(self.ridge, 1.0)
+        if length > 0.5:
+            self.ridge = max(0.1 * self.ridge, RIDGE_MIN)
+        elif length < 0.1 and problem.loss.has_kinks:
+            self.ridge = min(10.0 * self.ridge, 1.0)
         point.evaluate(problem, envelope)
         return True
 
@@ -232,6 +243,14 @@ class Newton:
             length = low - (high - low) * at_low / (at_high - at_low) if k % 3 and np.isfinite(at_high) else middle
             value = along(length)
         return length if value <= 0 or low == 0.0 or abs(value) <= SEARCH_TOL * abs(slope) else low
+
+
+def _ridges(first):
+    """``first`` and larger ones."""
+    ridge = first
+    while ridge <= RIDGE_MAX:
+        yield ridge
+        ridge = max(10.0 * ridge, RIDGE_MIN)
 
 
 def _snapped(new, old, step, face):

@@ -1,4 +1,4 @@
-"""What the estimators with bounded coefficients share: bounds, starts, runs, and numbers inside the bounds."""
+"""What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
 
 from collections.abc import Mapping
 from numbers import Integral
@@ -63,7 +63,9 @@ def _by_name(bounds, n_features, feature_names):
     for key, pair in bounds.items():
         j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
         if j is None or not 0 <= j < n_features:
-            known = f"0 .. {n_features - 1}" + (" or a column's name" if numbers else "; X has no column names")
+            known = f"0 .. {n_features - 1}" + (
+                " or a column's name" if numbers else "; X has no column names"
+            )
             raise ValueError(f"bounds has the key {key!r}, which is no feature: {known}.")
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise ValueError(f"bounds[{key!r}] must be a pair (lower, upper); got {pair!r}.")
@@ -75,7 +77,7 @@ def _by_name(bounds, n_features, feature_names):
 
 
 def inside(coef, lower, upper, dtype):
-    """``coef`` in ``dtype``, rounded towards the inside of the bounds; float64 where the type has no such number."""
+    """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where the type has no such number."""
     out = coef.astype(dtype)
     out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
     out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)
@@ -90,7 +92,8 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
     def _fit_outputs(self, X, losses, starts, lower, upper, *, data, attributes):
-        """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and ``n_iter_``.
+        """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and
+        ``n_iter_``.
 
         ``attributes`` maps an array (n_outputs, n_features + 1) to fitted attributes; the last column is b.
         """
@@ -124,11 +127,17 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
             return _together(results, x)
 
         self._run(
-            minimize, starts, starts.shape, data=data, attributes=attributes, n_tasks=len(losses) * self.max_iter
+            minimize,
+            starts,
+            starts.shape,
+            data=data,
+            attributes=attributes,
+            n_tasks=len(losses) * self.max_iter,
         )
         missing = len(losses) - len(results)  # outputs that the callback left out
         self.objective_, self.dual_gap_ = (
-            np.array([result[name] for result in results] + [np.nan] * missing) for name in ("fun", "dual_gap")
+            np.array([result[name] for result in results] + [np.nan] * missing)
+            for name in ("fun", "dual_gap")
         )
         self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
 

@@ -70,8 +70,9 @@ class NewtonSystem:
 def direction(system, gradient, low, high, ridge, releases=RELEASES):
     """Minimiser of the quadratic model with low <= step <= high, by a primal-dual active set method.
 
-    What leaves the box is put on its bound, what is on its bound for no reason is let go, and the rest is solved for
-    again. That ends at the minimiser or, seldom, goes round; then the bounds of the last round stay.
+    What leaves the box is put on its bound, what is on its bound for no reason is let go, and the rest is
+    solved for again. That ends at the minimiser or, seldom, goes round; then the bounds of the last round
+    stay.
     """
     m = len(gradient)
     step, loose = np.zeros(m), np.ones(m, dtype=bool)
@@ -110,7 +111,11 @@ def _block(problem, rows, cols):
             A = X[rows][:, cols]
         A = A.astype(np.float64)
         return sp.hstack([A, np.ones((len(rows), 1))], format="csr") if problem.fit_intercept else A
-    A = np.asarray(X[rows], dtype=np.float64)[:, cols] if len(cols) < X.shape[1] else np.asarray(X[rows], dtype=np.float64)
+    A = (
+        np.asarray(X[rows], dtype=np.float64)[:, cols]
+        if len(cols) < X.shape[1]
+        else np.asarray(X[rows], dtype=np.float64)
+    )
     return np.hstack([A, np.ones((len(rows), 1))]) if problem.fit_intercept else A
 
 

@@ -1,12 +1,14 @@
-r"""The last digits of a linear model in a box, and the proof: Newton's method, with multipliers where h has kinks.
+r"""The last digits of a linear model in a box, and the proof: Newton's method, with multipliers where h has
+kinks.
 
 A loss with kinks is replaced by its envelope around dual variables a' (the multipliers), which is smooth,
 
 .. math:: h_\delta(r) = \max_a \; a r - h^*(a) - \tfrac{\delta}{2} (a - a')^2;
 
-its minimiser gives new multipliers. This is the proximal point method on the dual (Rockafellar 1976), which needs
-no delta near zero and ends after finitely many rounds where everything is piecewise linear or quadratic. Only the
-rows whose residual is within about delta of a kink have curvature, so that Newton's matrix is small.
+its minimiser gives new multipliers. This is the proximal point method on the dual (Rockafellar 1976), which
+needs no delta near zero and ends after finitely many rounds where everything is piecewise linear or
+quadratic. Only the rows whose residual is within about delta of a kink have curvature, so that Newton's
+matrix is small.
 """
 
 from dataclasses import dataclass
@@ -26,8 +28,9 @@ NOISE = 1e-13
 # factors of delta: after a quick round, and after one that was too much; iterations that count as such
 SHRINK, GROW = 0.2, 3.0
 QUICK, SLOW = 15, 30
-# rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has won; the
-# same once the gap is what was asked for; and the decrease of a smooth objective, relative to it, that is progress too
+# rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has
+# won; the same once the gap is what was asked for; and the decrease of a smooth objective, relative to it,
+# that is progress too
 STALE, DONE, BETTER, FELL = 8, 2, 0.7, 1e-9
 # Levenberg's ridge in units of the curvature that all rows would have: start, range, changes
 RIDGE, RIDGE_MIN, RIDGE_MAX = 1e-6, 1e-12, 1e3
@@ -64,7 +67,7 @@ class Point:
 
 @dataclass
 class Orthant:
-    """The box in which the objective is smooth around w: signs of the coefficients kept, slopes with the L1 part."""
+    """The box in which the objective is smooth around w, by the signs of w; slopes with the L1 part."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -93,6 +96,7 @@ def orthant(problem, w, gradient):
 def refine(run):
     """Improve the run's point until its gap is small enough (`Stop`), or rounding is all that is left."""
     problem, loss = run.problem, run.problem.loss
+    problem.be_exact()
     z = problem.predictor(run.w, run.b)
     point = Point(run.w.copy(), run.b, z, Rows.empty(problem.n))
     envelope = Envelope()
@@ -240,7 +244,9 @@ class Newton:
                 high, at_high = length, value
             # false position, with a bisection every third time against its slow ends
             middle = 0.5 * (low + high)
-            length = low - (high - low) * at_low / (at_high - at_low) if k % 3 and np.isfinite(at_high) else middle
+            length = (
+                low - (high - low) * at_low / (at_high - at_low) if k % 3 and np.isfinite(at_high) else middle
+            )
             value = along(length)
         return length if value <= 0 or low == 0.0 or abs(value) <= SEARCH_TOL * abs(slope) else low
 

@@ -1,8 +1,8 @@
 """NQN on a linear model, in variables that make it round.
 
-The columns are centred (by way of the intercept, so that sparse ones stay sparse) and scaled, and a coefficient that
-has an L1 penalty and may take either sign is split into two that may not: what is left of the penalty is linear, and
-zeros are exact.
+The columns are centred (by way of the intercept, so that sparse ones stay sparse) and scaled, and a
+coefficient that has an L1 penalty and may take either sign is split into two that may not: what is left of
+the penalty is linear, and zeros are exact.
 """
 
 import numpy as np
@@ -126,5 +126,5 @@ class Descent:
 
 
 def newton_price(problem):
-    """About what a few Newton steps cost, in passes over X: a Gram matrix is p/2 of them, at BLAS's better rate."""
+    """What a few Newton steps cost, roughly, in passes over X: a Gram matrix is p/2 of them, at a better rate."""
     return 0.5 * min(problem.p, problem.n)

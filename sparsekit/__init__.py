@@ -9,8 +9,8 @@ from importlib import import_module
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
-    "BoundedClassifier": "_bounded",
-    "BoundedRegressor": "_bounded",
+    "BoundedClassifier": "_bounded_classifier",
+    "BoundedRegressor": "_bounded_regressor",
     "ExtremeSoftmaxSGD": "_extreme",
     "L1LogisticOBA": "_logistic",
     "L1LogisticOBACV": "_logistic_cv",

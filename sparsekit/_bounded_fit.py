@@ -1,17 +1,33 @@
 """What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
 
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from scipy.optimize import OptimizeResult
+from sklearn.utils._param_validation import Interval
 
 from ._base import SolverEstimatorMixin
 from ._linalg.threads import count_threads
 from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
 
+CONSTRAINTS: dict = {
+    "bounds": [tuple, list, dict],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "fit_intercept": ["boolean"],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "history": ["boolean"],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
 
-def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None):
+
+def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, *, matrices=False):
     """(lower, upper) of shape (n_outputs, n_features), float64, of what the user gave.
 
     Parameters
@@ -21,6 +37,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None):
         ``{feature: (lower, upper)}`` with column numbers or names, other features having no bounds.
     n_outputs, n_features : int
     feature_names : ndarray of str or None
+    matrices : bool, default=False
+        Whether (n_outputs, n_features) is allowed.
 
     Raises
     ------
@@ -41,8 +59,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None):
             given = np.asarray(absent if side is None else side, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"bounds: the {name} bound must hold numbers; got {side!r}.") from error
-        if given.shape not in ((), (1,), (n_features,), shape):
-            allowed = f"a number, ({n_features},)" + (f" or {shape}" if n_outputs > 1 else "")
+        if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
+            allowed = f"a number, ({n_features},)" + (f" or {shape}" if matrices else "")
             raise ValueError(f"bounds: the {name} bound has shape {given.shape}; it must be {allowed}.")
         sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
         if np.isnan(sides[-1]).any():
@@ -53,7 +71,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None):
     if len(wrong):
         k, j = wrong[0]
         why = "cross" if lower[k, j] > upper[k, j] else "leave no finite number"
-        raise ValueError(f"bounds: those of feature {j} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
+        where = (f"output {k}, " if n_outputs > 1 else "") + f"feature {j}"
+        raise ValueError(f"bounds: those of {where} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
     return lower, upper
 
 
@@ -77,7 +96,7 @@ def _by_name(bounds, n_features, feature_names):
 
 
 def inside(coef, lower, upper, dtype):
-    """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where the type has no such number."""
+    """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where no such number exists."""
     out = coef.astype(dtype)
     out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
     out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)

@@ -17,6 +17,8 @@ from scipy.special import entr
 from .._cython import _row_losses
 
 INF = np.inf
+# spreads of the targets from which a residual is an outlier's
+FAR = 1e3
 
 
 @dataclass
@@ -36,6 +38,12 @@ class Rows:
 def spread_of(values, weight):
     """Standard deviation; a row of weight 2 is two rows."""
     return float(np.sqrt(weight @ (values - weight @ values) ** 2 / max(weight.sum(), 1e-300)))
+
+
+def robust_spread(values, weight):
+    """The standard deviation that the quartiles of a normal distribution would have, or the real one if 0."""
+    low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
+    return (high - low) / 1.349 or spread_of(values, weight)
 
 
 def weighted_quantile(values, weight, q):
@@ -63,8 +71,8 @@ class PiecewiseLoss:
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
         self.has_kinks = delta == 0.0
-        # what residuals are large or small beside: the spread of the targets, or the margin
-        self.spread = 1.0 if sign is not None else max(spread_of(target, weight), 1e-300)
+        # what residuals are large or small beside: the margin, or the spread of the targets without outliers
+        self.spread = 1.0 if sign is not None else robust_spread(target, weight) or 1.0
 
     def _shape(self, smoothing):
         return self.lo, self.hi, self.eps, self.delta if smoothing is None else smoothing
@@ -87,6 +95,14 @@ class PiecewiseLoss:
         a = rows.dual
         conjugate = self.eps * np.abs(a) + 0.5 * self.delta * a * a
         return -float(self.s @ conjugate) - float(rows.u @ self.t)
+
+    def excess(self, z):
+        """The part of the value that is due to rows far out: h beyond `FAR` spreads."""
+        if self.c is not None or not np.isfinite(self.hi - self.lo):
+            return 0.0
+        r = z - self.t
+        slope = np.where(r > 0, self.hi, -self.lo)
+        return float(self.s @ (slope * np.maximum(np.abs(r) - FAR * self.spread, 0.0)))
 
     def kink_distance(self, z):
         """How far each row's r is from its next kink, (n,), and dual variables to begin with."""
@@ -112,6 +128,9 @@ class LogLoss:
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
         return _row_losses.log_loss_along(z, dz, step, self.c, self.s)
+
+    def excess(self, z):
+        return 0.0
 
     def dual_value(self, rows):
         a = -rows.dual

@@ -219,7 +219,7 @@ class Newton:
         side = np.where(w != 0, np.sign(w), np.sign(step))
         fixed = problem.l1 * float(side @ step) + problem.l2 * float(w @ step)
         square = problem.l2 * float(step @ step)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             room = np.where(step > 0, (face.upper - w) / step, (face.lower - w) / step)
         longest = max(1.0, float(np.min(room[step != 0], initial=np.inf)))
         loss, args = problem.loss, (envelope.smoothing, envelope.previous)

@@ -126,5 +126,5 @@ class Descent:
 
 
 def newton_price(problem):
-    """What a few Newton steps cost, roughly, in passes over X: a Gram matrix is p/2 of them, at a better rate."""
+    """What a few Newton steps cost in passes over X: a Gram matrix is p/2 of them, at a better rate."""
     return 0.5 * min(problem.p, problem.n)

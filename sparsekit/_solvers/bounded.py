@@ -215,6 +215,7 @@ class Run:
     nit: int = 0
     n_newton: int = 0
     scale: float = 0.0
+    excess: float = 0.0
     primal: float = np.inf
     w: np.ndarray | None = None
     b: float = 0.0
@@ -239,7 +240,11 @@ class Run:
         return self.gap <= self.allowed(self.options.tol)
 
     def allowed(self, tol):
-        return tol * max(self.primal, PERFECT * self.scale)
+        return tol * self._size()
+
+    def _size(self):
+        # what outliers add to the objective says nothing of the fit
+        return max(self.primal - self.excess, PERFECT * self.scale, 1e-300)
 
     @property
     def seconds(self):
@@ -247,7 +252,7 @@ class Run:
 
     def measure(self):
         """The gap relative to what ``tol`` is relative to."""
-        return max(self.gap, 0.0) / max(self.primal, PERFECT * self.scale, 1e-300)
+        return max(self.gap, 0.0) / self._size()
 
     def check(self):
         if self.gap <= self.allowed(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
@@ -326,8 +331,10 @@ def _start(run, w, b):
     problem = run.problem
     z = problem.predictor(w, b)
     rows = problem.loss.evaluate(z, Rows.empty(problem.n))
-    run.scale = rows.f + problem.penalty(w)
-    run.see(w, b, run.scale)
+    primal = rows.f + problem.penalty(w)
+    run.excess = problem.loss.excess(z)
+    run.scale = primal - run.excess
+    run.see(w, b, primal)
     gap = run.certificate.update(w, b, z, rows, problem.transposed(rows.u), run.primal)
     if gap <= run.allowed(EXACT):
         run.iteration("start")

@@ -1,0 +1,249 @@
+"""Linear classification with box bounds on the coefficients."""
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
+
+from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside
+from ._losses.row_losses import classification_loss
+from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
+from ._solvers.bounded import BoundedOptions
+
+LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+
+
+def _has_probabilities(estimator):
+    if estimator.loss not in ("log_loss", "modified_huber"):
+        raise AttributeError(
+            f"loss={estimator.loss!r} gives no probabilities; 'log_loss' and 'modified_huber' do."
+        )
+    return True
+
+
+class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator):
+    r"""Linear classification with bounds on the coefficients: logistic regression and support vector
+    machines.
+
+    For two classes, with :math:`y_i \in \{-1, 1\}` and :math:`m_i = y_i (x_i^T w + b)`, minimises
+
+    .. math:: \frac{\sum_i s_i\, \ell(m_i)}{\sum_i s_i}
+              + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
+              \quad \text{subject to} \quad l \le w \le u,
+
+    s the sample weights times the class weights, :math:`\rho` the ``l1_ratio``. More than two classes are
+    fitted one against the rest, each with the same s. The intercept b has neither bounds nor a penalty.
+    ``alpha`` has the scale of :class:`sklearn.linear_model.SGDClassifier`; it is 1 / (C n) of ``LinearSVC``
+    and ``LogisticRegression``.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
+        :math:`\ell(m)`: :math:`\log(1 + e^{-m})`; :math:`\max(0, 1 - m)`; its square; the same square down to
+        :math:`m = -1` and :math:`-4 m` below.
+    bounds : pair or dict, default=(-inf, inf)
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or
+        (n_outputs, n_features), n_outputs being 1 for two classes, else their number; or
+        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds. For two
+        classes positive coefficients speak for ``classes_[1]``.
+    alpha : float, default=1e-4
+        Strength of the penalty, >= 0. At 0 separable data have no solution.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
+    fit_intercept : bool, default=True
+        Whether to fit the intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
+    tol, max_iter, max_time, warm_start, n_jobs, history, verbose, callback
+        As in :class:`BoundedRegressor`; limits hold for each of the one-against-rest problems.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of X. They lie within the bounds exactly.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    objective_, dual_gap_ : ndarray of shape (1,) or (n_classes,)
+        The objective, and what it is at most above the minimum, as in :class:`BoundedRegressor`.
+    optimality_ : float
+        The largest ``dual_gap_`` relative to ``objective_``.
+    n_iter_ : ndarray of shape (1,) or (n_classes,)
+        Iterations.
+    history_ : dict of ndarray
+        As in :class:`BoundedRegressor`; ``output`` tells the problem.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    BoundedRegressor : The same for numbers, with notes on the method and references.
+    L1LogisticOBA : Much faster for L1-penalised logistic regression without bounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sparsekit import BoundedClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = BoundedClassifier(bounds=(None, 0), alpha=1e-2).fit(X, y)  # larger is never better
+    >>> round(model.score(X, y), 3), float(model.coef_.max())
+    (0.981, 0.0)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "loss": [StrOptions(set(LOSSES))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss="log_loss",
+        *,
+        bounds=(-np.inf, np.inf),
+        alpha=1e-4,
+        l1_ratio=0.0,
+        fit_intercept=True,
+        class_weight=None,
+        tol=BoundedOptions.tol,
+        max_iter=BoundedOptions.max_iter,
+        max_time=None,
+        warm_start=False,
+        n_jobs=None,
+        history=False,
+        verbose=0,
+        callback=None,
+    ):
+        self.loss = loss
+        self.bounds = bounds
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind (numbers, bools, strings).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+
+        Returns
+        -------
+        self : BoundedClassifier
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, shapes disagree, or
+            fewer than two classes have a positive weight.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        names = _get_feature_names(X)
+        X, y = validate_data(self, X, y, **X_CHECKS)
+        X = as_kernel_input(X)
+        n_samples, n_features = X.shape
+        classes, codes = encode_labels(y)
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        lower, upper = check_coefficient_bounds(self.bounds, n_outputs, n_features, names, matrices=True)
+        weight = check_sample_weight(sample_weight, n_samples)
+        weight = apply_class_weight(self.class_weight, classes, codes, weight)
+        weight = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
+        positive = [1] if n_outputs == 1 else range(n_outputs)
+        losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
+        start = np.zeros((n_outputs, n_features + 1))
+        last = getattr(self, "coef_", None)
+        if self.warm_start and last is not None and last.shape == (n_outputs, n_features):
+            start[:, :-1] = last.toarray() if hasattr(last, "toarray") else last
+            start[:, -1] = self.intercept_ if self.fit_intercept else 0.0
+        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+
+        def attributes(x):
+            return {
+                "coef_": inside(x[:, :-1], lower, upper, X.dtype),
+                "intercept_": x[:, -1].astype(X.dtype),
+                "classes_": classes,
+            }
+
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self._fit_outputs(
+            X, losses, start, lower, upper, data={"X": X, "y": y, "metadata": metadata}, attributes=attributes
+        )
+        return self
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Probability of each class.
+
+        ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
+        clipped to [0, 1] (Zhang 2004). Of more than two classes the numbers are divided by their sum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        of = expit if self.loss == "log_loss" else lambda z: np.clip(0.5 * (z + 1.0), 0.0, 1.0)
+        if scores.ndim == 1:
+            return np.column_stack([of(-scores), of(scores)])
+        p = of(scores)
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            -inf where the probability is 0.
+        """
+        if self.loss == "log_loss" and check_is_fitted(self) is None and len(self.classes_) == 2:
+            scores = self.decision_function(X)
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

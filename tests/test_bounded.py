@@ -1,0 +1,244 @@
+"""BoundedRegressor and BoundedClassifier against an independent solver that proves its answers."""
+
+import warnings
+
+import numpy as np
+import pytest
+import reference_bounded as reference
+import scipy.sparse as sp
+from reference_bounded import CLASSIFICATION, LINEAR, REGRESSION
+from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.preprocessing import scale
+
+from sparsekit import BoundedClassifier, BoundedRegressor
+
+LOSSES = REGRESSION + CLASSIFICATION
+REL = 1e-6
+PENALTIES = {"none": (0.0, 0.0), "l1": (0.05, 1.0), "l2": (0.05, 0.0), "both": (0.05, 0.4)}
+INF = np.inf
+# no bound, a fixed coefficient, one-sided ones, a box that holds zero and one that does not
+MIXED = (np.array([-INF, 0.25, 0.0, -INF, -0.1, -1.0, 0.3]), np.array([INF, 0.25, INF, 0.2, 0.15, -0.4, 0.9]))
+BOUNDS = {"free": (None, None), "nonnegative": (0, None), "scalars": (-0.2, 0.3), "mixed": MIXED}
+
+
+def estimator(loss, **params):
+    return (BoundedRegressor if loss in REGRESSION else BoundedClassifier)(loss, **params)
+
+
+def data(loss, seed=0, n=80, p=7):
+    """Rows, targets and weights (some zero); classes overlap, so that no loss needs a penalty."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.3
+    z = X @ np.array([1.0, 0.3, -0.5, 0.6, 0.0, -0.8, 0.1, *np.zeros(p)])[:p] + 0.7
+    y = z + rng.standard_t(3, n)
+    weights = rng.uniform(0, 2, n) * (rng.random(n) < 0.9)
+    return X, (y if loss in REGRESSION else np.where(y > 0.5, 1.0, -1.0)), weights
+
+
+def own(model):
+    """The parameters that the objective depends on."""
+    names = ("alpha", "l1_ratio", "quantile", "epsilon")
+    return {k: v for k, v in model.get_params().items() if k in names}
+
+
+def fitted_objective(model, X, y, sample_weight=None):
+    """P of a fitted model; for the classifier with y -1 or 1."""
+    w, b = np.ravel(model.coef_), np.ravel(model.intercept_)[0]
+    return reference.objective(X, y, w, b, model.loss, sample_weight=sample_weight, **own(model))
+
+
+def scalar(value):
+    return np.asarray(value).reshape(()).item() if np.ndim(value) == 0 else np.asarray(value).item()
+
+
+def assert_in_bounds(model, bounds):
+    """Exactly: no tolerance."""
+    w = model.coef_.astype(np.float64)
+    lower, upper = (np.broadcast_to(b, w.shape) for b in reference.as_bounds(bounds, w.shape[-1]))
+    assert (w >= lower).all() and (w <= upper).all(), np.min([w - lower, upper - w])
+
+
+def check(model, X, y, sample_weight=None, rel=REL):
+    """Fit; the objective must be the reference's, the certificate honest and the bounds kept."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, sample_weight=sample_weight)
+    dense = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    _, _, best = reference.solve(
+        dense, y, model.loss, model.bounds, fit_intercept=model.fit_intercept, sample_weight=sample_weight,
+        rel=min(1e-8, 0.01 * rel), **own(model),
+    )  # fmt: skip
+    value, gap = scalar(model.objective_), scalar(model.dual_gap_)
+    assert value == pytest.approx(fitted_objective(model, dense, y, sample_weight), rel=1e-9, abs=1e-14)
+    assert_in_bounds(model, model.bounds)
+    assert -1e-7 * best <= value - best <= rel * best, (value, best)
+    assert 0 <= gap <= model.tol * value * (1 + 1e-9)
+    assert value - best <= gap + 1e-8 * best
+    if not model.fit_intercept:
+        assert np.all(model.intercept_ == 0.0)
+    return best
+
+
+# The reference itself.
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_reference_is_optimal(loss):
+    """No step from its answer goes down, and another solver that it shares nothing with finds no better."""
+    rng = np.random.default_rng(1)
+    X, y, s = data(loss)
+    lower, upper = reference.as_bounds(MIXED, X.shape[1])
+    for alpha, l1_ratio in PENALTIES.values():
+        options = dict(alpha=alpha, l1_ratio=l1_ratio, sample_weight=s, quantile=0.3, epsilon=0.4)
+        w, b, best = reference.solve(X, y, loss, MIXED, rel=1e-9, **options)
+
+        def value(v, options=options):
+            return reference.objective(X, y, np.clip(v[:-1], lower, upper), v[-1], loss, **options)
+
+        start = np.append(w, b)
+        assert value(start) == best
+        for size in 10.0 ** -np.arange(8):
+            for _ in range(20):
+                assert value(start + size * rng.standard_normal(len(start))) >= best * (1 - 1e-9)
+        box = list(zip(np.append(lower, -INF), np.append(upper, INF)))
+        moved = np.append(np.clip(w + 0.1, lower, upper), b + 0.1)
+        smooth = loss not in LINEAR and l1_ratio == 0
+        # the coordinate search gets stuck at kinks; where there are none the other must arrive
+        method, more = ("L-BFGS-B", dict(jac="3-point", tol=1e-14)) if smooth else ("Powell", dict(tol=1e-10))
+        found = minimize(value, moved, method=method, bounds=box, **more)
+        assert found.fun >= best * (1 - 1e-9)
+        if smooth:
+            assert found.fun <= best * (1 + 1e-7)
+
+
+def test_reference_losses_are_smooth_where_they_should_be():
+    """Each piece meets the next, and modified_huber is SGDClassifier's."""
+    z = np.linspace(-4, 4, 8001)
+    for loss in LOSSES:
+        for y in (-1.0, 1.0):
+            value = reference.losses(loss, z, y, 0.3, 0.7)
+            assert value.min() >= 0 and np.abs(np.diff(value)).max() < 0.011
+            assert np.diff(value, 2).min() > -1e-12  # convex
+            if loss not in LINEAR:
+                assert np.abs(np.diff(value, 2)).max() < 3e-6
+    assert reference.losses("modified_huber", np.array([-2.0, 0.0, 2.0]), 1.0).tolist() == [8.0, 1.0, 0.0]
+    assert reference.losses("quantile", np.array([0.0, 2.0]), 1.0, 0.3).tolist() == [0.3, 0.7]
+
+
+# The estimators.
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_matches_the_reference(loss, penalty, bounds):
+    alpha, l1_ratio = PENALTIES[penalty]
+    params = dict(bounds=BOUNDS[bounds], alpha=alpha, l1_ratio=l1_ratio)
+    if loss in REGRESSION:
+        params.update(quantile=0.3, epsilon=0.4)
+    X, y, weights = data(loss)
+    for fit_intercept in (True, False):
+        for s in (None, weights):
+            check(estimator(loss, fit_intercept=fit_intercept, **params), X, y, s)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_bounds_matter_in_these_tests(loss):
+    """A solver that ignored them, or clipped at the end, would be seen above."""
+    X, y, _ = data(loss)
+    params = dict(alpha=0.05, l1_ratio=0.4, quantile=0.3, epsilon=0.4)
+    w, b, free = reference.solve(X, y, loss, **params)
+    for name in ("nonnegative", "scalars", "mixed"):
+        best = reference.solve(X, y, loss, BOUNDS[name], **params)[2]
+        lower, upper = reference.as_bounds(BOUNDS[name], len(w))
+        clipped = reference.objective(X, y, np.clip(w, lower, upper), b, loss, **params)
+        assert min(best / free, clipped / best) > 1 + 10 * REL
+
+
+@pytest.mark.parametrize("quantile", [0.01, 0.1, 0.5, 0.9, 0.99])
+def test_quantiles(quantile):
+    X, y, s = data("quantile", n=150)
+    for bounds in BOUNDS.values():
+        check(BoundedRegressor("quantile", quantile=quantile, bounds=bounds), X, y, s)
+    half = BoundedRegressor("quantile", quantile=0.5).fit(X, y)
+    assert 2 * half.objective_ == pytest.approx(BoundedRegressor("absolute").fit(X, y).objective_, rel=REL)
+
+
+@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive"])
+def test_epsilon(loss):
+    X, y, s = data(loss)
+    for epsilon in (0.01, 1.0, 3.0):
+        check(BoundedRegressor(loss, epsilon=epsilon, bounds=MIXED), X, y, s)
+    # the ends: no tube is the absolute loss, and a huge epsilon the squared loss or no loss at all
+    if loss == "epsilon_insensitive":
+        tube = BoundedRegressor(loss, epsilon=0.0).fit(X, y).objective_
+        assert tube == pytest.approx(BoundedRegressor("absolute").fit(X, y).objective_, rel=REL)
+        assert BoundedRegressor(loss, epsilon=1e3, alpha=0.1).fit(X, y).objective_ == pytest.approx(
+            0, abs=1e-9
+        )
+    else:
+        squared = BoundedRegressor("squared").fit(X, y).objective_
+        assert BoundedRegressor(loss, epsilon=1e3).fit(X, y).objective_ == pytest.approx(squared, rel=REL)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_tol_is_the_proved_relative_gap(loss, tol):
+    X, y, s = data(loss)
+    check(estimator(loss, bounds=MIXED, alpha=0.01, l1_ratio=0.5, tol=tol), X, y, s, rel=tol)
+
+
+def with_float32_bounds():
+    """Bounds that no float32 is equal to; the fixed coefficient is one that float32 has."""
+    lower, upper = (side.copy() for side in MIXED)
+    return lower, np.where(lower == upper, upper, np.where(upper == 0.9, 0.7, upper))
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_float32_keeps_the_bounds_exactly(loss, container):
+    X, y, _ = data(loss)
+    bounds = with_float32_bounds()
+    tight = [(-0.1, 0.1), bounds, (0.1, None), (None, 1 / 3), (np.full(7, -1e-9), np.full(7, 1e-9))]
+    for pair in tight:
+        model = estimator(loss, bounds=pair, alpha=0.01, tol=1e-5).fit(container(X.astype(np.float32)), y)
+        assert model.coef_.dtype == np.float32
+        assert_in_bounds(model, pair)
+        same = X.astype(np.float32).astype(np.float64)
+        best = reference.solve(same, y, loss, pair, **own(model))[2]
+        assert scalar(model.objective_) == pytest.approx(best, rel=5e-5)
+        # objective_ is that of the coefficients that the user gets
+        assert scalar(model.objective_) == pytest.approx(fitted_objective(model, same, y), rel=1e-5)
+
+
+def test_a_coefficient_fixed_between_two_float32():
+    """No float32 is 0.1: the nearest is the answer, and no error."""
+    X, y, _ = data("absolute")
+    model = BoundedRegressor(bounds=(np.full(7, 0.1), np.full(7, 0.1))).fit(X.astype(np.float32), y)
+    assert np.abs(model.coef_ - 0.1).max() <= np.spacing(np.float32(0.1))
+    double = BoundedRegressor(bounds=(0.1, 0.1)).fit(X, y)
+    assert (double.coef_ == 0.1).all()
+    rest = y - 0.1 * X.sum(axis=1)
+    assert double.objective_ == pytest.approx(np.abs(rest - np.median(rest)).mean(), rel=REL)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_bound_that_is_no_bound(loss):
+    X, y, s = data(loss)
+    free = estimator(loss, alpha=0.01).fit(X, y, s)
+    for bounds in ((None, None), (-INF, None), [None, INF], (np.full(7, -INF), 1e300), (-1e9, 1e9)):
+        model = estimator(loss, alpha=0.01, bounds=bounds).fit(X, y, s)
+        assert scalar(model.objective_) == pytest.approx(scalar(free.objective_), rel=2 * REL)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_real_data(loss):
+    if loss in REGRESSION:
+        X, y = load_diabetes(return_X_y=True)
+        X, y = scale(X)[:200], y[:200]
+    else:
+        X, y = load_breast_cancer(return_X_y=True)
+        X, y = scale(X)[:200], np.where(y[:200] == 1, 1.0, -1.0)
+    for bounds in ((0, None), (-1.0, 0.5)):
+        check(estimator(loss, bounds=bounds, alpha=1e-3, l1_ratio=0.5), X, y)

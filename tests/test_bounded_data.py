@@ -1,0 +1,339 @@
+"""BoundedRegressor and BoundedClassifier: formats of the data, weights, labels, hard data, the contract."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference_bounded as reference
+import scipy.sparse as sp
+from reference_bounded import CLASSIFICATION, REGRESSION
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsekit import BoundedClassifier, BoundedRegressor
+
+LOSSES = REGRESSION + CLASSIFICATION
+REL = 1e-6
+BOXES = (np.array([-0.2, 0.1, -np.inf, 0.0, -0.1, -1.0]), np.array([0.2, 0.1, 0.3, np.inf, 0.2, -0.3]))
+every = pytest.mark.parametrize("loss", LOSSES)
+for side in BOXES:
+    side.flags.writeable = False
+
+
+def estimator(loss, **params):
+    params = {"alpha": 0.01, "l1_ratio": 0.5, "bounds": BOXES} | params
+    return (BoundedRegressor if loss in REGRESSION else BoundedClassifier)(loss, **params)
+
+
+def data(loss, n=90, p=6, seed=0):
+    """Rows with zeros in them, some altogether zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    X[::13] = 0.0
+    y = X @ np.linspace(1, -1, p) + 0.3 + rng.standard_t(3, n)
+    return X, (y if loss in REGRESSION else np.where(y > 0.2, 1.0, -1.0))
+
+
+def same(model, other, rel=3 * REL):
+    """Equal minima: the coefficients need not be unique."""
+    np.testing.assert_allclose(model.objective_, other.objective_, rtol=rel, atol=1e-12)
+
+
+@parametrize_with_checks(
+    [BoundedRegressor(loss) for loss in REGRESSION] + [BoundedClassifier(loss) for loss in CLASSIFICATION]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def formats(X):
+    yield "F", np.asfortranarray(X)
+    yield "strided", np.repeat(X, 2, axis=1)[:, ::2]
+    yield "frame", pd.DataFrame(X, columns=list("abcdef"))
+    for container in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, sp.coo_array):
+        yield container.__name__, container(X)
+    for container in (sp.csr_array, sp.csc_array):
+        M = container(X)
+        M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+        yield container.__name__ + "64", M
+
+
+@every
+def test_every_format_gives_the_dense_answer(loss):
+    X, y = data(loss)
+    expected = estimator(loss).fit(X, y)
+    for name, M in formats(X):
+        before = M.copy()
+        model = estimator(loss).fit(M, y)
+        same(model, expected)
+        np.testing.assert_allclose(model.predict(M), model.predict(X), rtol=1e-12, err_msg=name)
+        difference = abs(M - before)
+        assert np.max(difference.values if name == "frame" else difference) == 0
+        assert hasattr(model, "feature_names_in_") == (name == "frame")
+
+
+@every
+def test_int32_and_int64_indices_and_threads_agree_exactly(loss):
+    X, y = data(loss)
+    M = sp.csr_array(X)
+    wide = M.copy()
+    wide.indices, wide.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
+    model = estimator(loss).fit(M, y)
+    np.testing.assert_array_equal(model.coef_, estimator(loss).fit(wide, y).coef_)
+    same(model, estimator(loss, n_jobs=2).fit(M, y))
+
+
+@every
+def test_weights_are_repetitions_and_zero_weights_absence(loss):
+    X, y = data(loss)
+    s = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = estimator(loss).fit(X, y, sample_weight=s)
+    same(weighted, estimator(loss).fit(np.repeat(X, s, axis=0), np.repeat(y, s)))
+    same(weighted, estimator(loss).fit(X[s > 0], y[s > 0], sample_weight=s[s > 0]))
+    same(weighted, estimator(loss).fit(X, y, sample_weight=1e-8 * s))  # a mean: the unit is of no matter
+    assert abs(weighted.objective_ - estimator(loss).fit(X, y).objective_) > 1e-3 * weighted.objective_
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return scale(X)[20:], y[20:]  # classes of different size
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION)
+def test_class_weight_is_sample_weight(loss, iris):
+    X, y = iris
+    s = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    for keep in (y < 3, y > 0):
+        Xk, yk, sk = X[keep], y[keep], s[keep]
+        classes, codes, counts = np.unique(yk, return_inverse=True, return_counts=True)
+        weight = {k: 0.5 + k for k in classes}
+        params = dict(alpha=0.1, bounds=(0, None))
+        by_class = estimator(loss, class_weight=weight, **params).fit(Xk, yk, sk)
+        same(by_class, estimator(loss, **params).fit(Xk, yk, sk * (0.5 + yk)))
+        balanced = estimator(loss, class_weight="balanced", **params).fit(Xk, yk)
+        same(balanced, estimator(loss, **params).fit(Xk, yk, (len(yk) / (len(counts) * counts))[codes]))
+        assert not np.allclose(by_class.objective_, balanced.objective_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION)
+def test_more_classes_are_one_against_the_rest(loss, iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    lower = np.array([[-1.0, 0, -np.inf, 0.1], [0, 0, 0, 0], [-2, -2, 0.5, -0.3]])
+    upper = np.array([[1.0, 0.5, np.inf, 0.1], [1, 1, 0, np.inf], [2, 2, 0.5, 0.3]])
+    weight = {"setosa": 2.0, "versicolor": 1.0, "virginica": 0.3}
+    model = estimator(loss, bounds=(lower, upper), class_weight=weight).fit(X, names[y])
+    np.testing.assert_array_equal(model.classes_, names)
+    assert model.coef_.shape == (3, 4)
+    assert model.intercept_.shape == model.objective_.shape == model.dual_gap_.shape == (3,)
+    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
+    s = np.array([2.0, 1.0, 0.3])[y]
+    for k in range(3):
+        single = estimator(loss, bounds=(lower[k], upper[k])).fit(X, names[y] == names[k], s)
+        assert single.coef_.shape == (1, 4) and single.objective_.shape == (1,)
+        assert model.objective_[k] == pytest.approx(single.objective_[0], rel=3 * REL)
+        best = reference.solve(
+            X,
+            np.where(y == k, 1.0, -1.0),
+            loss,
+            (lower[k], upper[k]),
+            alpha=0.01,
+            l1_ratio=0.5,
+            sample_weight=s,
+        )[2]
+        assert -1e-7 * best <= model.objective_[k] - best <= REL * best
+    scores = X @ model.coef_.T + model.intercept_
+    np.testing.assert_array_equal(model.predict(X), names[scores.argmax(axis=1)])
+    one = estimator(loss, bounds=(lower[0], upper[0])).fit(X, names[y])  # (p,) is for every class
+    assert (one.coef_ >= lower[0]).all() and (one.coef_ <= upper[0]).all()
+    two = estimator(loss, bounds=(lower[:1], upper[:1])).fit(X, y == 1)  # (1, p) with two classes
+    assert (two.coef_ >= lower[:1]).all()
+
+
+@pytest.mark.parametrize("labels", [[False, True], ["no", "yes"], [-3, 7], [0.0, 1.0]])
+def test_labels_of_any_kind(labels):
+    X, y = data("hinge")
+    expected = estimator("hinge").fit(X, y)
+    for dtype in (None, object) if isinstance(labels[0], str) else (None,):
+        target = np.array(labels, dtype=dtype)[(y > 0).astype(int)]
+        model = estimator("hinge").fit(X, target)
+        np.testing.assert_array_equal(model.classes_, labels)
+        np.testing.assert_array_equal(model.predict(X) == labels[1], expected.predict(X) == 1)
+
+
+@every
+def test_frames_with_names(loss):
+    X, y = data(loss)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    bounds = tuple(pd.Series(side, index=frame.columns) for side in BOXES)
+    model = estimator(loss, bounds=bounds).fit(frame, pd.Series(y))
+    np.testing.assert_array_equal(model.feature_names_in_, frame.columns)
+    assert model.n_features_in_ == 6
+    same(model, estimator(loss).fit(X, y))
+    with pytest.warns(UserWarning, match="feature names"):
+        model.predict(X)
+
+
+@every
+def test_warm_start(loss):
+    X, y = data(loss, n=300)
+    model = estimator(loss, warm_start=True).fit(X, y)
+    cold, before = np.max(model.n_iter_), np.copy(model.objective_)
+    model.fit(X, y)
+    assert np.max(model.n_iter_) <= cold
+    np.testing.assert_allclose(model.objective_, before, rtol=REL)
+    # bounds that the old coefficients are outside of, and another number of features
+    lower, upper = BOXES[0] - 0.05, BOXES[0].copy()
+    lower[2], upper[2] = 0.5, 0.6
+    model.set_params(bounds=(lower, upper)).fit(X, y)
+    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
+    same(model, estimator(loss, bounds=(lower, upper)).fit(X, y))
+    same(
+        model.set_params(bounds=(0, None)).fit(X[:, :3], y),
+        estimator(loss, bounds=(0, None)).fit(X[:, :3], y),
+    )
+
+
+@every
+def test_pickle_and_clone(loss):
+    X, y = data(loss)
+    model = estimator(loss)
+    copy = pickle.loads(pickle.dumps(model.fit(X, y)))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    new = clone(copy)
+    assert not hasattr(new, "coef_") and new.get_params().keys() == model.get_params().keys()
+    for mine, theirs in zip(new.bounds, BOXES):
+        np.testing.assert_array_equal(mine, theirs)
+    same(new.fit(X, y), model)
+
+
+# Hard data: a right answer, proved, or a ConvergenceWarning, never NaN and never outside the bounds.
+
+
+def settle(model, X, y, reference_data=None, rel=REL, **fit_params):
+    """Fit; True if it claims to have converged. What it claims must hold."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, **fit_params)
+    assert all(issubclass(w.category, ConvergenceWarning) for w in caught), [str(w.message) for w in caught]
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    assert np.isfinite(model.objective_).all() and np.all(model.dual_gap_ >= 0)
+    lower, upper = reference.as_bounds(model.bounds, model.n_features_in_)
+    assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all()
+    if not caught:
+        assert np.all(model.dual_gap_ <= model.tol * model.objective_ * (1 + 1e-9) + 1e-12)
+    return not caught
+
+
+@every
+def test_columns_that_say_nothing_and_columns_that_say_it_twice(loss):
+    X, y = data(loss)
+    n = len(y)
+    odd = np.column_stack([X, np.zeros(n), np.full(n, 3.0), X[:, :2]])
+    plain = estimator(loss, bounds=(-0.1, 0.2)).fit(X, y)
+    bounds = np.full(10, -0.1), np.full(10, 0.2)
+    for side in bounds:  # the copies share what the originals had
+        side[[0, 1, 8, 9]] /= 2
+    for container in (np.asarray, sp.csr_array, sp.csc_array):
+        model = estimator(loss, bounds=bounds)
+        assert settle(model, container(odd), y)
+        # the constant column is the intercept's job, which costs nothing
+        w = np.ravel(model.coef_)
+        assert abs(w[6]) < 1e-6 and abs(w[7]) < 1e-3
+        # an L2 penalty likes shared coefficients better
+        merged = estimator(loss, bounds=(-0.1, 0.2), l1_ratio=1.0).fit(X, y)
+        apart = estimator(loss, bounds=bounds, l1_ratio=1.0).fit(container(odd), y)
+        same(apart, merged)
+        assert np.all(model.objective_ <= plain.objective_ * (1 + REL))
+
+
+@every
+@pytest.mark.parametrize("n, p", [(8, 60), (30, 40)])
+def test_more_features_than_rows(loss, n, p):
+    X, y = data(loss, n=n, p=p, seed=3)
+    for bounds in ((0, None), (-0.05, 0.1)):
+        model = estimator(loss, bounds=bounds, alpha=0.02)
+        assert settle(model, X, y)
+        best = reference.solve(X, y, loss, bounds, alpha=0.02, l1_ratio=0.5)[2]
+        assert np.ravel(model.objective_)[0] - best <= REL * best
+
+
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_one_row_and_equal_targets(loss):
+    model = estimator(loss, bounds=(None, None), alpha=0.1)
+    assert settle(model, [[1.0, -2.0]], [3.0])
+    np.testing.assert_allclose(model.coef_, 0.0, atol=1e-6)
+    epsilon = model.epsilon if loss == "epsilon_insensitive" else 0.0
+    assert abs(model.intercept_ - 3.0) <= epsilon + 1e-4 and model.objective_ <= 1e-8
+    X, _ = data(loss)
+    for constant in (0.0, 5.0, -1e6):
+        model = estimator(loss, bounds=(None, None), alpha=0.1)
+        assert settle(model, X, np.full(len(X), constant))
+        assert model.objective_ <= 1e-8 * max(1.0, abs(constant))
+    # bounds that keep the coefficients from zero
+    fixed = estimator(loss, bounds=(0.5, 0.5)).fit(X, np.zeros(len(X)))
+    assert (fixed.coef_ == 0.5).all()
+    assert settle(estimator(loss, bounds=(0.5, 0.5), fit_intercept=False), [[0.0]], [0.0])
+
+
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_a_perfect_fit_has_objective_zero(loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    truth = np.array([1.0, 0.0, 2.0, 0.5])
+    model = estimator(loss, bounds=(0, 2), alpha=0.0)
+    settle(model, X, X @ truth + 1.0)
+    assert model.objective_ < 1e-6 * np.abs(X @ truth).mean()
+    if loss != "epsilon_insensitive":  # a tube leaves room
+        np.testing.assert_allclose(model.coef_, truth, atol=1e-2)
+
+
+@every
+def test_columns_of_very_different_scales(loss):
+    """The same problem in other units: bounds and coefficients are divided by what X is multiplied with."""
+    X, y = data(loss)
+    units = 10.0 ** np.array([-6, 6, 0, -3, 3, -1])
+    plain = estimator(loss, alpha=0.0).fit(X, y)
+    for container in (np.asarray, sp.csr_array):
+        model = estimator(loss, alpha=0.0, bounds=(BOXES[0] / units, BOXES[1] / units))
+        if settle(model, container(X * units), y):
+            same(model, plain)
+        assert np.all(model.objective_ <= plain.objective_ * 1.01)
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_counts_with_massive_ties(quantile):
+    """Hardly a target differs from another: whole faces of solutions, and kinks everywhere."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (150, 5)).astype(float)
+    y = rng.poisson(np.exp(0.2 * X.sum(axis=1) - 1))
+    for bounds in ((0, None), (-0.5, 0.5), (0.0, 1.0)):
+        for alpha in (0.0, 0.01):
+            model = BoundedRegressor("quantile", quantile=quantile, bounds=bounds, alpha=alpha, l1_ratio=1.0)
+            assert settle(model, X, y)
+            best = reference.solve(X, y, "quantile", bounds, alpha=alpha, l1_ratio=1.0, quantile=quantile)[2]
+            assert model.objective_ - best <= REL * best
+            # the optimality condition of the intercept, ties on either side
+            r = y - model.predict(X)
+            assert np.mean(r > 1e-4) <= 1 - quantile + 1e-9 and np.mean(r < -1e-4) <= quantile + 1e-9
+
+
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_huge_outliers(loss):
+    X, y = data(loss)
+    y = y.copy()
+    y[:3] = [1e8, -1e9, 1e7]
+    model = estimator(loss, bounds=(-1.0, 1.5), alpha=1e-3)
+    if settle(model, X, y) and loss != "huber":  # 1e10 from kink to outlier is too much for the reference
+        best = reference.solve(X, y, loss, (-1.0, 1.5), alpha=1e-3, l1_ratio=0.5)[2]
+        assert model.objective_ - best <= REL * best
+    if loss == "absolute":
+        # three rows of ninety do not move a median far
+        rest = estimator(loss, bounds=(-1.0, 1.5), alpha=1e-3).fit(X[3:], y[3:])
+        assert np.median(np.abs(model.predict(X) - rest.predict(X))) < 0.5

@@ -1,0 +1,263 @@
+"""BoundedRegressor and BoundedClassifier: what is refused and how, warnings, callbacks, the history."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from reference_bounded import CLASSIFICATION, REGRESSION
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import BoundedClassifier, BoundedRegressor
+
+LOSSES = REGRESSION + CLASSIFICATION
+every_model = pytest.mark.parametrize(
+    "model", [BoundedRegressor(), BoundedClassifier()], ids=["regressor", "classifier"]
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """X and a target of -1 and 1, which is good for both estimators."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    return X, np.where(X[:, 0] + rng.standard_normal(60) > 0, 1.0, -1.0)
+
+
+def refused(model, X, y, match, **fit_params):
+    with pytest.raises(ValueError, match=match):
+        clone(model).fit(X, y, **fit_params)
+
+
+@every_model
+def test_bounds_that_cross_are_named(rows, model):
+    X, y = rows
+    lower, upper = np.zeros(5), np.ones(5)
+    lower[3] = 1.5
+    refused(model.set_params(bounds=(lower, upper)), X, y, r"(?s)bounds.*\b3\b")
+    # what float32 would hide
+    upper[3] = np.nextafter(1.5, 1.0)
+    refused(model.set_params(bounds=(lower, upper)), X.astype(np.float32), y, r"(?s)bounds.*\b3\b")
+    refused(model.set_params(bounds=(2.0, 1.0)), X, y, "bounds")
+    refused(model.set_params(bounds=(np.inf, None)), X, y, "bounds|inf")
+    refused(model.set_params(bounds=(None, -np.inf)), X, y, "bounds|inf")
+    model.set_params(bounds=(None, None))
+
+
+def test_crossed_bounds_of_several_classes(rows):
+    X, _ = rows
+    lower = np.zeros((3, 5))
+    lower[1, 4] = 1.0
+    refused(BoundedClassifier(bounds=(lower, 0.5)), X, np.arange(60) % 3, r"(?s)bounds.*\b1\b.*\b4\b")
+
+
+def test_crossed_bounds_of_named_features(rows):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "price", "e"])
+    refused(
+        BoundedRegressor(bounds=(np.array([0, 0, 0, 2.0, 0]), 1.0)), frame, y, r"(?s)bounds.*(\b3\b|price)"
+    )
+
+
+@every_model
+@pytest.mark.parametrize("where", [0, 1])
+def test_nan_bounds(rows, model, where):
+    X, y = rows
+    for bad in (np.nan, np.array([0, 0, np.nan, 0, 0])):
+        pair = [None, None]
+        pair[where] = bad
+        refused(clone(model).set_params(bounds=tuple(pair)), X, y, r"(?s)bounds.*NaN|NaN.*bounds")
+
+
+@every_model
+@pytest.mark.parametrize("where", [0, 1])
+def test_shapes_of_bounds(rows, model, where):
+    X, y = rows
+    for shape in ((4,), (6,), (1,), (5, 1), (2, 5), (60, 5)):
+        pair = [None, None]
+        pair[where] = np.zeros(shape)
+        match = rf"(?s)bounds.*{shape[0]}"
+        refused(clone(model).set_params(bounds=tuple(pair)), X, y, match)
+    if isinstance(model, BoundedRegressor):
+        refused(clone(model).set_params(bounds=(np.zeros((1, 5)), None)), X, y, "bounds")
+    else:
+        refused(BoundedClassifier(bounds=(np.zeros((2, 5)), None)), X, np.arange(60) % 3, "bounds")
+        refused(BoundedClassifier(bounds=(np.zeros((1, 5)), None)), X, np.arange(60) % 3, "bounds")
+
+
+@every_model
+@pytest.mark.parametrize(
+    "bounds", [None, 1.0, (), (0.0,), (0, 1, 2), "ab", np.zeros((5, 2)), [(0, 1)] * 5, {"low": 0}, ("a", "b")]
+)
+def test_bounds_that_are_no_pair(rows, model, bounds):
+    """Also SciPy's list of a pair for each variable."""
+    X, y = rows
+    with pytest.raises((ValueError, TypeError), match=r"bounds|could not convert"):
+        clone(model).set_params(bounds=bounds).fit(X, y)
+
+
+def test_fit_changes_no_parameter(rows):
+    X, y = rows
+    lower, upper = np.full(5, -0.1), np.full(5, 0.1)
+    model = BoundedRegressor(bounds=(lower, upper)).fit(X, y)
+    assert model.bounds[0] is lower and model.bounds[1] is upper
+    assert (lower == -0.1).all() and (upper == 0.1).all()
+    model.coef_[:] = 7.0
+    assert (lower == -0.1).all() and (upper == 0.1).all()
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("quantile", [0.0, 1.0, -0.1, 1.5, np.nan, "0.5", None]), ("epsilon", [-1e-9, np.nan, None]),
+        ("alpha", [-1e-9, np.nan, "1", None]), ("l1_ratio", [-0.1, 1.1, np.nan, None]),
+        ("loss", ["pinball", "l1", "", None, 1]), ("fit_intercept", ["no"]), ("tol", [0.0, -1.0, None]),
+        ("max_iter", [0, -5, 1.5]), ("max_time", [0.0, -1.0, "1"]), ("n_jobs", [1.5, "2"]),
+        ("warm_start", ["yes"]), ("callback", [3]), ("verbose", [-1]), ("history", ["yes"]),
+        ("class_weight", ["heavy", 3]),
+    ],
+)  # fmt: skip
+def test_parameters_out_of_range(rows, name, values):
+    X, y = rows
+    for model in (BoundedRegressor(), BoundedClassifier()):
+        if name in model.get_params():
+            for value in values:
+                match = f"'{name}' parameter of {type(model).__name__}"
+                refused(clone(model).set_params(**{name: value}), X, y, match)
+
+
+def test_a_loss_of_the_other_kind(rows):
+    X, y = rows
+    for loss in CLASSIFICATION:
+        refused(BoundedRegressor(loss), X, y, "'loss' parameter")
+    for loss in REGRESSION:
+        refused(BoundedClassifier(loss), X, y, "'loss' parameter")
+
+
+@every_model
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused(rows, model, bad):
+    X, y = rows
+    X = X.copy()
+    X[3, 2] = bad
+    what = "NaN" if np.isnan(bad) else "infinity"
+    for container in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, pd.DataFrame):
+        refused(model, container(X), y, f"Input X contains {what}")
+    target = y.copy()
+    target[0] = bad
+    refused(model, rows[0], target, f"Input y contains {what}")
+    weights = np.ones(len(y))
+    weights[0] = bad
+    refused(model, rows[0], y, f"Input sample_weight contains {what}", sample_weight=weights)
+
+
+@every_model
+def test_shapes_and_weights(rows, model):
+    X, y = rows
+    refused(model, X, y[:-1], r"inconsistent numbers of samples: \[60, 59\]")
+    refused(model, X[:, 0], y, "Expected 2D array")
+    refused(model, X[:0], y[:0], "0 sample")
+    refused(model, X[:, :0], y, r"0 feature\(s\)")
+    refused(model, X, y, "sample_weight", sample_weight=np.ones(3))
+    refused(model, X, y, "(?i)sample.weight", sample_weight=np.zeros(60))
+    refused(model, X, y, "(?i)negative.*sample_weight", sample_weight=np.append(np.ones(59), -1.0))
+    fitted = clone(model).fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 5"):
+        fitted.predict(X[:, :3])
+    refused(model, X, np.column_stack([y, y]), "y should be a 1d array|y must|1d array")
+
+
+def test_targets(rows):
+    X, y = rows
+    refused(BoundedRegressor(), X, np.full(60, "spam"), "could not convert|dtype|numeric")
+    refused(BoundedRegressor(), X, None, "y")
+    refused(BoundedClassifier(), X, np.linspace(0, 1, 60), "Unknown label type.*continuous")
+    refused(BoundedClassifier(), X, np.ones(60), "class")
+    refused(BoundedClassifier(), X, np.full(60, "spam"), "class")
+    # one class is left when the other's rows weigh nothing
+    refused(BoundedClassifier(), X, y, "class|sample_weight", sample_weight=(y > 0).astype(float))
+
+
+# Warnings, callbacks, history.
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """Rows that no solver is done with at once."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30)) * np.logspace(-1, 1, 30)
+    z = X @ rng.standard_normal(30) + rng.standard_t(2, 400)
+    return X, z
+
+
+def problem(loss, slow):
+    X, z = slow
+    cls = BoundedRegressor if loss in REGRESSION else BoundedClassifier
+    return cls(loss, alpha=1e-3, bounds=(-0.5, 0.6)), X, z if loss in REGRESSION else np.where(z > 0, 1, -1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_convergence_warning_says_what_to_do(loss, slow):
+    model, X, y = problem(loss, slow)
+    with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:
+        model.set_params(max_iter=1, tol=1e-10).fit(X, y)
+    assert caught[0].filename == __file__  # points at the caller
+    # what was reached is honest all the same
+    assert np.all(model.dual_gap_ > 1e-10 * model.objective_)
+    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
+    with pytest.warns(ConvergenceWarning, match=r"(?s)max_time=1e-09\b.*[Ii]ncrease max_time"):
+        clone(model).set_params(max_iter=100, max_time=1e-9).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("how", ["return", "raise"])
+def test_callback_stops_without_a_warning(loss, how, slow):
+    model, X, y = problem(loss, slow)
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result)
+        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
+        if len(seen) == 2:
+            if how == "raise":
+                raise StopIteration
+            return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(callback=callback, tol=1e-12).fit(X, y)
+    assert [r.nit for r in seen] == [1, 2] and np.max(model.n_iter_) == 2
+    assert np.isfinite(model.coef_).all() and np.all(model.dual_gap_ > 0)
+    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_history_and_verbose(loss, slow, capsys):
+    model, X, y = problem(loss, slow)
+    assert not hasattr(model.fit(X, y), "history_") and capsys.readouterr().out == ""
+    model.set_params(history=True, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and all(line.startswith(type(model).__name__) for line in lines)
+    assert {"time", "fun"} <= set(model.history_)
+    length = {len(values) for values in model.history_.values()}
+    assert len(length) == 1 and length.pop() >= 1
+    assert (np.diff(model.history_["time"]) >= 0).all()
+    objective = np.ravel(model.objective_)[0]
+    assert np.min(model.history_["fun"]) == pytest.approx(objective, rel=1e-6)
+    model.set_params(history=False).fit(X, y)
+    assert not hasattr(model, "history_")
+
+
+def test_certificate_of_an_early_stop(slow):
+    """However early the stop, the minimum is at most dual_gap_ below."""
+    for loss in LOSSES:
+        model, X, y = problem(loss, slow)
+        best = np.ravel(model.fit(X, y).objective_)[0]
+        for max_iter in (1, 2, 5, 20):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                early = clone(model).set_params(max_iter=max_iter).fit(X, y)
+            value, gap = np.ravel(early.objective_)[0], np.ravel(early.dual_gap_)[0]
+            assert value - gap <= best * (1 + 1e-9) and value >= best * (1 - 1e-6) and gap >= 0

@@ -28,18 +28,19 @@ ENDLESS = 10**9
 
 
 class Budget(Exception):
-    """All evaluations are spent."""
+    """All evaluations, or all the time, are spent."""
 
 
 class Watched:
     """A problem's function that counts, and remembers each improvement as (evaluations, f)."""
 
-    def __init__(self, problem, budget):
+    def __init__(self, problem, budget, max_time=np.inf):
         self.problem, self.budget = problem, budget
+        self.end = time.perf_counter() + max_time
         self.count, self.best, self.points = 0, np.inf, []
 
     def __call__(self, x):
-        if self.count >= self.budget:
+        if self.count >= self.budget or time.perf_counter() > self.end:
             raise Budget
         self.count += 1
         f, g = self.problem.fun_and_jac(x)
@@ -64,16 +65,16 @@ METHODS = {
     "NQN": (nqn, {}),
     "L-BFGS-B (SciPy)": (lbfgsb, {}),
 }
-THESIS = {"NQN as in the thesis": (nqn, dict(initial_scale="gradient", longer=np.inf))}
+THESIS = {"NQN as in the thesis": (nqn, dict(initial_scale="gradient", longer=np.inf, interpolate=False))}
 VARIANTS = {name: (nqn, dict(active_set=name)) for name in ACTIVE_SETS}
 
 
-def run_instance(n, which, number, method, options):
+def run_instance(n, which, number, method, options, max_time=np.inf):
     """(f0, improvements, evaluations, whether the budget was spent) of one method on one instance."""
     problem = nonsmooth_problems(n)[which]
     lower, upper = (np.asarray(side, dtype=float) for side in (problem.bounds.lb, problem.bounds.ub))
     x0 = np.clip(problem.starts(number + 1)[number], lower, upper)
-    fun, spent = Watched(problem, 100 * n), False
+    fun, spent = Watched(problem, 100 * n, max_time), False
     try:
         with np.errstate(all="ignore"):
             method(fun, x0, lower, upper, **options)
@@ -82,14 +83,16 @@ def run_instance(n, which, number, method, options):
     return fun.points[0][1], np.array(fun.points), fun.count, spent
 
 
-def run_all(methods, n, starts, n_jobs):
+def run_all(methods, n, starts, n_jobs, max_time=np.inf):
     """{method: {(problem, start): run}}."""
     names = [p.name for p in nonsmooth_problems(n)]
     results = {}
     for label, (method, options) in methods.items():
         start = time.perf_counter()
         keys = [(i, j) for i in range(len(names)) for j in range(starts)]
-        runs = Parallel(n_jobs=n_jobs)(delayed(run_instance)(n, i, j, method, options) for i, j in keys)
+        runs = Parallel(n_jobs=n_jobs)(
+            delayed(run_instance)(n, i, j, method, options, max_time) for i, j in keys
+        )
         results[label] = {(names[i], j): run for (i, j), run in zip(keys, runs)}
         print(f"n = {n}: {label}, {time.perf_counter() - start:.0f} s", flush=True)
     return results
@@ -246,6 +249,9 @@ def main(argv=None):
     )
     parser.add_argument("--n", default="100", help="numbers of variables (default: 100)")
     parser.add_argument("--starts", type=int, default=10, help="starts of each problem (default: 10)")
+    parser.add_argument(
+        "--max-time", type=float, default=np.inf, help="seconds for each run (default: no limit)"
+    )
     parser.add_argument("--variants", action="store_true", help="compare the choices of the active set")
     parser.add_argument("--thesis", action="store_true", help="compare with the rules of the thesis too")
     parser.add_argument("--smooth", action="store_true", help="smooth problems instead")
@@ -261,7 +267,7 @@ def main(argv=None):
         results = {}
         for n in (int(n) for n in args.n.split(",")):
             methods = VARIANTS if args.variants else {**METHODS, **(THESIS if args.thesis else {})}
-            results[n] = run_all(methods, n, args.starts, args.n_jobs)
+            results[n] = run_all(methods, n, args.starts, args.n_jobs, args.max_time)
             lines += _common.markdown_table(*table(results[n], n))
         if args.plot:
             profiles(results, args.plot)

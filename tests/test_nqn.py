@@ -298,6 +298,9 @@ def test_history():
     assert 0 <= result.history[-1]["f"] - result.fun < 1e-9 and result.history[-1]["nfev"] <= result.nfev
     assert (np.diff([line["f"] for line in result.history]) <= 0).all()
     assert result.history[-1]["n_active"] == 1
+    # short of the kink the gradient holds nothing, the correction does
+    assert (0, 1) in [(line["n_predicted"], line["n_held"]) for line in result.history]
+    assert all(0 <= line["n_predicted"] <= line["n_held"] <= 2 for line in result.history)
 
 
 def test_values_that_are_not_finite_are_stepped_back_from():

@@ -311,7 +311,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False
-        Whether the result has a list of f, optimality, alpha, n_active and nfev of each iteration.
+        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held and nfev of each
+        iteration.
 
     Returns
     -------
@@ -384,5 +385,8 @@ def _line(state, nfev):
         "optimality": _pairs.optimality(state.x, state.g, state.lower, state.upper),
         "alpha": state.alpha,
         "n_active": active,
+        # A^init and A^k of the step just made
+        "n_predicted": len(state.x) - int(state.free.sum()),
+        "n_held": len(state.x) - int(state.pairs.free_set().sum()),
         "nfev": nfev,
     }

@@ -216,6 +216,9 @@ def search(state, slope, evaluate, opts):
     # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2) times
     # the step or farther away
     growth = 1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0
+    # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
+    # of functions that are not convex, in more steps
+    cubics = opts.interpolate and state.alpha >= 1.0
     while True:
         trial = np.empty_like(x)
         _pairs.trial_point(x, state.p_bar, alpha, lower, upper, trial)
@@ -231,8 +234,8 @@ def search(state, slope, evaluate, opts):
         # steps 19 to 23; departure: after a failure at the longest step the printed test doubles for ever
         if not bracketed:
             alpha = min(growth * alpha, longest)
-        elif too_long and opts.interpolate:
-            # departure from step 20, where f looks smooth; after a trial that was not too long, halves again
+        elif too_long and cubics:
+            # departure from step 20; after a trial that was not too long, halves again
             alpha = between(low, high)
         else:
             alpha = 0.5 * (low[0] + high[0])

@@ -2,6 +2,7 @@
 
     python benchmarks/nqn.py --n 100                 # Table 3.3 and the profiles, Figures 3.6 to 3.8
     python benchmarks/nqn.py --n 100 --variants      # Figure 3.4: the four choices of the active set
+    python benchmarks/nqn.py --active-sets FILE      # Figures 3.2 and 3.3: what the four hold
     python benchmarks/nqn.py --smooth                # evaluations and seconds an iteration on smooth problems
 
 Needs SciPy only. f* of an instance is the best value that any of the compared methods found from that start
@@ -28,18 +29,19 @@ ENDLESS = 10**9
 
 
 class Budget(Exception):
-    """All evaluations are spent."""
+    """All evaluations, or all the time, are spent."""
 
 
 class Watched:
     """A problem's function that counts, and remembers each improvement as (evaluations, f)."""
 
-    def __init__(self, problem, budget):
+    def __init__(self, problem, budget, max_time=np.inf):
         self.problem, self.budget = problem, budget
+        self.end = time.perf_counter() + max_time
         self.count, self.best, self.points = 0, np.inf, []
 
     def __call__(self, x):
-        if self.count >= self.budget:
+        if self.count >= self.budget or time.perf_counter() > self.end:
             raise Budget
         self.count += 1
         f, g = self.problem.fun_and_jac(x)
@@ -64,16 +66,17 @@ METHODS = {
     "NQN": (nqn, {}),
     "L-BFGS-B (SciPy)": (lbfgsb, {}),
 }
-THESIS = {"NQN as in the thesis": (nqn, dict(initial_scale="gradient", longer=np.inf))}
+RULES = dict(initial_scale="gradient", longer=np.inf, interpolate=False)  # of the thesis
+THESIS = {"NQN as in the thesis": (nqn, RULES)}
 VARIANTS = {name: (nqn, dict(active_set=name)) for name in ACTIVE_SETS}
 
 
-def run_instance(n, which, number, method, options):
+def run_instance(n, which, number, method, options, max_time=np.inf):
     """(f0, improvements, evaluations, whether the budget was spent) of one method on one instance."""
     problem = nonsmooth_problems(n)[which]
     lower, upper = (np.asarray(side, dtype=float) for side in (problem.bounds.lb, problem.bounds.ub))
     x0 = np.clip(problem.starts(number + 1)[number], lower, upper)
-    fun, spent = Watched(problem, 100 * n), False
+    fun, spent = Watched(problem, 100 * n, max_time), False
     try:
         with np.errstate(all="ignore"):
             method(fun, x0, lower, upper, **options)
@@ -82,14 +85,16 @@ def run_instance(n, which, number, method, options):
     return fun.points[0][1], np.array(fun.points), fun.count, spent
 
 
-def run_all(methods, n, starts, n_jobs):
+def run_all(methods, n, starts, n_jobs, max_time=np.inf):
     """{method: {(problem, start): run}}."""
     names = [p.name for p in nonsmooth_problems(n)]
     results = {}
     for label, (method, options) in methods.items():
         start = time.perf_counter()
         keys = [(i, j) for i in range(len(names)) for j in range(starts)]
-        runs = Parallel(n_jobs=n_jobs)(delayed(run_instance)(n, i, j, method, options) for i, j in keys)
+        runs = Parallel(n_jobs=n_jobs)(
+            delayed(run_instance)(n, i, j, method, options, max_time) for i, j in keys
+        )
         results[label] = {(names[i], j): run for (i, j), run in zip(keys, runs)}
         print(f"n = {n}: {label}, {time.perf_counter() - start:.0f} s", flush=True)
     return results
@@ -162,6 +167,60 @@ def profiles(results_by_n, path):
     for axis in axes[:, 0]:
         axis.set_ylabel("share of the instances")
     axes[0, -1].legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def myopic(coupled):
+    """(3.23) or (3.24) with the 1/2 of (3.6), without which the solution is at no kink."""
+
+    def fun(x):
+        g = np.zeros_like(x)
+        a, b, da, db = (x[:-1], x[1:], g[:-1], g[1:]) if coupled else (x[::2], x[1::2], g[::2], g[1::2])
+        r, sign = a + 0.1 * b, np.sign(a - b)
+        da += sign + r
+        db += 0.1 * r - sign
+        return float(np.abs(a - b).sum() + 0.5 * (r @ r)), g
+
+    return fun
+
+
+def active_sets(path, rules, n=100, max_iter=200):
+    """Figures 3.2 and 3.3: how many variables the four variants hold, and f, against the iterations."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 4, figsize=(13, 5.4), sharex=True, sharey="row", layout="constrained")
+    for row, name in zip(axes, ("Myopic_Decoupled", "Myopic_Coupled")):
+        problem = next(p for p in nonsmooth_problems(n) if p.name == name)
+        fun = myopic(name == "Myopic_Coupled")
+        lower, upper = (np.asarray(side, dtype=float) for side in (problem.bounds.lb, problem.bounds.ub))
+        x0 = np.clip(problem.starts(1)[0], lower, upper)
+        runs = {}
+        for variant in ACTIVE_SETS:
+            opts = NQNOptions(gtol=0.0, ftol=-1.0, max_iter=max_iter, active_set=variant, **rules)
+            runs[variant] = minimize(fun, x0, lower, upper, opts, history=True)
+        least, first = min(run.fun for run in runs.values()), fun(x0)[0]
+        for axis, (variant, run) in zip(row, runs.items()):
+            lines = run.history
+            print(
+                f"{name}, {variant}: held at the end {[line['n_held'] for line in lines[-5:]]}, corrections "
+                f"{run.n_corrections}, evaluations {run.nfev}, above the least {run.fun - least:.1e}",
+                flush=True,
+            )
+            axis.plot([line["n_predicted"] for line in lines], "C3", lw=1, label="held before corrections")
+            if variant.startswith("corrected"):
+                axis.plot([line["n_held"] for line in lines], "C3--", lw=1, label="held after corrections")
+            axis.set(title=f"{name},\n{variant}", xlabel="iteration")
+            right = axis.twinx()
+            gaps = np.array([(line["f"] - least) / (first - least) for line in lines])
+            right.semilogy(np.maximum(gaps, 1e-12), "C0:")
+            right.set_ylim(1e-12, 2)
+        row[0].set_ylabel("variables held")
+        right.set_ylabel("f above the least, relative")
+        row[2].legend(fontsize=7, loc="lower right")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -246,13 +305,20 @@ def main(argv=None):
     )
     parser.add_argument("--n", default="100", help="numbers of variables (default: 100)")
     parser.add_argument("--starts", type=int, default=10, help="starts of each problem (default: 10)")
+    parser.add_argument(
+        "--max-time", type=float, default=np.inf, help="seconds for each run (default: no limit)"
+    )
     parser.add_argument("--variants", action="store_true", help="compare the choices of the active set")
+    parser.add_argument("--active-sets", metavar="FILE", help="only make the picture of Figures 3.2 and 3.3")
     parser.add_argument("--thesis", action="store_true", help="compare with the rules of the thesis too")
     parser.add_argument("--smooth", action="store_true", help="smooth problems instead")
     parser.add_argument("--n-jobs", type=int, default=2, help="processes; counts do not depend on it")
     parser.add_argument("--plot", metavar="FILE", help="picture of the profiles")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     args = parser.parse_args(argv)
+    if args.active_sets:
+        active_sets(args.active_sets, RULES if args.thesis else {})
+        return 0
     args.command = "python benchmarks/nqn.py " + " ".join(argv or sys.argv[1:])
     lines = [*_common.environment(args, [])]
     if args.smooth:
@@ -261,7 +327,7 @@ def main(argv=None):
         results = {}
         for n in (int(n) for n in args.n.split(",")):
             methods = VARIANTS if args.variants else {**METHODS, **(THESIS if args.thesis else {})}
-            results[n] = run_all(methods, n, args.starts, args.n_jobs)
+            results[n] = run_all(methods, n, args.starts, args.n_jobs, args.max_time)
             lines += _common.markdown_table(*table(results[n], n))
         if args.plot:
             profiles(results, args.plot)

@@ -138,8 +138,10 @@ def solve(*args, **options):
         return _solve(*args, **options)
 
 
-def _solve(X, y, loss, bounds=(None, None), *, alpha=0.0, l1_ratio=0.0, fit_intercept=True, sample_weight=None,
-          quantile=0.5, epsilon=0.1, rel=1e-8):  # fmt: skip
+def _solve(
+    X, y, loss, bounds=(None, None), *, alpha=0.0, l1_ratio=0.0, fit_intercept=True, sample_weight=None,
+    quantile=0.5, epsilon=0.1, rel=1e-8,
+):  # fmt: skip
     """(w, b, P) with P at most ``rel * max(P, 1e-3 * loss at zero)`` above the minimum, which is asserted."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

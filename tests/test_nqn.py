@@ -9,8 +9,7 @@ from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._cython import _pairs
-from sparsekit._linalg.min_norm_point import min_norm_weights
-from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, Stop, init_state, minimize, search, step
+from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, init_state, minimize, step
 from sparsekit.optimize import nonsmooth_problems
 
 N = 30
@@ -118,34 +117,22 @@ def test_corrections_are_those_of_algorithm_3():
         assert count == t
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 8), st.integers(1, 6), st.integers(0, 10**6))
-def test_min_norm_weights(k, n, seed):
-    rng = np.random.default_rng(seed)
-    points = rng.standard_normal((k, n)) + rng.choice([0.0, 1.0])
-    points[rng.integers(0, k)] = points[0]  # twice
-    weights = min_norm_weights(points @ points.T)
-    assert (weights >= 0).all() and np.isclose(weights.sum(), 1.0)
-    least = weights @ points
-    # the optimality condition: no point is farther beyond the plane through the least one
-    assert (points @ least >= least @ least - 1e-9 * np.max(points**2)).all()
-    np.testing.assert_allclose(
-        np.linalg.norm(least), np.linalg.norm(reference.min_norm_point(points)[0]), atol=1e-5
-    )
-
-
-def test_min_norm_weights_of_zeros():
-    np.testing.assert_array_equal(min_norm_weights(np.zeros((3, 3))), [1.0, 0.0, 0.0])
-
-
 @pytest.mark.parametrize("active_set", ACTIVE_SETS)
 def test_first_steps_are_the_references(active_set):
     for problem in nonsmooth_problems(12):
+        if problem.name == "Active_Faces" and active_set.endswith("subgradient"):
+            continue  # the least point of the hull is 0: what (3.9) holds hangs on signs of rounding errors
         x0 = problem.starts(1)[0]
         lower, upper = problem.bounds.lb.astype(float), problem.bounds.ub.astype(float)
         x0 = np.clip(x0, lower, upper)
         thesis = NQNOptions(
-            gtol=0.0, ftol=-1.0, max_iter=4, active_set=active_set, initial_scale="gradient", longer=np.inf
+            gtol=0.0,
+            ftol=-1.0,
+            max_iter=4,
+            active_set=active_set,
+            initial_scale="gradient",
+            longer=np.inf,
+            interpolate=False,
         )
         ours = minimize(problem.fun_and_jac, x0, lower, upper, thesis)
         theirs = reference.nqn(problem.fun_and_jac, x0, lower, upper, active_set, max_iter=4)
@@ -191,7 +178,7 @@ def test_smooth_problems_take_as_many_evaluations_as_scipy(bounds):
     )  # fmt: skip
     assert ours.status == 0 and ours.optimality <= 1e-7
     np.testing.assert_allclose(ours.fun, theirs.fun, rtol=1e-10)
-    assert ours.nfev <= 1.3 * theirs.nfev + 3
+    assert ours.nfev <= 1.1 * theirs.nfev + 3
 
 
 def corner(x):
@@ -311,6 +298,9 @@ def test_history():
     assert 0 <= result.history[-1]["f"] - result.fun < 1e-9 and result.history[-1]["nfev"] <= result.nfev
     assert (np.diff([line["f"] for line in result.history]) <= 0).all()
     assert result.history[-1]["n_active"] == 1
+    # short of the kink the gradient holds nothing, the correction does
+    assert (0, 1) in [(line["n_predicted"], line["n_held"]) for line in result.history]
+    assert all(0 <= line["n_predicted"] <= line["n_held"] <= 2 for line in result.history)
 
 
 def test_values_that_are_not_finite_are_stepped_back_from():
@@ -410,15 +400,6 @@ def test_errors_of_the_function_come_through():
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         minimize_nqn(fails, [1.0], jac=True)
-
-
-def test_search_ends_where_nothing_decreases():
-    x, g, inf = np.zeros(2), np.array([1.0, 1.0]), np.full(2, np.inf)
-    state = init_state(x, 0.0, g, -inf, inf, NQNOptions())
-    state.p_bar[:] = state.p[:] = -1.0
-    with pytest.raises(Stop) as stop:
-        search(state, -2.0, lambda z: (1.0, g), NQNOptions())
-    assert stop.value.args[0] == 7
 
 
 def test_restarts_forget_a_spoilt_matrix():

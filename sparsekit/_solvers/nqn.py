@@ -6,6 +6,7 @@ f continuous and differentiable almost everywhere. Numbers of algorithms and equ
 a printed algorithm is undefined or does not end, the code departs from it and says so.
 """
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -39,6 +40,9 @@ LOOK, PROGRESS = 30, 1e-6
 FAILURES, NOTHING = 4, 1e-15
 # steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change
 IDLE = 5
+# least share of a bracket at which interpolation may place a trial: a cubic through both sides of a kink
+# means nothing
+NEAREST = 0.1
 # difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
 EQUAL = 1e-12
 # iterations over which a decrease is judged small: a nonsmooth f often falls by little once and then by more
@@ -57,6 +61,8 @@ class NQNOptions:
     initial_scale : theta of B_0 = theta I: "gradient" is Section 3.2.3's, "pairs" the smallest curvature in
         memory, "adaptive" goes from "pairs" to "gradient" and back where f stagnates.
     longer : first trial step over the last one's length, if that is below 1; inf is the thesis' Algorithm 4.
+    interpolate : whether the search places its trials by the values and slopes it has seen; False is the
+        thesis' Algorithm 4, which halves and doubles.
     c1, c2 : constants of the weak Wolfe conditions.
     eps_abs, eps_rel : lengths of the bracket at which a search ends.
     eps_skip : cosine of s and y below which a pair is not taken.
@@ -70,6 +76,7 @@ class NQNOptions:
     active_set: str = "corrected"
     initial_scale: str = "adaptive"
     longer: float = 2.0
+    interpolate: bool = True
     memory: int = 20
     n_gradients: int = 20
     c1: float = 1e-8
@@ -182,30 +189,59 @@ def choose_direction(state, opts):
     return slope if solved else np.nan
 
 
+def between(low, high):
+    """The next trial in a bracket, from (alpha, f, slope) at its two ends, the second one too long.
+
+    The minimiser of the cubic through them, but in the nearer half, so that a bracket shrinks as by bisection
+    as long as its far end moves.
+    """
+    (a, f_a, s_a), (b, f_b, s_b) = low, high
+    width = b - a
+    t = s_a + s_b - 3.0 * (f_b - f_a) / width
+    root = math.sqrt(max(t * t - s_a * s_b, 0.0))
+    below = s_b - s_a + 2.0 * root
+    share = 1.0 - (s_b + root - t) / below if below != 0.0 else 0.5
+    return a + width * (min(max(share, NEAREST), 0.5) if math.isfinite(share) else 0.5)
+
+
 def search(state, slope, evaluate, opts):
     """Algorithm 4 along T(x, p): (alpha, x, f, gradient), of a decrease at least."""
     x, lower, upper = state.x, state.lower, state.upper
     # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
     # the maximum infinite as soon as one variable does not move
     longest = _pairs.longest_step(x, state.p_bar, lower, upper)
-    low, high, best, bracketed = 0.0, longest, None, False
+    low, high, best, bracketed = (0.0, state.f, slope), (longest, np.nan, np.nan), None, False
     # departure from step 3: with many kinks a step of 1 is far too long, again and again
-    alpha = min(1.0, opts.longer * state.alpha, high)
+    alpha = min(1.0, opts.longer * state.alpha, longest)
+    # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2) times
+    # the step or farther away
+    growth = 1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0
+    # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
+    # of functions that are not convex, in more steps
+    cubics = opts.interpolate and state.alpha >= 1.0
     while True:
         trial = np.empty_like(x)
         _pairs.trial_point(x, state.p_bar, alpha, lower, upper, trial)
         f, g = evaluate(trial)
-        if f <= state.f + alpha * opts.c1 * slope and np.isfinite(f):  # (3.21), written so that NaN fails
-            if _pairs.feasible_slope(trial, state.p, g, lower, upper) >= opts.c2 * slope:  # (3.22)
-                return alpha, trial, f, g
-            low, best = alpha, (alpha, trial, f, g)
+        there = alpha, f, _pairs.feasible_slope(trial, state.p, g, lower, upper)
+        too_long = not (f <= state.f + alpha * opts.c1 * slope and np.isfinite(f))  # (3.21): NaN fails
+        if too_long:
+            high, bracketed = there, True
+        elif there[2] >= opts.c2 * slope:  # (3.22)
+            return alpha, trial, f, g
         else:
-            high, bracketed = alpha, True
+            low, best = there, (alpha, trial, f, g)
         # steps 19 to 23; departure: after a failure at the longest step the printed test doubles for ever
-        alpha = 0.5 * (high + low) if bracketed else min(2.0 * low, high)
+        if not bracketed:
+            alpha = min(growth * alpha, longest)
+        elif too_long and cubics:
+            # departure from step 20; after a trial that was not too long, halves again
+            alpha = between(low, high)
+        else:
+            alpha = 0.5 * (low[0] + high[0])
         if alpha > LONGEST:
             raise Stop(UNBOUNDED)
-        if high - low < opts.eps_abs + opts.eps_rel * low:  # step 24
+        if high[0] - low[0] < opts.eps_abs + opts.eps_rel * low[0]:  # step 24
             if best is None:
                 raise Stop(NO_STEP)
             return best
@@ -278,7 +314,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False
-        Whether the result has a list of f, optimality, alpha, n_active and nfev of each iteration.
+        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held and nfev of each
+        iteration.
 
     Returns
     -------
@@ -351,5 +388,8 @@ def _line(state, nfev):
         "optimality": _pairs.optimality(state.x, state.g, state.lower, state.upper),
         "alpha": state.alpha,
         "n_active": active,
+        # A^init and A^k of the step just made
+        "n_predicted": len(state.x) - int(state.free.sum()),
+        "n_held": len(state.x) - int(state.pairs.free_set().sum()),
         "nfev": nfev,
     }

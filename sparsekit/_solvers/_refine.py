@@ -280,8 +280,8 @@ class QuasiNewton:
 
         def callback(report):
             nonlocal done
-            v, w, b, z, gradient, slope = descent.last
-            if np.array_equal(v, report.x):
+            w, b, z, gradient, slope, f = descent.last
+            if f == report.fun:
                 point.w, point.b, point.z, point.gradient = w, b, z, gradient
                 for name in ("u", "dual", "curvature"):
                     getattr(point.rows, name)[:] = getattr(descent.rows, name)

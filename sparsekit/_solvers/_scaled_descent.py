@@ -50,12 +50,18 @@ class Descent:
         self.last = None
         self.n_trials = 0
 
-    def point(self, v):
-        """(w, b) of v."""
-        problem, p = self.problem, self.problem.p
+    def _linear_part(self, v):
+        p = self.problem.p
         w = v[:p].copy()
         w[self.split] -= v[p : p + len(self.split)]
-        w = np.clip(w * self.scale, problem.lower, problem.upper)
+        w *= self.scale
+        return w, float(v[-1] - self.mean @ w) if self.problem.fit_intercept else 0.0
+
+    def point(self, v):
+        """(w, b) of v, w in the box."""
+        problem = self.problem
+        w, _ = self._linear_part(v)
+        w = np.clip(w, problem.lower, problem.upper)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):
@@ -77,10 +83,13 @@ class Descent:
         problem.loss.evaluate(z, rows, self.smoothing, self.previous)
         gradient = problem.transposed(rows.u)
         slope = float(rows.u.sum())
-        self.last = (v, w, b, z, gradient, slope)
+        if self.run.w is None:
+            self.run.begin(w, b, z, rows, gradient)
         g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
         full = np.concatenate([g, -g[self.split], [slope]] if problem.fit_intercept else [g, -g[self.split]])
-        return rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w), full + self.linear
+        f = rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w)
+        self.last = (w, b, z, gradient, slope, f)
+        return f, full + self.linear
 
     def minimize(self, w, b, ftol, callback, max_iter):
         """Iterations of NQN from (w, b) on."""
@@ -89,20 +98,41 @@ class Descent:
             self.n_trials = 0
             return callback(report)
 
-        opts = nqn.NQNOptions(
-            gtol=0.0,
-            ftol=ftol,
-            max_iter=max_iter,
-            max_time=self.run.options.max_time - self.run.seconds,
-        )
+        left = self.run.options.max_time - self.run.seconds
+        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left)
         self.n_trials = 0
+        start = self.variables(w, b)
+        first = self(start)
+        unit = self._unit(start, first[1])
+
+        def fun(v):
+            nonlocal first
+            (f, g), first = first or self(v * unit), None
+            return f, g * unit
+
         try:
-            return nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=count).nit
+            return nqn.minimize(
+                fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count
+            ).nit
         except Fruitless:
             return ENDLESS
 
-    def approach(self):
-        """From the run's point to one from which `refine` takes over; a smooth loss may end here."""
+    def _unit(self, v, g):
+        """Scale of all variables that gives a smooth objective curvature 1 down its slope.
+
+        NQN's first matrix is the identity; correlated columns have far more curvature in common.
+        """
+        problem, rows = self.problem, self.rows
+        down = np.where(((v <= self.lower) & (g >= 0)) | ((v >= self.upper) & (g <= 0)), 0.0, -g)
+        if problem.loss.has_kinks or not down.any():
+            return 1.0
+        w, b = self._linear_part(down)
+        dz = problem.predictor(w, b)
+        curvature = float((rows.curvature * dz) @ dz + problem.l2 * (w @ w)) / float(down @ down)
+        return 1.0 / np.sqrt(curvature) if curvature > 0 else 1.0
+
+    def approach(self, w, b):
+        """From (w, b) to a point from which `refine` takes over; a smooth loss may end here."""
         run, problem = self.run, self.problem
         kinks = problem.loss.has_kinks
 
@@ -111,13 +141,13 @@ class Descent:
             return False
 
         limit = ENDLESS if kinks else int(run.options.patience + newton_price(problem))
-        self.minimize(run.w, run.b, run.options.rough if kinks else LITTLE, callback, limit)
+        self.minimize(w, b, run.options.rough if kinks else LITTLE, callback, limit)
 
     def see(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""
         run, problem = self.run, self.problem
-        v, w, b, z, gradient, _ = self.last
-        if v is report.x or np.array_equal(v, report.x):
+        w, b, z, gradient, _, f = self.last
+        if f == report.fun:  # the last evaluation is mostly the iterate's
             primal = self.rows.f + problem.penalty(w) if self.smoothing is None else np.inf
             run.see(w, b, primal)
             if certify:

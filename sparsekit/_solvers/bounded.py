@@ -36,6 +36,8 @@ REACH = 10.0
 # order or weight of the same rows then gives the same answer
 SMALL = 20000
 EXACT = 1e-13
+# rows that centre and scale dense columns; variance, relative to the second moment, that is rounding
+SAMPLE, CONSTANT = 5000, 1e-12
 # entries of a block of dense rows: half a core's cache
 BLOCK = 2**17
 
@@ -127,15 +129,35 @@ class BoundedProblem:
                     type(self.X)((self.X.data**2, self.X.indices, self.X.indptr), shape=self.X.shape).T @ s
                 )
             else:
-                # squares of all of X would be a second X
-                second = sum((s[rows] @ (part * part) for rows, part in self._blocks()), np.zeros(self.p))
+                return self._moments_of_rows()
             second = np.asarray(second, dtype=np.float64)
             mean = self.transposed(s) if self.fit_intercept else np.zeros(self.p)
             variance = second - mean**2
             # what is left of a constant column is rounding
-            constant = variance <= 1e-12 * second
+            constant = variance <= CONSTANT * second
             variance[constant] = np.where(second[constant] > 0, second[constant], 1.0)
             self._moments = mean, variance
+        return self._moments
+
+    def _moments_of_rows(self):
+        """Mean and variance of dense columns, by some rows: what scales and centres need not be exact."""
+        stride = max(self.n // SAMPLE, 1)
+        s = self.loss.s[::stride]
+        total = s.sum()
+        if not total > 0:
+            stride, s, total = 1, self.loss.s, 1.0
+        rows = self.X[::stride].astype(np.float64)
+        mean = s @ rows / total if self.fit_intercept else np.zeros(self.p)
+        second = s @ rows**2 / total
+        variance = second - mean**2
+        for j in np.flatnonzero(variance <= CONSTANT * second):  # constant, or rare in the sample
+            column = self.X[:, j].astype(np.float64)
+            mean[j] = self.loss.s @ column if self.fit_intercept else 0.0
+            second[j] = self.loss.s @ column**2
+            variance[j] = second[j] - mean[j] ** 2
+            if variance[j] <= CONSTANT * second[j]:
+                variance[j] = second[j] or 1.0
+        self._moments = mean, variance
         return self._moments
 
 
@@ -220,6 +242,22 @@ class Run:
     w: np.ndarray | None = None
     b: float = 0.0
     lines: list = field(default_factory=list)
+
+    def begin_at(self, w, b):
+        """Evaluate the first point."""
+        problem = self.problem
+        z = problem.predictor(w, b)
+        rows = problem.loss.evaluate(z, Rows.empty(problem.n))
+        self.begin(w, b, z, rows, problem.transposed(rows.u))
+
+    def begin(self, w, b, z, rows, gradient):
+        """Take the first point, which may be the solution."""
+        primal = rows.f + self.problem.penalty(w)
+        self.excess = self.problem.loss.excess(z)
+        self.scale = primal - self.excess
+        self.see(w, b, primal)
+        if self.certificate.update(w, b, z, rows, gradient, primal) <= self.allowed(EXACT):
+            self.iteration("start")
 
     def see(self, w, b, primal):
         """Keep the point if it is the best so far."""
@@ -311,9 +349,10 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     run = Run(problem, opts, Certificate(problem), callback, history)
     with blas_threads(problem.n_threads):
         try:
-            _start(run, w, b)
-            if not run.is_small:
-                Descent(run).approach()
+            if run.is_small:
+                run.begin_at(w, b)
+            else:
+                Descent(run).approach(w, b)
             refine(run)
             status = NO_PROGRESS
         except Stop as stop:
@@ -325,16 +364,3 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
         success=status == CONVERGED, history=run.history() if history else None,
     )  # fmt: skip
-
-
-def _start(run, w, b):
-    problem = run.problem
-    z = problem.predictor(w, b)
-    rows = problem.loss.evaluate(z, Rows.empty(problem.n))
-    primal = rows.f + problem.penalty(w)
-    run.excess = problem.loss.excess(z)
-    run.scale = primal - run.excess
-    run.see(w, b, primal)
-    gap = run.certificate.update(w, b, z, rows, problem.transposed(rows.u), run.primal)
-    if gap <= run.allowed(EXACT):
-        run.iteration("start")

@@ -151,9 +151,9 @@ class Newton:
     def solve(self, point, envelope):
         """Minimise until the gap is mostly that of the multipliers; the steps it took, or None: too large."""
         run, problem = self.run, self.run.problem
+        certify(run, point)
+        run.check()
         for count in range(SLOW):
-            certify(run, point)
-            run.check()
             if count >= QUICK and run.is_done:
                 return count - 1
             face = orthant(problem, point.w, point.gradient)
@@ -166,6 +166,7 @@ class Newton:
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
             run.n_newton += 1
+            certify(run, point)
             run.iteration("newton")
         return SLOW
 

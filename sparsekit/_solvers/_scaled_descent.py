@@ -12,6 +12,8 @@ from . import nqn
 
 # decrease of a smooth objective in ten iterations, relative to max(1, it), from which Newton is the better
 LITTLE = 1e-9
+# distance from a bound, relative to it, that is rounding
+MISSED = 1e-14
 # evaluations without an iterate after which a smooth objective has no digit left to gain
 FRUITLESS = 12
 ENDLESS = 10**9
@@ -62,6 +64,9 @@ class Descent:
         problem = self.problem
         w, _ = self._linear_part(v)
         w = np.clip(w, problem.lower, problem.upper)
+        for side in (problem.lower, problem.upper):
+            # a bound, scaled and back, may be missed by a rounding error
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= MISSED * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):
@@ -83,7 +88,7 @@ class Descent:
         problem.loss.evaluate(z, rows, self.smoothing, self.previous)
         gradient = problem.transposed(rows.u)
         slope = float(rows.u.sum())
-        if self.run.w is None:
+        if not self.run.begun:
             self.run.begin(w, b, z, rows, gradient)
         g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
         full = np.concatenate([g, -g[self.split], [slope]] if problem.fit_intercept else [g, -g[self.split]])

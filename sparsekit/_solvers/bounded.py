@@ -241,6 +241,7 @@ class Run:
     primal: float = np.inf
     w: np.ndarray | None = None
     b: float = 0.0
+    begun: bool = False
     lines: list = field(default_factory=list)
 
     def begin_at(self, w, b):
@@ -252,11 +253,13 @@ class Run:
 
     def begin(self, w, b, z, rows, gradient):
         """Take the first point, which may be the solution."""
+        self.begun = True
         primal = rows.f + self.problem.penalty(w)
         self.excess = self.problem.loss.excess(z)
         self.scale = primal - self.excess
         self.see(w, b, primal)
-        if self.certificate.update(w, b, z, rows, gradient, primal) <= self.allowed(EXACT):
+        self.certificate.update(w, b, z, rows, gradient, primal)
+        if self.within(EXACT):
             self.iteration("start")
 
     def see(self, w, b, primal):
@@ -275,7 +278,11 @@ class Run:
     @property
     def is_done(self):
         """Whether the gap is what was asked for; a small problem goes on."""
-        return self.gap <= self.allowed(self.options.tol)
+        return self.within(self.options.tol)
+
+    def within(self, tol):
+        """Whether the gap is at most ``tol`` times the objective, both being numbers."""
+        return np.isfinite(self.gap) and self.gap <= self.allowed(tol)
 
     def allowed(self, tol):
         return tol * self._size()
@@ -290,10 +297,10 @@ class Run:
 
     def measure(self):
         """The gap relative to what ``tol`` is relative to."""
-        return max(self.gap, 0.0) / self._size()
+        return max(self.gap, 0.0) / self._size() if np.isfinite(self.primal) else np.inf
 
     def check(self):
-        if self.gap <= self.allowed(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
+        if self.within(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
             raise Stop(CONVERGED)
         if self.nit >= self.options.max_iter:
             raise Stop(MAX_ITER)
@@ -346,7 +353,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         over X, of which an evaluation takes two), status, message, success, history.
     """
     opts = opts or BoundedOptions()
-    run = Run(problem, opts, Certificate(problem), callback, history)
+    run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=float(b))
     with blas_threads(problem.n_threads):
         try:
             if run.is_small:

@@ -1,0 +1,266 @@
+"""The solver of bounded linear models: Newton's step in a box, the certificate, every way to the end."""
+
+import numpy as np
+import pytest
+import reference_bounded as reference
+import scipy.sparse as sp
+from scipy import optimize
+
+from sparsekit._losses.row_losses import Rows, classification_loss, regression_loss
+from sparsekit._solvers import _newton, bounded
+from sparsekit._solvers._newton import NewtonSystem, direction
+from sparsekit._solvers._scaled_descent import Descent
+from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, Certificate, minimize_bounded
+
+
+def make(
+    name="quantile",
+    n=200,
+    p=6,
+    lower=-np.inf,
+    upper=np.inf,
+    l1=0.0,
+    l2=0.0,
+    intercept=True,
+    seed=0,
+    wrap=np.asarray,
+):
+    """(problem, X, y) of random data with correlated columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.7 * rng.standard_normal((n, 1)) + 3.0
+    y = X @ rng.standard_normal(p) + rng.standard_t(3, n)
+    s = np.full(n, 1.0 / n)
+    if name in reference.REGRESSION:
+        loss = regression_loss(name, y, s, quantile=0.3, epsilon=0.5)
+    else:
+        y = np.where(y > np.median(y), 1.0, -1.0)
+        loss = classification_loss(name, y, s)
+    box = np.full(p, float(lower)), np.full(p, float(upper))
+    problem = BoundedProblem(wrap(X), loss, *box, l1, l2, fit_intercept=intercept)
+    return problem, X, y
+
+
+def best_of(problem, X, y, name):
+    alpha = problem.l1 + problem.l2
+    return reference.solve(
+        X, y, name, (problem.lower, problem.upper), alpha=alpha, l1_ratio=problem.l1 / alpha if alpha else
+        0.0, fit_intercept=problem.fit_intercept, quantile=0.3, epsilon=0.5,
+    )[2]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_newton_matrix_from_either_side(wrap, intercept):
+    problem, X, _ = make("squared", n=40, p=30, l2=0.3, intercept=intercept, wrap=wrap)
+    rng = np.random.default_rng(3)
+    rows, cols = np.sort(rng.choice(40, 12, replace=False)), np.sort(rng.choice(30, 20, replace=False))
+    curvature = rng.random(40)
+    A = X[np.ix_(rows, cols)]
+    l2 = np.full(20, 0.3)
+    if intercept:
+        A, l2 = np.column_stack([A, np.ones(12)]), np.append(l2, 0.0)
+    H = (A.T * curvature[rows]) @ A + np.diag(l2)
+    primal = NewtonSystem(None, curvature[rows], l2, _newton._gram(problem, rows, cols, curvature[rows]))
+    dual = NewtonSystem(_newton._block(problem, rows, cols), curvature[rows], l2, None)
+    v, ridge = rng.standard_normal(len(l2)), np.full(len(l2), 1e-2)
+    loose = np.array([0, 3, 4, 9, len(l2) - 1])
+    for system in (primal, dual):
+        np.testing.assert_allclose(system.product(v), H @ v, rtol=1e-10)
+        expected = np.linalg.solve((H + np.diag(ridge))[np.ix_(loose, loose)], v[loose])
+        np.testing.assert_allclose(system.factor(loose, ridge)(v[loose]), expected, rtol=1e-7)
+
+
+def test_newton_matrix_chooses_the_smaller_side(monkeypatch):
+    problem, _, _ = make("squared", n=40, p=30)
+    rows, cols, ones = np.arange(8), np.arange(30), np.ones(40)
+    assert NewtonSystem.build(problem, rows, cols, ones).gram is not None  # small enough not to matter
+    monkeypatch.setattr(_newton, "LARGEST", 20)
+    assert NewtonSystem.build(problem, rows, cols, ones) is not None
+    assert NewtonSystem.build(problem, np.arange(25), cols, ones) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_direction_minimises_in_the_box(seed):
+    rng = np.random.default_rng(seed)
+    m = rng.integers(2, 12)
+    B = rng.standard_normal((2 * m, m))
+    H, g = B.T @ B, 3 * rng.standard_normal(m)
+    low = np.where(rng.random(m) < 0.3, 0.0, -rng.random(m))
+    high = np.where(rng.random(m) < 0.3, np.inf, rng.random(m))
+    step = direction(NewtonSystem(None, None, np.zeros(m), H), g, low, high, np.zeros(m), releases=10)
+    assert (step >= low).all() and (step <= high).all()
+    box = optimize.Bounds(low, high)
+    best = optimize.minimize(
+        lambda x: (0.5 * x @ H @ x + g @ x, H @ x + g), np.zeros(m), jac=True, bounds=box,
+        method="L-BFGS-B", options=dict(ftol=0, gtol=1e-12),
+    )  # fmt: skip
+    assert 0.5 * step @ H @ step + g @ step <= best.fun + 1e-8 * abs(best.fun)
+
+
+def test_direction_of_a_matrix_that_is_not_definite():
+    system = NewtonSystem(None, None, np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]]))
+    step = direction(system, np.ones(2), np.full(2, -np.inf), np.full(2, np.inf), np.zeros(2))
+    assert np.isnan(step).all()
+
+
+@pytest.mark.parametrize("name", [*reference.REGRESSION, *reference.CLASSIFICATION])
+@pytest.mark.parametrize("box", [(-np.inf, np.inf), (0.0, np.inf), (-0.2, 0.3), (0.1, 0.4)])
+def test_no_dual_point_is_above_the_minimum(name, box):
+    """The gap that `Certificate` proves holds at any point, far from the solution or near."""
+    problem, X, y = make(name, n=60, p=4, lower=box[0], upper=box[1], l2=1e-3)
+    best = best_of(problem, X, y, name)
+    rng = np.random.default_rng(5)
+    certificate = Certificate(problem)
+    for scale in (0.0, 0.1, 1.0, 5.0):
+        w, b = np.clip(scale * rng.standard_normal(4), *box), scale * rng.standard_normal()
+        z = problem.predictor(w, b)
+        rows = problem.loss.evaluate(z, Rows.empty(60))
+        primal = rows.f + problem.penalty(w)
+        gap = certificate.update(w, b, z, rows, problem.transposed(rows.u), primal)
+        assert primal - gap <= best * (1 + 1e-7) + 1e-12 and primal >= best * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("name", ["quantile", "epsilon_insensitive", "hinge", "huber", "log_loss"])
+@pytest.mark.parametrize("penalty", [(0.0, 1e-3), (1e-2, 0.0), (1e-2, 1e-2)])
+def test_every_way_to_the_end(name, penalty, monkeypatch):
+    """Newton alone, NQN and Newton, and NQN with multipliers where the matrix is too large."""
+    ends = []
+    for small, fits in ((10**9, True), (0, True), (0, False)):
+        monkeypatch.setattr(bounded, "SMALL", small)
+        if not fits:
+            monkeypatch.setattr(NewtonSystem, "build", lambda *args: None)
+        problem, X, y = make(name, lower=-0.5, upper=0.4, l1=penalty[0], l2=penalty[1])
+        result = minimize_bounded(problem, np.zeros(6), 0.0, BoundedOptions(tol=1e-6), history=True)
+        methods = set(result.history["method"])
+        assert result.status == 0 and result.optimality <= 1e-6
+        w = result.x[:-1]
+        assert (w >= -0.5).all() and (w <= 0.4).all()
+        if small:
+            assert methods == {"newton"}
+        elif not fits:
+            assert methods == {"nqn"}
+        else:
+            assert "nqn" in methods
+        z = X @ w + result.x[-1]
+        value = np.mean(reference.losses(name, z, y, 0.3, 0.5)) + problem.penalty(w)
+        assert result.fun == pytest.approx(value, rel=1e-12)
+        ends.append(result.fun)
+    best = best_of(problem, X, y, name)
+    assert max(ends) - best <= 1e-6 * best and min(ends) - best >= -1e-8 * best
+
+
+def test_variables_of_the_descent():
+    """Centred, scaled and split variables stand for the same point, value and slope."""
+    problem, X, y = make("squared", lower=-1.0, upper=2.0, l1=0.1, l2=0.2)
+    problem.lower[2] = 0.5  # of one sign: not split
+    run = bounded.Run(problem, BoundedOptions(), Certificate(problem))
+    descent = Descent(run)
+    descent.n_trials = -(10**6)  # there is no search that could be fruitless
+    assert list(descent.split) == [0, 1, 3, 4, 5]
+    rng = np.random.default_rng(0)
+    w, b = np.clip(rng.standard_normal(6), problem.lower, problem.upper), 1.7
+    v = descent.variables(w, b)
+    back, b_back = descent.point(v)
+    np.testing.assert_allclose(back, w, rtol=1e-14)
+    assert b_back == pytest.approx(b, rel=1e-13)
+    f, g = descent(v)
+    assert f == pytest.approx(0.5 * np.mean((X @ w + b - y) ** 2) + problem.penalty(w), rel=1e-12)
+    numeric = optimize.approx_fprime(v, lambda x: descent(x)[0], 1e-7)
+    np.testing.assert_allclose(g, numeric, rtol=1e-3, atol=1e-4)
+
+
+def test_the_unit_is_the_curvature_down_the_slope():
+    problem, _, _ = make("squared", p=5)
+    descent = Descent(bounded.Run(problem, BoundedOptions(), Certificate(problem)))
+    v = descent.variables(np.zeros(5), 0.0)
+    _, g = descent(v)
+    unit, h = descent._unit(v, g), 1e-4
+    change = (descent(v + h * g)[1] - descent(v - h * g)[1]) / (2 * h)
+    assert unit == pytest.approx(np.sqrt((g @ g) / (g @ change)), rel=1e-5)
+
+
+def test_limits_and_callbacks():
+    problem, _, _ = make("quantile", n=2000, p=20)
+    start = np.zeros(20), 0.0
+    result = minimize_bounded(problem, *start, BoundedOptions(max_iter=3))
+    assert (result.status, result.nit, result.success) == (1, 3, False) and "max_iter" in result.message
+    result = minimize_bounded(problem, *start, BoundedOptions(max_time=1e-9))
+    assert result.status == 2 and "max_time" in result.message and np.isfinite(result.fun)
+    seen = []
+
+    def stop_at_five(report):
+        seen.append(report)
+        report.x[:] = np.nan  # a copy
+        return report.nit == 5
+
+    result = minimize_bounded(problem, *start, callback=stop_at_five)
+    assert result.status == 3 and len(seen) == 5 and np.isfinite(result.x).all()
+    assert [report.nit for report in seen] == [1, 2, 3, 4, 5]
+
+    def raise_at_two(report):
+        if report.nit == 2:
+            raise StopIteration
+
+    assert minimize_bounded(problem, *start, callback=raise_at_two).status == 3
+    result = minimize_bounded(problem, *start, history=True)
+    assert result.status == 0 and len(result.history["fun"]) == result.nit
+    assert (np.diff(result.history["fun"]) <= 0).all() and (np.diff(result.history["time"]) >= 0).all()
+    assert result.fun == result.history["fun"][-1]
+
+
+def test_moments_of_dense_and_sparse_columns():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5)) * [1, 10, 0.1, 1, 1] + [0, 5, 1, 2, 0]
+    X[:, 3] = 4.0  # constant
+    X[:, 4] = 0.0  # empty
+    for wrap in (np.asarray, sp.csr_matrix, sp.csc_matrix):
+        loss = regression_loss("squared", X[:, 0].copy(), np.full(300, 1 / 300), quantile=0.5, epsilon=1.0)
+        problem = BoundedProblem(wrap(X), loss, *np.full((2, 5), np.inf), 0, 0, fit_intercept=True)
+        mean, variance = problem.moments()
+        np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(variance[:3], X.var(axis=0)[:3], rtol=1e-10)
+        assert variance[3] == pytest.approx(16.0) and variance[4] == 1.0
+
+
+def test_a_column_that_the_sample_of_rows_misses(monkeypatch):
+    monkeypatch.setattr(bounded, "SAMPLE", 50)
+    X = np.zeros((1000, 2))
+    X[:, 0] = np.arange(1000)
+    X[7, 1] = 1.0  # not one of every twentieth row
+    loss = regression_loss("squared", X[:, 0].copy(), np.full(1000, 1e-3), quantile=0.5, epsilon=1.0)
+    problem = BoundedProblem(X, loss, *np.full((2, 2), np.inf), 0, 0, fit_intercept=True)
+    mean, variance = problem.moments()
+    assert variance[0] == pytest.approx(X[:, 0].var(), rel=0.01)
+    assert mean[1] == pytest.approx(1e-3) and variance[1] == pytest.approx(1e-3 - 1e-6)
+
+
+def test_float32_sums_in_blocks(monkeypatch):
+    monkeypatch.setattr(bounded, "BLOCK", 64)
+    problem, X, _ = make("absolute", n=50, p=6)
+    problem.X = X.astype(np.float32)
+    problem.be_exact()
+    w, u = np.arange(6.0) + 0.1, np.linspace(-1, 1, 50)
+    exact = problem.X.astype(np.float64)
+    np.testing.assert_allclose(problem.predictor(w, 0.5), exact @ w + 0.5, rtol=1e-14)
+    np.testing.assert_allclose(problem.transposed(u), exact.T @ u, rtol=1e-12)
+
+
+def test_coefficients_at_a_bound_equal_it():
+    """Also where NQN, whose variables are scaled, has the last word."""
+    for lower, upper in ((0.1, 0.3), (-0.7, -0.3), (1 / 3, np.inf)):
+        for name in ("squared", "log_loss"):
+            problem, _, _ = make(name, n=3000, p=12, lower=lower, upper=upper, l2=1e-3)
+            result = minimize_bounded(problem, np.clip(np.zeros(12), lower, upper), 0.0, history=True)
+            w = result.x[:-1]
+            near = np.isclose(w, lower, rtol=1e-9, atol=0) | np.isclose(w, upper, rtol=1e-9, atol=0)
+            assert result.status == 0 and near.any() and "nqn" in result.history["method"]
+            assert ((w == lower) | (w == upper))[near].all()
+
+
+def test_numbers_too_large_end_the_run():
+    problem, X, _ = make("squared", n=50, p=3)
+    problem.X = X * 1e300
+    problem.design = type(problem.design)(problem.X, 1)
+    with np.errstate(all="ignore"):
+        result = minimize_bounded(problem, np.ones(3), 0.0, BoundedOptions(max_iter=20))
+    assert not result.success and result.status != 0 and np.isfinite(result.x).all()

@@ -2,6 +2,15 @@
 
 All arrays have length n and float64. ``s`` are the rows' weights; ``c`` (signs) and ``prev`` may be None.
 """
+import numpy as np
+
+from cython.parallel cimport prange
+from scipy.linalg.cython_blas cimport dgemv, sgemv
+
+ctypedef fused real:
+    float
+    double
+
 
 cdef extern from "row_losses.h" nogil:
     ctypedef struct sk_piecewise:
@@ -81,3 +90,69 @@ def log_loss_along(const double[::1] z, const double[::1] dz, double step, const
     with nogil:
         value = sk_log_loss_along(&z[0], &dz[0], step, &c[0], &s[0], n)
     return value
+
+
+cdef void _gemv(bint transposed, const real* A, int rows, int cols, const real* v, real* out, real beta) noexcept nogil:
+    # out = A v, or A^T v + beta out; A (rows, cols) in C order is a Fortran (cols, rows) matrix. BLAS has no errors
+    cdef int one = 1
+    cdef char trans = b'N' if transposed else b'T'
+    cdef real alpha = 1.0
+    if real is double:
+        dgemv(&trans, &cols, &rows, &alpha, <double*>A, &cols, <double*>v, &one, &beta, out, &one)
+    else:
+        sgemv(&trans, &cols, &rows, &alpha, <float*>A, &cols, <float*>v, &one, &beta, out, &one)
+
+
+cdef double _part(const real[:, ::1] X, const real* w, double b, Py_ssize_t first, Py_ssize_t last, Py_ssize_t height,
+                  bint logistic, sk_piecewise h, const double* t, const double* c, const double* s, const double* prev,
+                  double* z, double* u, double* dual, double* d, real* buffer, real* g) noexcept nogil:
+    cdef Py_ssize_t p = X.shape[1], at, i, rows
+    cdef double total = 0.0
+    for i in range(p):
+        g[i] = 0.0
+    at = first
+    while at < last:
+        rows = min(height, last - at)
+        _gemv(False, &X[at, 0], <int>rows, <int>p, w, buffer, <real>0.0)
+        for i in range(rows):
+            z[at + i] = buffer[i] + b
+        if logistic:
+            total += sk_log_loss_all(z + at, c + at, s + at, u + at, dual + at, d + at, rows)
+        else:
+            total += sk_piecewise_all(z + at, t + at, NULL if c == NULL else c + at, s + at,
+                                      NULL if prev == NULL else prev + at, h, u + at, dual + at, d + at, rows)
+        for i in range(rows):
+            buffer[i] = u[at + i]
+        # the rows are still in cache
+        _gemv(True, &X[at, 0], <int>rows, <int>p, buffer, g, <real>1.0)
+        at += rows
+    return total
+
+
+def dense_pass(const real[:, ::1] X, const real[::1] w, double b, bint logistic, const double[::1] t,
+               const double[::1] c, const double[::1] s, const double[::1] prev, double lo, double hi, double eps,
+               double delta, double[::1] z, double[::1] u, double[::1] dual, double[::1] d, double[::1] gradient,
+               Py_ssize_t height, Py_ssize_t parts, int n_threads):
+    """Value at z = X w + b, for X (n, p) in C order, neither 0, in one pass over X by blocks of ``height`` rows.
+
+    Fills z, what `piecewise_all` or, if ``logistic``, `log_loss_all` fills, and gradient = X^T u. The result does not
+    depend on ``n_threads``, but on the number of ``parts`` that they share.
+    """
+    cdef Py_ssize_t n = X.shape[0], p = X.shape[1], k, j
+    cdef sk_piecewise h = _loss(lo, hi, eps, delta)
+    cdef const double* sign = _start(c)
+    cdef const double* centre = _start(prev)
+    dtype = np.float64 if real is double else np.float32
+    cdef real[:, ::1] sums = np.empty((parts, p), dtype=dtype)
+    cdef real[:, ::1] buffers = np.empty((parts, height), dtype=dtype)
+    cdef double[::1] values = np.empty(parts)
+    cdef double total = 0.0
+    for k in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        values[k] = _part(X, &w[0], b, (n * k) // parts, (n * (k + 1)) // parts, height, logistic, h, &t[0], sign, &s[0],
+                          centre, &z[0], &u[0], &dual[0], &d[0], &buffers[k, 0], &sums[k, 0])
+    gradient[:] = 0.0
+    for k in range(parts):
+        total += values[k]
+        for j in range(p):
+            gradient[j] += sums[k, j]
+    return total

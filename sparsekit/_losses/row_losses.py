@@ -84,6 +84,14 @@ class PiecewiseLoss:
         )
         return rows
 
+    def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
+        """`evaluate` at z = X w + b and gradient = X^T u at once; ``blocks`` are those of the kernel."""
+        rows.f = _row_losses.dense_pass(
+            X, w, b, False, self.t, self.c, self.s, previous, *self._shape(smoothing), z, rows.u, rows.dual,
+            rows.curvature, gradient, *blocks,
+        )  # fmt: skip
+        return rows
+
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
         """Derivative in step of the value at z + step dz."""
         return _row_losses.piecewise_along(
@@ -124,6 +132,13 @@ class LogLoss:
 
     def evaluate(self, z, rows, smoothing=None, previous=None):
         rows.f = _row_losses.log_loss_all(z, self.c, self.s, rows.u, rows.dual, rows.curvature)
+        return rows
+
+    def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
+        rows.f = _row_losses.dense_pass(
+            X, w, b, True, self.t, self.c, self.s, None, 0.0, 0.0, 0.0, 0.0, z, rows.u, rows.dual,
+            rows.curvature, gradient, *blocks,
+        )  # fmt: skip
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):

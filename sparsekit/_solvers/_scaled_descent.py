@@ -84,9 +84,7 @@ class Descent:
         if self.n_trials > FRUITLESS and not (problem.loss.has_kinks and self.smoothing is None):
             raise Fruitless
         w, b = self.point(v)
-        z = problem.predictor(w, b)
-        problem.loss.evaluate(z, rows, self.smoothing, self.previous)
-        gradient = problem.transposed(rows.u)
+        z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
         slope = float(rows.u.sum())
         if not self.run.begun:
             self.run.begin(w, b, z, rows, gradient)

@@ -40,6 +40,8 @@ EXACT = 1e-13
 SAMPLE, CONSTANT = 5000, 1e-12
 # entries of a block of dense rows: half a core's cache
 BLOCK = 2**17
+# the same where rows are read twice, so that they stay beside the predictors
+PASS = 2**14
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,21 @@ class BoundedProblem:
         if not self._in_blocks:
             return self.design.rmatvec(u)
         return sum((u[rows] @ part for rows, part in self._blocks()), np.zeros(self.p))
+
+    def evaluate(self, w, b, rows, smoothing=None, previous=None):
+        """Fill ``rows`` at (w, b); the predictor and X^T u. Dense rows are read once for both."""
+        X, loss = self.X, self.loss
+        if sp.issparse(X) or not X.flags.c_contiguous or self._in_blocks or not X.size:
+            z = self.predictor(w, b)
+            loss.evaluate(z, rows, smoothing, previous)
+            return z, self.transposed(rows.u)
+        self.n_passes += 1
+        z, gradient = np.empty(self.n), np.empty(self.p)
+        # parts by the data alone, so that sums do not depend on the threads
+        parts = int(min(max(X.size // 200000, 1), 16))
+        blocks = max(PASS // self.p, 1), parts, min(self.n_threads, parts)
+        loss.dense_pass(X, w.astype(X.dtype, copy=False), b, z, rows, gradient, blocks, smoothing, previous)
+        return z, gradient
 
     def penalty(self, w):
         return self.l1 * float(np.abs(w).sum()) + 0.5 * self.l2 * float(w @ w)
@@ -246,10 +263,9 @@ class Run:
 
     def begin_at(self, w, b):
         """Evaluate the first point."""
-        problem = self.problem
-        z = problem.predictor(w, b)
-        rows = problem.loss.evaluate(z, Rows.empty(problem.n))
-        self.begin(w, b, z, rows, problem.transposed(rows.u))
+        rows = Rows.empty(self.problem.n)
+        z, gradient = self.problem.evaluate(w, b, rows)
+        self.begin(w, b, z, rows, gradient)
 
     def begin(self, w, b, z, rows, gradient):
         """Take the first point, which may be the solution."""

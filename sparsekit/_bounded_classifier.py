@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
-from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside
+from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
 from ._losses.row_losses import classification_loss
 from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
 from ._solvers.bounded import BoundedOptions
@@ -66,7 +66,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of X. They lie within the bounds exactly.
+        Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
@@ -176,7 +176,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         lower, upper = check_coefficient_bounds(self.bounds, n_outputs, n_features, names, matrices=True)
         weight = check_sample_weight(sample_weight, n_samples)
         weight = apply_class_weight(self.class_weight, classes, codes, weight)
-        weight = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
+        weight = normalized(weight, n_samples)
         positive = [1] if n_outputs == 1 else range(n_outputs)
         losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
         start = np.zeros((n_outputs, n_features + 1))

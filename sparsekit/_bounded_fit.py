@@ -55,10 +55,7 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
         )
     sides = []
     for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):
-        try:
-            given = np.asarray(absent if side is None else side, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"bounds: the {name} bound must hold numbers; got {side!r}.") from error
+        given = _side(f"the {name} bound", side, absent)
         if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
             allowed = f"a number, ({n_features},)" + (f" or {shape}" if matrices else "")
             raise ValueError(f"bounds: the {name} bound has shape {given.shape}; it must be {allowed}.")
@@ -79,6 +76,7 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
 def _by_name(bounds, n_features, feature_names):
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     numbers = {} if feature_names is None else {name: j for j, name in enumerate(feature_names)}
+    seen = set()
     for key, pair in bounds.items():
         j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
         if j is None or not 0 <= j < n_features:
@@ -88,11 +86,23 @@ def _by_name(bounds, n_features, feature_names):
             raise ValueError(f"bounds has the key {key!r}, which is no feature: {known}.")
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise ValueError(f"bounds[{key!r}] must be a pair (lower, upper); got {pair!r}.")
-        if pair[0] is not None:
-            lower[j] = pair[0]
-        if pair[1] is not None:
-            upper[j] = pair[1]
+        if j in seen:
+            raise ValueError(f"bounds has feature {j} twice, by name and by number.")
+        seen.add(j)
+        for side, value, absent in ((lower, pair[0], -np.inf), (upper, pair[1], np.inf)):
+            given = _side(f"those of {key!r}", value, absent)
+            if given.ndim:
+                raise ValueError(f"bounds[{key!r}] must be a pair of numbers; got {pair!r}.")
+            side[j] = given
     return lower, upper
+
+
+def normalized(weight, n):
+    """Weights of sum 1, (n,), of None for equal ones or of numbers up to the largest."""
+    if weight is None:
+        return np.full(n, 1.0 / n)
+    weight = weight / weight.max()
+    return weight / weight.sum()
 
 
 def inside(coef, lower, upper, dtype):
@@ -109,6 +119,12 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
     @property
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    def _round(self, problem, result, lower, upper, dtype):
+        """Put the rounded solution in the place of the exact one, with its own objective and gap."""
+        w, b, value = problem.rounded(result.x[:-1], result.x[-1], lambda w: inside(w, lower, upper, dtype))
+        result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)
+        result.x, result.fun = np.append(w, b), value
 
     def _fit_outputs(self, X, losses, starts, lower, upper, *, data, attributes):
         """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and
@@ -138,6 +154,8 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
                 )  # fmt: skip
+                if X.dtype != np.float64:
+                    self._round(problem, result, lower[k], upper[k], X.dtype)
                 x[k] = result.x
                 done += result.nit
                 results.append(result)
@@ -159,6 +177,17 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
             for name in ("fun", "dual_gap")
         )
         self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
+
+
+def _side(name, side, absent):
+    """One side of the bounds as float64; strings are no numbers."""
+    try:
+        given = np.asarray(absent if side is None else side)
+        if given.dtype.kind not in "iufb":
+            raise TypeError
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds: {name} must hold numbers; got {side!r}.") from error
 
 
 def _together(results, x):

@@ -9,7 +9,7 @@ from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
-from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside
+from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
 from ._losses.row_losses import regression_loss, weighted_quantile
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
@@ -75,7 +75,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, in the dtype of X. They lie within the bounds exactly.
+        Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
     intercept_ : float
     objective_ : float
         The objective above.
@@ -203,7 +203,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         n_samples, n_features = X.shape
         lower, upper = check_coefficient_bounds(self.bounds, 1, n_features, names)
         given = check_sample_weight(sample_weight, n_samples)
-        weight = np.full(n_samples, 1.0 / n_samples) if given is None else given / given.sum()
+        weight = normalized(given, n_samples)
         y = y.astype(np.float64, copy=False)
         # the intercept takes it up, and sums lose no digits to a large common part
         offset = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0

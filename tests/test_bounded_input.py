@@ -261,3 +261,45 @@ def test_certificate_of_an_early_stop(slow):
                 early = clone(model).set_params(max_iter=max_iter).fit(X, y)
             value, gap = np.ravel(early.objective_)[0], np.ravel(early.dual_gap_)[0]
             assert value - gap <= best * (1 + 1e-9) and value >= best * (1 - 1e-6) and gap >= 0
+
+
+def test_bounds_that_are_no_numbers(rows):
+    X, y = rows
+    for bad in ({0: ("a", 1)}, {0: ([1, 2], 1)}, ("0", "1"), (None, [[1.0, "x"]])):
+        refused(BoundedRegressor(bounds=bad), X, y, "bounds")
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    refused(BoundedRegressor(bounds={"a": (0, 1), 0: (1, 2)}), frame, y, "bounds.*twice")
+
+
+def test_columns_whose_squares_overflow(rows):
+    X, y = rows
+    for scale in (1e200, 1e-200):
+        refused(BoundedRegressor(), X * [1, 1, scale, 1, 1], y, "column 2")
+
+
+def test_an_objective_of_zero_is_no_warning(rows):
+    X, _ = rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for loss in ("absolute", "quantile", "huber", "squared", "epsilon_insensitive"):
+            for l1_ratio in (0, 0.5, 1):
+                model = BoundedRegressor(loss, alpha=1.0, l1_ratio=l1_ratio).fit(X, np.zeros(len(X)))
+                assert model.objective_ == model.dual_gap_ == 0.0
+
+
+def test_weights_whose_sum_overflows(rows):
+    X, y = rows
+    huge = BoundedRegressor("squared").fit(X, y, sample_weight=np.full(len(y), 1e307))
+    assert huge.objective_ == pytest.approx(BoundedRegressor("squared").fit(X, y).objective_, rel=1e-9)
+
+
+def test_float32_objective_is_that_of_the_coefficients():
+    """Rounded coefficients and the columns' large mean: the intercept makes up for it."""
+    rng = np.random.default_rng(0)
+    X = (1e4 + rng.standard_normal((500, 5))).astype(np.float32)
+    y = (X - 1e4) @ np.ones(5) + 0.01 * rng.standard_normal(500)
+    model = BoundedRegressor().fit(X, y)
+    exact = BoundedRegressor().fit(X.astype(np.float64), y)
+    value = np.mean(np.abs(X.astype(np.float64) @ model.coef_.astype(np.float64) + model.intercept_ - y))
+    assert model.objective_ == pytest.approx(value, rel=1e-9)
+    assert 0 <= model.objective_ - exact.objective_ <= min(model.dual_gap_ + 1e-12, 1e-5 * value)

@@ -7,10 +7,11 @@ import scipy.sparse as sp
 from scipy import optimize
 
 from sparsekit._losses.row_losses import Rows, classification_loss, regression_loss
-from sparsekit._solvers import _newton, bounded
+from sparsekit._solvers import _newton, _refine, bounded
+from sparsekit._solvers._certificate import Certificate
 from sparsekit._solvers._newton import NewtonSystem, direction
 from sparsekit._solvers._scaled_descent import Descent
-from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, Certificate, minimize_bounded
+from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, minimize_bounded
 
 
 def make(
@@ -257,10 +258,151 @@ def test_coefficients_at_a_bound_equal_it():
             assert ((w == lower) | (w == upper))[near].all()
 
 
-def test_numbers_too_large_end_the_run():
-    problem, X, _ = make("squared", n=50, p=3)
-    problem.X = X * 1e300
-    problem.design = type(problem.design)(problem.X, 1)
+def test_numbers_too_large():
+    for scale in (1e200, 1e-200):
+        for wrap in (np.asarray, sp.csr_matrix):
+            problem, _, _ = make("squared", n=50, p=3, wrap=lambda X, wrap=wrap, scale=scale: wrap(X * scale))
+            with pytest.raises(ValueError, match="column 0"):
+                minimize_bounded(problem, np.ones(3), 0.0)
+    problem, _, y = make("squared", n=50, p=3)
+    problem.loss = regression_loss("squared", y * 1e200, np.full(50, 0.02), quantile=0.5, epsilon=1.0)
     with np.errstate(all="ignore"):
         result = minimize_bounded(problem, np.ones(3), 0.0, BoundedOptions(max_iter=20))
     assert not result.success and result.status != 0 and np.isfinite(result.x).all()
+
+
+def test_multipliers_need_no_small_delta(monkeypatch):
+    """The dual variables of one round are where the next begins; without that a fixed delta ends nowhere."""
+    monkeypatch.setattr(_refine, "SHRINK", 1.0)
+    monkeypatch.setattr(_refine, "GROW", 1.0)
+    monkeypatch.setattr(_refine, "STALE", 200)
+    problem, X, y = make("quantile", n=150, p=3)
+    result = minimize_bounded(problem, np.zeros(3), 0.0, BoundedOptions(tol=1e-6))
+    best = best_of(problem, X, y, "quantile")
+    assert result.status == 0 and result.fun - best <= 1e-6 * best
+
+
+def test_face_of_the_penalty():
+    problem, _, _ = make("squared", p=6, lower=-1.0, upper=2.0, l1=0.5, l2=0.1)
+    w = np.array([0.7, -0.7, 0.0, 0.0, 0.0, 2.0])
+    gradient = np.array([1.0, 1.0, -0.6, 0.6, 0.4, -3.0])
+    face = _refine.orthant(problem, w, gradient)
+    np.testing.assert_array_equal(face.lower, [0.0, -1.0, 0.0, -1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(face.upper, [2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
+    np.testing.assert_allclose(face.slope, [1.57, 0.43, -0.1, 0.1, 0.0, -2.3])
+    np.testing.assert_array_equal(face.free, [True, True, True, True, False, False])
+    # a step that ends within rounding of the face's end ends there
+    step = np.array([-0.7, 0.7, 1.0, -1.0, 0.0, 0.0])
+    new = w + step * (1 - 1e-15) + np.array([3e-17, 0, 1.0 + 1e-15, 0, 0, 0])
+    snapped = _refine._snapped(new, w, step, face)
+    np.testing.assert_array_equal(snapped[[0, 1, 3]], [0.0, 0.0, -1.0])
+    assert _refine._snapped(w + 0.5 * step, w, step, face)[0] == 0.35
+
+
+def test_certificate_of_a_point_beyond_its_reach():
+    """The bound that was proved for small coefficients says nothing of large ones."""
+    X = np.linspace(-1, 1, 40)[:, None]
+    loss = regression_loss("absolute", 0.1 * np.sign(X[:, 0]), np.full(40, 1 / 40), quantile=0.5, epsilon=1.0)
+    problem = BoundedProblem(X, loss, np.array([-np.inf]), np.array([np.inf]), 0.0, 0.0, fit_intercept=True)
+    certificate = Certificate(problem)
+    reached = []
+    for w in (np.zeros(1), np.array([1e6])):
+        z = problem.predictor(w, 0.0)
+        rows = problem.loss.evaluate(z, Rows.empty(40))
+        certificate.best = 1e9  # of before
+        certificate.update(w, 0.0, z, rows, problem.transposed(rows.u), rows.f)
+        reached.append(float(certificate.reach[0]))
+        assert certificate.best < 1e9
+    assert reached[1] >= 1e7 > reached[0]
+
+
+@pytest.mark.parametrize("wrap", [np.ascontiguousarray, np.asfortranarray])
+def test_last_digits_of_dense_float32(wrap):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((6000, 60)) + 0.5 * rng.standard_normal((6000, 1))).astype(np.float32)
+    y = X @ rng.standard_normal(60) + 2 * rng.standard_normal(6000)
+    loss = regression_loss("quantile", y, np.full(6000, 1 / 6000), quantile=0.5, epsilon=1.0)
+    free = np.full(60, np.inf)
+    problem = BoundedProblem(wrap(X), loss, -free, free, 0.0, 0.0, fit_intercept=True)
+    result = minimize_bounded(problem, np.zeros(60), 0.0, BoundedOptions(tol=1e-6))
+    assert result.status == 0 and result.n_newton < 100
+    exact = BoundedProblem(X.astype(float), loss, -free, free, 0.0, 0.0, fit_intercept=True)
+    best = minimize_bounded(exact, np.zeros(60), 0.0, BoundedOptions(tol=1e-9))
+    assert best.status == 0 and abs(result.fun - best.fun) <= 1.1e-6 * best.fun
+
+
+def test_outliers_do_not_loosen_the_tolerance():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 8))
+    y = X @ rng.standard_normal(8) + rng.standard_t(3, 4000)
+    free = np.full(8, np.inf)
+    ends = []
+    for far in (0.0, 1e10):
+        y[:5] = far + np.arange(5)
+        loss = regression_loss("absolute", y, np.full(4000, 1 / 4000), quantile=0.5, epsilon=1.0)
+        problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
+        result = minimize_bounded(problem, np.zeros(8), 0.0, BoundedOptions(tol=1e-6))
+        assert result.status == 0
+        ends.append(np.mean(np.abs(X[5:] @ result.x[:-1] + result.x[-1] - y[5:])))
+    assert abs(ends[1] - ends[0]) < 1e-3 * ends[0]
+
+
+def test_rare_features_of_a_calm_target():
+    """Most rows are near 0, a few far: the spread of the quartiles says little of the coefficients."""
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 20, density=0.01, random_state=0, format="csr", data_rvs=np.ones)
+    y = X @ rng.uniform(1, 5, 20) + 0.01 * rng.normal(size=3000)
+    for name, lower, upper, l1, intercept in (
+        ("absolute", 0.0, 100.0, 1e-4, True), ("absolute", -np.inf, np.inf, 0.0, False),
+        ("epsilon_insensitive", -np.inf, np.inf, 0.0, True), ("quantile", 0.0, np.inf, 0.0, True),
+    ):  # fmt: skip
+        loss = regression_loss(name, y, np.full(3000, 1 / 3000), quantile=0.9, epsilon=0.005)
+        ends = []
+        for small in (0, 10**9):
+            problem = BoundedProblem(
+                X, loss, np.full(20, lower), np.full(20, upper), l1, 0.0, fit_intercept=intercept
+            )
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(bounded, "SMALL", small)
+                result = minimize_bounded(problem, np.zeros(20), 0.0)
+            assert result.status == 0 and result.dual_gap >= 0
+            ends.append(result.fun)
+        truth = problem.loss.evaluate(
+            X @ np.clip(np.linalg.lstsq(X.toarray(), y)[0], lower, upper), Rows.empty(3000)
+        )
+        assert abs(ends[0] - ends[1]) <= 1.1e-6 * ends[1] and ends[0] <= truth.f + 30 * l1 * 20
+
+
+def test_no_intercept_and_an_offset():
+    """The natural size of a coefficient is that of the targets, not of their spread."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((3000, 10)), np.ones(3000)])
+    for offset in (20.0, 1000.0):
+        y = X[:, :10] @ np.full(10, 0.1) + offset + rng.standard_normal(3000)
+        free = np.full(11, np.inf)
+        ends = []
+        for intercept in (False, True):
+            loss = regression_loss("absolute", y, np.full(3000, 1 / 3000), quantile=0.5, epsilon=1.0)
+            problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=intercept)
+            result = minimize_bounded(problem, np.zeros(11), 0.0)
+            assert result.status == 0
+            ends.append(result.fun)
+        assert abs(ends[0] - ends[1]) <= 1.1e-6 * ends[1]
+    loss = regression_loss("squared", np.full(500, 3.3), np.full(500, 1 / 500), quantile=0.5, epsilon=1.0)
+    X = rng.standard_normal((500, 3)) + 1
+    problem = BoundedProblem(X, loss, np.full(3, -9.0), np.full(3, 9.0), 0.0, 0.0, fit_intercept=False)
+    best = X @ np.linalg.lstsq(X, np.full(500, 3.3))[0] - 3.3
+    assert minimize_bounded(problem, np.zeros(3), 0.0).fun == pytest.approx(0.5 * np.mean(best**2), rel=1e-6)
+
+
+def test_a_bound_that_is_left_behind_is_forgotten():
+    problem, _, _ = make("squared", n=100, p=2)
+    run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run.begin_at(np.zeros(2), 0.0)
+    assert np.isfinite(run.certificate.best)
+    run.see(np.full(2, 1e9), 0.0, run.primal * 0.999)  # lower, but far outside
+    assert run.certificate.best == -np.inf and not run.is_done
+    run.begin_at(np.zeros(2), 0.0)
+    run.primal = np.inf
+    run.see(np.zeros(2), 0.0, run.certificate.best - 1.0)  # lower than what was proved
+    assert run.certificate.best == -np.inf and not run.is_done

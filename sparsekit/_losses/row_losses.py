@@ -19,6 +19,10 @@ from .._cython import _row_losses
 INF = np.inf
 # spreads of the targets from which a residual is an outlier's
 FAR = 1e3
+# and the part of the weight up to which such rows are outliers
+FEW = 0.1
+# spread, relative to the values, that is rounding
+EQUAL = 1e-10
 
 
 @dataclass
@@ -41,9 +45,29 @@ def spread_of(values, weight):
 
 
 def robust_spread(values, weight):
-    """The standard deviation that the quartiles of a normal distribution would have, or the real one if 0."""
+    """The standard deviation that a normal distribution of these quartiles has; the real one if that is 0.
+
+    Of constant values their size, or 1.
+    """
+    largest = float(np.max(np.abs(values), initial=0.0, where=weight > 0))
     low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
-    return (high - low) / 1.349 or spread_of(values, weight)
+    for spread in ((high - low) / 1.349, spread_of(values, weight)):
+        if spread > EQUAL * largest:
+            return spread
+    return largest or 1.0
+
+
+def natural_size(values, weight, centred):
+    """What a prediction is likely to be at most a few times of: the size of the targets, outliers cut off.
+
+    About their mean if ``centred``, else about 0.
+    """
+    middle = robust_spread(values, weight)
+    about = values - weight @ values / max(weight.sum(), 1e-300) if centred else values
+    if not centred:
+        middle = max(middle, weighted_quantile(np.abs(values), weight, 0.5))
+    mean_square = float(np.sqrt(weight @ about**2 / max(weight.sum(), 1e-300)))
+    return float(np.clip(mean_square, middle, FAR * middle))
 
 
 def weighted_quantile(values, weight, q):
@@ -72,7 +96,7 @@ class PiecewiseLoss:
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
         self.has_kinks = delta == 0.0
         # what residuals are large or small beside: the margin, or the spread of the targets without outliers
-        self.spread = 1.0 if sign is not None else robust_spread(target, weight) or 1.0
+        self.spread = 1.0 if sign is not None else robust_spread(target, weight)
 
     def _shape(self, smoothing):
         return self.lo, self.hi, self.eps, self.delta if smoothing is None else smoothing
@@ -109,8 +133,17 @@ class PiecewiseLoss:
         if self.c is not None or not np.isfinite(self.hi - self.lo):
             return 0.0
         r = z - self.t
-        slope = np.where(r > 0, self.hi, -self.lo)
-        return float(self.s @ (slope * np.maximum(np.abs(r) - FAR * self.spread, 0.0)))
+        beyond = np.maximum(np.abs(r) - FAR * self.spread, 0.0)
+        if self.s @ (beyond > 0) > FEW * self.s.sum():
+            return 0.0
+        return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
+
+    def unit(self):
+        """An objective that is zero up to rounding beside the targets, times 1e6."""
+        if self.c is not None:
+            return 1.0
+        # of a square the rounding is smaller, if not quite a square
+        return self.spread if self.has_kinks else 1e-3 * self.spread**2
 
     def kink_distance(self, z):
         """How far each row's r is from its next kink, (n,), and dual variables to begin with."""
@@ -146,6 +179,9 @@ class LogLoss:
 
     def excess(self, z):
         return 0.0
+
+    def unit(self):
+        return 1.0
 
     def dual_value(self, rows):
         a = -rows.dual

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._losses.row_losses import Rows
+from .._losses.row_losses import Rows, weighted_quantile
 from ._newton import LARGEST, RELEASES, NewtonSystem, direction
 from ._scaled_descent import ENDLESS, Descent
 
@@ -28,6 +28,8 @@ NOISE = 1e-13
 # factors of delta: after a quick round, and after one that was too much; iterations that count as such
 SHRINK, GROW = 0.2, 3.0
 QUICK, SLOW = 15, 30
+# least delta that the residuals may ask for, in spreads of the targets
+LEAST = 1e-12
 # rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has
 # won; the same once the gap is what was asked for; and the decrease of a smooth objective, relative to it,
 # that is progress too
@@ -97,6 +99,8 @@ def refine(run):
     """Improve the run's point until its gap is small enough (`Stop`), or rounding is all that is left."""
     problem, loss = run.problem, run.problem.loss
     problem.be_exact()
+    # natural sizes are better known here than at the start
+    run.certificate.forget()
     z = problem.predictor(run.w, run.b)
     point = Point(run.w.copy(), run.b, z, Rows.empty(problem.n))
     envelope = Envelope()
@@ -123,7 +127,9 @@ def refine(run):
             continue
         envelope.previous = point.rows.dual.copy()
         if count < QUICK:
-            envelope.smoothing *= SHRINK
+            # most residuals that are small ask for as small a delta
+            typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
+            envelope.smoothing = min(SHRINK * envelope.smoothing, max(typical, LEAST * loss.spread))
         elif count >= SLOW:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)

@@ -16,7 +16,8 @@ from scipy.optimize import OptimizeResult
 
 from .._linalg.design import as_design
 from .._linalg.threads import blas_threads
-from .._losses.row_losses import Rows, spread_of
+from .._losses.row_losses import Rows
+from ._certificate import Certificate
 from ._refine import refine
 from ._scaled_descent import Descent
 
@@ -28,10 +29,11 @@ MESSAGES = {
     STOPPED: "Stopped by the callback.",
     NO_PROGRESS: "Stopped where rounding allows no further progress; raise tol or scale the features.",
 }
-# objectives below this part of the one at zero count as zero: the fit is then perfect up to rounding
+# objectives below this part of the loss' unit count as zero: the fit is then perfect up to rounding
 PERFECT = 1e-6
-# natural sizes of the coefficients within which the gap is proved if no penalty bounds them
-REACH = 10.0
+# difference by which a bound may be above the objective, relatively: sums over dense float32 data are that
+# rough
+ABOVE = 1e-6
 # entries of X up to which Newton's method alone is the fastest, and goes on until rounding stops it: another
 # order or weight of the same rows then gives the same answer
 SMALL = 20000
@@ -138,107 +140,64 @@ class BoundedProblem:
         return self.l1 * float(np.abs(w).sum()) + 0.5 * self.l2 * float(w @ w)
 
     def moments(self):
-        """Weighted mean and variance of the columns; the mean is 0 without an intercept."""
+        """Weighted mean and variance of the columns, the mean 0 without an intercept.
+
+        They centre and scale, so they need not be exact: dense columns are judged by some of the rows.
+        ValueError where squares overflow or vanish.
+        """
         if self._moments is None:
-            s = self.loss.s
-            if sp.issparse(self.X):
-                second = (
-                    type(self.X)((self.X.data**2, self.X.indices, self.X.indptr), shape=self.X.shape).T @ s
-                )
-            else:
-                return self._moments_of_rows()
-            second = np.asarray(second, dtype=np.float64)
-            mean = self.transposed(s) if self.fit_intercept else np.zeros(self.p)
+            dense = not sp.issparse(self.X)
+            mean, second = self._sums(max(self.n // SAMPLE, 1)) if dense else self._sparse_sums()
             variance = second - mean**2
+            constant = variance <= CONSTANT * second
+            for j in np.flatnonzero(constant) if dense else ():  # constant, or rare in the sample
+                one = BoundedProblem(
+                    self.X[:, [j]], self.loss, self.lower[[j]], self.upper[[j]], 0.0, 0.0,
+                    fit_intercept=self.fit_intercept,
+                )  # fmt: skip
+                mean[[j]], second[[j]] = one._sums(1)
+                variance[j] = second[j] - mean[j] ** 2
             # what is left of a constant column is rounding
             constant = variance <= CONSTANT * second
+            self._check_squares(second)
             variance[constant] = np.where(second[constant] > 0, second[constant], 1.0)
             self._moments = mean, variance
         return self._moments
 
-    def _moments_of_rows(self):
-        """Mean and variance of dense columns, by some rows: what scales and centres need not be exact."""
-        stride = max(self.n // SAMPLE, 1)
+    def _sums(self, stride):
         s = self.loss.s[::stride]
-        total = s.sum()
-        if not total > 0:
-            stride, s, total = 1, self.loss.s, 1.0
+        if not s.sum() > 0:
+            stride, s = 1, self.loss.s
         rows = self.X[::stride].astype(np.float64)
-        mean = s @ rows / total if self.fit_intercept else np.zeros(self.p)
-        second = s @ rows**2 / total
-        variance = second - mean**2
-        for j in np.flatnonzero(variance <= CONSTANT * second):  # constant, or rare in the sample
-            column = self.X[:, j].astype(np.float64)
-            mean[j] = self.loss.s @ column if self.fit_intercept else 0.0
-            second[j] = self.loss.s @ column**2
-            variance[j] = second[j] - mean[j] ** 2
-            if variance[j] <= CONSTANT * second[j]:
-                variance[j] = second[j] or 1.0
-        self._moments = mean, variance
-        return self._moments
+        mean = s @ rows / s.sum() if self.fit_intercept else np.zeros(self.p)
+        with np.errstate(over="ignore", under="ignore"):
+            return mean, s @ rows**2 / s.sum()
 
+    def _sparse_sums(self):
+        with np.errstate(over="ignore", under="ignore"):
+            squares = self.X.data.astype(np.float64) ** 2
+        second = type(self.X)((squares, self.X.indices, self.X.indptr), shape=self.X.shape).T @ self.loss.s
+        mean = self.transposed(self.loss.s) if self.fit_intercept else np.zeros(self.p)
+        return mean, np.asarray(second, dtype=np.float64)
 
-@dataclass
-class Certificate:
-    """The lower bound of P: the best one of all dual points seen.
-
-    The dual function of a coefficient needs it to be bounded. Where neither its box nor a penalty does that,
-    it is taken to be at most REACH times its natural size, the larger of its value and of what would move the
-    predictor as much as the targets spread. P is convex: a point outside, k times as far, is better by at
-    most k times the gap.
-    """
-
-    problem: BoundedProblem
-    reach: np.ndarray | None = None
-    reach_intercept: float = np.inf
-    best: float = -np.inf
-    floor: float = 0.0
-
-    def _set_reach(self, w, b, z):
-        problem = self.problem
-        _, variance = problem.moments()
-        spread = max(problem.loss.spread, spread_of(z, problem.loss.s))
-        self.reach = REACH * np.maximum(np.abs(w), spread / np.sqrt(variance))
-        self.reach_intercept = REACH * (
-            abs(b) + spread + float(np.abs(self.problem.moments()[0]) @ np.abs(w))
-        )
-        self.best = -np.inf
-
-    def update(self, w, b, z, rows, gradient, primal):
-        """Improve the bound by ``rows``' dual variables, gradient = X^T u; the gap of ``primal``."""
-        if self.reach is None or np.any(np.abs(w) > 0.5 * self.reach) or abs(b) > 0.5 * self.reach_intercept:
-            self._set_reach(w, b, z)
-        problem = self.problem
-        value = problem.loss.dual_value(rows)
-        if problem.fit_intercept:
-            value -= abs(float(rows.u.sum())) * self.reach_intercept
-        l1, l2 = problem.l1, problem.l2
-        # the penalty alone is at most the objective, which is at most ``primal``
-        reach = self.reach
-        if l1 or l2:
-            with np.errstate(divide="ignore", over="ignore"):
-                known = min(np.divide(primal, l1), np.sqrt(np.divide(2.0 * primal, l2)))
-            sure = value + _least(
-                gradient, np.maximum(problem.lower, -known), np.minimum(problem.upper, known), l1, l2
+    def _check_squares(self, second):
+        wrong = ~np.isfinite(second)
+        empty = np.flatnonzero(second == 0)
+        if len(empty):
+            wrong[empty] = np.asarray(self.loss.s @ abs(self.X[:, empty])).ravel() > 0
+        if wrong.any():
+            raise ValueError(
+                f"X: the squares of column {int(np.flatnonzero(wrong)[0])} are too large or too small. Bring "
+                "the columns to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)."
             )
-            self.best = max(self.best, sure)
-            reach = np.minimum(reach, known)
-        lower, upper = np.maximum(problem.lower, -reach), np.minimum(problem.upper, reach)
-        # a box farther out than the reach: its nearest point
-        lower, upper = np.minimum(lower, problem.upper), np.maximum(upper, problem.lower)
-        self.best = max(self.best, value + _least(gradient, lower, upper, l1, l2))
-        return primal - self.best
 
-
-def _least(g, lower, upper, l1, l2):
-    """sum_j min over lower <= w <= upper of g w + l1 |w| + l2/2 w^2."""
-    if l2 > 0:
-        with np.errstate(over="ignore"):
-            w = np.clip(-np.sign(g) * np.maximum(np.abs(g) - l1, 0.0) / l2, lower, upper)
-        return float(g @ w + l1 * np.abs(w).sum() + 0.5 * l2 * (w @ w))
-    middle = np.clip(0.0, lower, upper)
-    ends = [g * w + l1 * np.abs(w) for w in (lower, middle, upper)]
-    return float(np.minimum(np.minimum(ends[0], ends[1]), ends[2]).sum())
+    def rounded(self, w, b, inside):
+        """(w, b, P) for coefficients rounded by ``inside``; b keeps the mean prediction."""
+        new = inside(w)
+        if self.fit_intercept:
+            b = b + float(self.moments()[0] @ (w - new))
+        rows = self.loss.evaluate(self.predictor(new.astype(np.float64), b), Rows.empty(self.n))
+        return new, b, rows.f + self.penalty(new.astype(np.float64))
 
 
 @dataclass
@@ -253,7 +212,6 @@ class Run:
     start: float = field(default_factory=time.perf_counter)
     nit: int = 0
     n_newton: int = 0
-    scale: float = 0.0
     excess: float = 0.0
     primal: float = np.inf
     w: np.ndarray | None = None
@@ -272,7 +230,6 @@ class Run:
         self.begun = True
         primal = rows.f + self.problem.penalty(w)
         self.excess = self.problem.loss.excess(z)
-        self.scale = primal - self.excess
         self.see(w, b, primal)
         self.certificate.update(w, b, z, rows, gradient, primal)
         if self.within(EXACT):
@@ -282,6 +239,10 @@ class Run:
         """Keep the point if it is the best so far."""
         if primal < self.primal:
             self.primal, self.w, self.b = primal, w.copy(), float(b)
+            bound = self.certificate.best
+            # a bound holds near the points that it was made for; what is below it is elsewhere
+            if primal < bound - ABOVE * abs(bound) or not self.certificate.covers(w, b):
+                self.certificate.forget()
 
     @property
     def gap(self):
@@ -305,7 +266,7 @@ class Run:
 
     def _size(self):
         # what outliers add to the objective says nothing of the fit
-        return max(self.primal - self.excess, PERFECT * self.scale, 1e-300)
+        return max(self.primal - self.excess, PERFECT * self.problem.loss.unit(), 1e-300)
 
     @property
     def seconds(self):

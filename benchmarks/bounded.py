@@ -67,7 +67,7 @@ def kinks(args):
     for n, p in KINKS:
         for heavy in (False, True):
             X, y = regression(n, p, heavy)
-            for q in (0.5, 0.9):
+            for q in (0.5, 0.9) if (n, p) == KINKS[0] else (0.5,):
                 ours, model = timed(args.repeat, BoundedRegressor("quantile", quantile=q).fit, X, y)
                 theirs, peer = timed(1, QuantileRegressor(quantile=q, alpha=0).fit, X, y)
                 value = pinball(q, y - peer.predict(X))

@@ -4,8 +4,8 @@
 
 A shop has half a year of daily sales of ice cream, in boxes, and wants tomorrow's stock: the median, and the
 10 % and 90 % quantiles around it. Own price and competitor's price move together, promotions come with price
-cuts, ice cream and ads with the heat: free least-absolute fits put some effects on the wrong side of zero. Here
-each feature has a lower and an upper bound on its effect. The data are made in the script.
+cuts, ice cream and ads with the heat: free least-absolute fits put some effects on the wrong side of zero.
+Here each feature has a lower and an upper bound on its effect. The data are made in the script.
 """
 
 import sys
@@ -101,8 +101,8 @@ def print_quality(models, X, y, X_new, y_new, title):
         r = y_new - model.predict(X_new)
         loss = np.mean(np.maximum(q * r, (q - 1) * r))
         print(
-            f"{title}, quantile {q:g}: objective {model.objective_:.4f} (at most {model.dual_gap_:.0e} too high), "
-            f"{100 * np.mean(r <= 0):.0f} % of the new days below, loss there {loss:.3f}"
+            f"{title}, quantile {q:g}: objective {model.objective_:.4f} (at most {model.dual_gap_:.0e} "
+            f"too high), {100 * np.mean(r <= 0):.0f} % of the new days below, loss there {loss:.3f}"
         )
     low, high = (models[q].predict(X_new) for q in (min(models), max(models)))
     inside = np.mean((low <= y_new) & (y_new <= high))

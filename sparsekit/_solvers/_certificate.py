@@ -24,6 +24,7 @@ class Certificate:
 
     problem: object
     reach: np.ndarray | None = None
+    width: np.ndarray | None = None
     reach_intercept: float = np.inf
     best: float = -np.inf
 
@@ -32,6 +33,11 @@ class Certificate:
         if self.reach is None:
             return False
         return not np.any(np.abs(w) > 0.5 * self.reach) and abs(b) <= 0.5 * self.reach_intercept
+
+    def weigh(self, slopes, free, slope_b):
+        """What slopes of free coefficients and of the intercept add to the gap at most."""
+        left = float(np.abs(slopes[free]) @ self.width[free])
+        return left + abs(slope_b) * self.reach_intercept if slope_b else left
 
     def forget(self):
         self.reach, self.best = None, -np.inf
@@ -68,6 +74,7 @@ class Certificate:
         if problem.fit_intercept:
             value -= abs(float(rows.u.sum())) * self.reach_intercept
         lower, upper = self._limits(primal)
+        self.width = upper - lower
         value += _least(gradient, lower, upper, problem.l1, problem.l2)
         if value > self.best:  # NaN is not
             self.best = value

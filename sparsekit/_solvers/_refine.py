@@ -28,8 +28,8 @@ NOISE = 1e-13
 # factors of delta: after a quick round, and after one that was too much; iterations that count as such
 SHRINK, GROW = 0.2, 3.0
 QUICK, SLOW = 15, 30
-# least delta that the residuals may ask for, in spreads of the targets
-LEAST = 1e-12
+# part of delta from which half of the residuals are very small; the least delta, in spreads of the targets
+NEARLY, LEAST = 1e-3, 1e-12
 # rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has
 # won; the same once the gap is what was asked for; and the decrease of a smooth objective, relative to it,
 # that is progress too
@@ -127,9 +127,11 @@ def refine(run):
             continue
         envelope.previous = point.rows.dual.copy()
         if count < QUICK:
-            # most residuals that are small ask for as small a delta
+            envelope.smoothing *= SHRINK
+            # a fit that is nearly perfect asks for a far smaller delta, at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
-            envelope.smoothing = min(SHRINK * envelope.smoothing, max(typical, LEAST * loss.spread))
+            if typical < NEARLY * envelope.smoothing:
+                envelope.smoothing = max(typical, LEAST * loss.spread)
         elif count >= SLOW:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
@@ -164,9 +166,7 @@ class Newton:
                 return count - 1
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
-            reach = run.certificate.reach
-            left = float(np.abs(face.slope[face.free]) @ reach[face.free])
-            left += abs(slope_b) * run.certificate.reach_intercept if problem.fit_intercept else 0.0
+            left = run.certificate.weigh(face.slope, face.free, slope_b)
             if problem.loss.has_kinks and count and left <= max(FORCING * run.gap, run.allowed(NOISE)):
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
@@ -295,8 +295,8 @@ class QuasiNewton:
                 point.rows.f = descent.rows.f
                 certify(run, point)
                 face = orthant(problem, w, gradient)
-                left = float(np.abs(face.slope[face.free]) @ run.certificate.reach[face.free])
-                left += abs(slope) * run.certificate.reach_intercept if problem.fit_intercept else 0.0
+                slope_b = slope if problem.fit_intercept else 0.0
+                left = run.certificate.weigh(face.slope, face.free, slope_b)
                 done = problem.loss.has_kinks and left <= FORCING * run.gap
             run.iteration("nqn")
             return done

@@ -37,7 +37,7 @@ ABOVE = 1e-6
 # entries of X up to which Newton's method alone is the fastest, and goes on until rounding stops it: another
 # order or weight of the same rows then gives the same answer
 SMALL = 20000
-EXACT = 1e-13
+EXACT = 1e-12
 # rows that centre and scale dense columns; variance, relative to the second moment, that is rounding
 SAMPLE, CONSTANT = 5000, 1e-12
 # entries of a block of dense rows: half a core's cache

@@ -6,7 +6,7 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from scipy import optimize
 
-from sparsekit._losses.row_losses import Rows, classification_loss, regression_loss
+from sparsekit._losses.row_losses import Rows, classification_loss, natural_size, regression_loss
 from sparsekit._solvers import _newton, _refine, bounded
 from sparsekit._solvers._certificate import Certificate
 from sparsekit._solvers._newton import NewtonSystem, direction
@@ -343,6 +343,9 @@ def test_outliers_do_not_loosen_the_tolerance():
         problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
         result = minimize_bounded(problem, np.zeros(8), 0.0, BoundedOptions(tol=1e-6))
         assert result.status == 0
+        run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
+        run.begin_at(np.zeros(8), 0.0)
+        assert run.allowed(1e-6) < 1e-5  # and not a millionth of 10^7
         ends.append(np.mean(np.abs(X[5:] @ result.x[:-1] + result.x[-1] - y[5:])))
     assert abs(ends[1] - ends[0]) < 1e-3 * ends[0]
 
@@ -371,6 +374,24 @@ def test_rare_features_of_a_calm_target():
             X @ np.clip(np.linalg.lstsq(X.toarray(), y)[0], lower, upper), Rows.empty(3000)
         )
         assert abs(ends[0] - ends[1]) <= 1.1e-6 * ends[1] and ends[0] <= truth.f + 30 * l1 * 20
+
+
+def test_natural_sizes():
+    """Of the targets about their mean or about 0, outliers cut off; a coefficient's by its column."""
+    rng = np.random.default_rng(0)
+    flat = np.full(1000, 1e-3)
+    y = 5.0 + 0.1 * rng.standard_normal(1000)
+    assert 0.08 < natural_size(y, flat, True) < 0.12 and 4.9 < natural_size(y, flat, False) < 5.1
+    rare = np.where(np.arange(1000) < 50, 10.0, 0.01 * rng.standard_normal(1000))
+    assert 2.0 < natural_size(rare, flat, True) < 2.5  # the quartiles say 0.01
+    y[0] = 1e12
+    assert natural_size(y, flat, True) < 200.0
+    X = np.column_stack([np.ones(1000), rng.standard_normal(1000) * 0.1])
+    loss = regression_loss("absolute", rare, flat, quantile=0.5, epsilon=1.0)
+    problem = BoundedProblem(X, loss, *np.full((2, 2), [[-np.inf], [np.inf]]), 0.0, 0.0, fit_intercept=True)
+    run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run.begin_at(np.zeros(2), 0.0)
+    assert 200 < run.certificate.reach[1] < 250
 
 
 def test_no_intercept_and_an_offset():

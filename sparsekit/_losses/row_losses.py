@@ -51,10 +51,10 @@ def robust_spread(values, weight):
     """
     largest = float(np.max(np.abs(values), initial=0.0, where=weight > 0))
     low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
-    for spread in ((high - low) / 1.349, spread_of(values, weight)):
-        if spread > EQUAL * largest:
-            return spread
-    return largest or 1.0
+    if high - low > EQUAL * max(abs(low), abs(high)):
+        return (high - low) / 1.349
+    spread = spread_of(values, weight)
+    return spread if spread > EQUAL * largest else largest or 1.0
 
 
 def natural_size(values, weight, centred):

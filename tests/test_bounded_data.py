@@ -337,3 +337,14 @@ def test_huge_outliers(loss):
         # three rows of ninety do not move a median far
         rest = estimator(loss, bounds=(-1.0, 1.5), alpha=1e-3).fit(X[3:], y[3:])
         assert np.median(np.abs(model.predict(X) - rest.predict(X))) < 0.5
+
+
+@pytest.mark.parametrize("wrap", [np.ascontiguousarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
+def test_threads_give_the_same_bits(wrap):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 80))
+    y = X @ rng.standard_normal(80) + rng.standard_normal(6000)
+    for model, target in ((BoundedRegressor("quantile", bounds=(0, 1)), y), (BoundedClassifier(), y > 0)):
+        one, two = (clone(model).set_params(n_jobs=k).fit(wrap(X), target) for k in (1, 2))
+        np.testing.assert_array_equal(one.coef_, two.coef_)
+        np.testing.assert_array_equal(one.dual_gap_, two.dual_gap_)

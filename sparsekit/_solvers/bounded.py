@@ -331,7 +331,8 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     """
     opts = opts or BoundedOptions()
     run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=float(b))
-    with blas_threads(problem.n_threads):
+    # BLAS adds in another order with more threads; those of the passes over X do not
+    with blas_threads(1):
         try:
             if run.is_small:
                 run.begin_at(w, b)

@@ -27,6 +27,7 @@ cdef const double* _start(const double[::1] a) noexcept:  # a pointer: there is 
     return NULL if a is None or a.shape[0] == 0 else &a[0]
 
 
+# copies numbers, in which nothing can be raised
 cdef sk_piecewise _loss(double lo, double hi, double eps, double delta) noexcept:
     cdef sk_piecewise h
     h.lo, h.hi, h.eps, h.delta = lo, hi, eps, delta

@@ -152,7 +152,7 @@ class Newton:
 
     def __init__(self, run):
         self.run = run
-        self.ridge = RIDGE
+        self.ridge, self.too_large = RIDGE, False
         _, self.variance = run.problem.moments()
         run.spare = Rows.empty(run.problem.n)
 
@@ -175,8 +175,6 @@ class Newton:
             certify(run, point)
             run.iteration("newton")
         return SLOW
-
-    too_large = False
 
     def _step(self, point, envelope, face, slope_b):
         problem, rows = self.run.problem, point.rows

@@ -217,6 +217,7 @@ class Run:
     w: np.ndarray | None = None
     b: float = 0.0
     begun: bool = False
+    spare: Rows | None = None  # for the objective itself, beside its envelope
     lines: list = field(default_factory=list)
 
     def begin_at(self, w, b):
@@ -327,7 +328,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     -------
     OptimizeResult
         x = (w, b), fun, dual_gap, optimality (the gap relative to the objective), nit, n_newton, nfev (passes
-        over X, of which an evaluation takes two), status, message, success, history.
+        over X, one or two an evaluation), status, message, success, history.
     """
     opts = opts or BoundedOptions()
     run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=float(b))

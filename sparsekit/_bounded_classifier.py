@@ -179,11 +179,9 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         weight = normalized(weight, n_samples)
         positive = [1] if n_outputs == 1 else range(n_outputs)
         losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
-        start = np.zeros((n_outputs, n_features + 1))
-        last = getattr(self, "coef_", None)
-        if self.warm_start and last is not None and last.shape == (n_outputs, n_features):
-            start[:, :-1] = last.toarray() if hasattr(last, "toarray") else last
-            start[:, -1] = self.intercept_ if self.fit_intercept else 0.0
+        start = self._start(n_outputs, n_features)
+        if start is None:
+            start = np.zeros((n_outputs, n_features + 1))
         start[:, :-1] = np.clip(start[:, :-1], lower, upper)
 
         def attributes(x):

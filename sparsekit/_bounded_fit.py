@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
@@ -119,6 +120,18 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
     @property
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    def _start(self, n_outputs, n_features, offset=0.0):
+        """The last fit, (n_outputs, n_features + 1), the intercept last; None if unwanted or of no use."""
+        coef = getattr(self, "coef_", None)
+        if not self.warm_start or coef is None:
+            return None
+        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
+        intercept = np.ravel(self.intercept_) - offset if self.fit_intercept else 0.0
+        finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
+        if coef.shape != (n_outputs, n_features) or not finite:
+            return None
+        return np.column_stack([coef, np.broadcast_to(intercept, n_outputs)]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
         """Put the rounded solution in the place of the exact one, with its own objective and gap."""

@@ -209,16 +209,13 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         offset = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
         target = np.ascontiguousarray(y - offset)
         loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = np.zeros((1, n_features + 1))
-        if self.warm_start and getattr(self, "coef_", None) is not None and self.coef_.size == n_features:
-            start[0, :-1] = np.ravel(self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_)
-            start[0, -1] = self.intercept_ - offset if self.fit_intercept else 0.0
-        elif self.fit_intercept:
-            start[0, -1] = (
-                target @ weight
-                if self.loss == "squared"
-                else weighted_quantile(target, weight, self.quantile if self.loss == "quantile" else 0.5)
-            )
+        start = self._start(1, n_features, offset)
+        if start is None:
+            start = np.zeros((1, n_features + 1))
+            if self.fit_intercept:
+                q = self.quantile if self.loss == "quantile" else 0.5
+                mean = self.loss == "squared"
+                start[0, -1] = target @ weight if mean else weighted_quantile(target, weight, q)
         start[:, :-1] = np.clip(start[:, :-1], lower, upper)
 
         def attributes(x):

@@ -348,3 +348,21 @@ def test_threads_give_the_same_bits(wrap):
         one, two = (clone(model).set_params(n_jobs=k).fit(wrap(X), target) for k in (1, 2))
         np.testing.assert_array_equal(one.coef_, two.coef_)
         np.testing.assert_array_equal(one.dual_gap_, two.dual_gap_)
+
+
+@pytest.mark.parametrize(
+    "model", [BoundedRegressor("huber", warm_start=True), BoundedClassifier(warm_start=True)]
+)
+def test_warm_start_takes_what_is_of_use(model):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 4))
+    y = X @ [1.0, -2.0, 0.0, 1.0] + rng.standard_normal(80)
+    y = y if isinstance(model, BoundedRegressor) else y > 0
+    first = clone(model).fit(X, y)
+    again = clone(model).fit(X, y).sparsify().fit(X, y)
+    assert np.max(again.n_iter_) < np.max(first.n_iter_) and isinstance(again.coef_, np.ndarray)
+    for spoilt in (np.nan, np.inf):
+        lost = clone(model).fit(X, y)
+        lost.coef_ = lost.coef_ * spoilt
+        np.testing.assert_array_equal(lost.fit(X, y).coef_, first.coef_)
+    np.testing.assert_allclose(first.fit(X[:, :3], y).coef_, clone(model).fit(X[:, :3], y).coef_)

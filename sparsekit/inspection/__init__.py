@@ -1,0 +1,6 @@
+"""Pictures and measures of models and solvers. Matplotlib is imported when something is drawn."""
+
+from ._convergence import ConvergenceDisplay
+from ._path import RegularizationPathDisplay
+
+__all__ = ["ConvergenceDisplay", "RegularizationPathDisplay"]

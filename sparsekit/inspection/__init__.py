@@ -2,5 +2,6 @@
 
 from ._convergence import ConvergenceDisplay
 from ._path import RegularizationPathDisplay
+from ._sharpness import sharpness
 
-__all__ = ["ConvergenceDisplay", "RegularizationPathDisplay"]
+__all__ = ["ConvergenceDisplay", "RegularizationPathDisplay", "sharpness"]

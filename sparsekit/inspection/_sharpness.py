@@ -1,0 +1,356 @@
+"""Sharpness of minima: how much a function rises in a small box around a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import Bounds, OptimizeResult, approx_fprime, minimize
+from sklearn.utils import check_random_state
+
+from .._nqn import minimize_nqn
+from ._training import training_function
+
+# entries of a table of directions from which it is kept in float32: 256 MB in float64
+_LARGE = 2**25
+# squared condition number up to which the p x p normal equations give the pseudo-inverse
+_WELL_CONDITIONED = 1e8
+# the step of forward differences: square root of the rounding unit
+_STEP = 1.5e-8
+# evaluations an iteration: a search along a line that rises by rounding only would go on for long
+_TRIALS = 5
+# part of the box's half-width that an ascent has to reach, or it has not looked around
+_NEAR = 0.5
+
+
+def sharpness(
+    fun: Any,
+    x: Any,
+    y: ArrayLike | None = None,
+    *,
+    epsilon: float | ArrayLike = 1e-3,
+    n_directions: int | None = None,
+    directions: ArrayLike | None = None,
+    max_iter: int = 10,
+    method: Literal["l-bfgs-b", "nqn"] = "l-bfgs-b",
+    n_starts: int = 1,
+    jac: Callable[..., ArrayLike] | bool | None = None,
+    loss: Callable[..., Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+    batch_size: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    return_result: bool = False,
+) -> Any:
+    r"""How much a function rises in a small box around x, in percent: sharpness of a minimum.
+
+    Metric 4.2.1 of [1]_, its eqs. (4.3) and (4.4),
+
+    .. math:: \phi(\epsilon, A) = 100\, \frac{\max_{z \in C} f(x + A z) - f(x)}{1 + f(x)}, \qquad
+              C = \{z : |z_i| \le \epsilon (|(A^+ x)_i| + 1)\},
+
+    with A the identity, or n x p with random columns. The inner maximum is sought by a few iterations of
+    bound-constrained L-BFGS from z = 0, as in [1]_; the largest value of all that were evaluated counts. So
+    the number is a lower bound of what the formula says.
+
+    Parameters
+    ----------
+    fun : callable, estimator or torch.nn.Module
+        - A callable: ``fun(x)`` returns f, or f and its gradient with ``jac=True``.
+        - A fitted estimator of this package, or a pipeline or a search that ends in one: f is what it
+          minimised, on the scale of the mean loss of a row, penalty included, as a function of coefficients
+          and intercepts.
+        - A PyTorch module: f is the mean of ``loss`` over the rows, as a function of the parameters that are
+          trained. It is evaluated in ``eval`` mode and left as it is.
+    x : array-like of shape (n,), or X of shape (n_samples, n_features)
+        The point; for an estimator or a module its data (for a module any tensor or array of rows).
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        The targets of an estimator or a module.
+    epsilon : float or array-like of shape (n_epsilons,), default=1e-3
+        Half the width of the box, relative to :math:`|A^+ x| + 1`; several are done one after the other, each
+        from where the smaller one has led.
+    n_directions : int, default=None
+        Dimension p of a random manifold, at most n (100 in [1]_): the columns of A are drawn from a normal
+        distribution and scaled to length 1. None: the full space, A = I.
+    directions : array-like of shape (n, p), default=None
+        A itself, instead of random columns.
+    max_iter : int, default=10
+        Iterations of the inner maximisation.
+    method : {"l-bfgs-b", "nqn"}, default="l-bfgs-b"
+        SciPy's L-BFGS-B, as in [1]_, or :func:`sparsekit.minimize_nqn`, for functions with kinks.
+    n_starts : int, default=1
+        Runs of the maximisation: the first from z = 0, others from random points of the box. Where the first
+        stays near z = 0, since the gradient vanishes there, one from a random point is made anyway.
+    jac : callable, True or None, default=None
+        For a callable ``fun``, as in SciPy: the gradient's function; True if ``fun`` returns it as well; None
+        for forward differences, which cost one evaluation for each variable (each direction, in a manifold).
+    loss : callable, default=None
+        For a module: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
+    sample_weight : array-like of shape (n_samples,), default=None
+        For an estimator: weights of the rows.
+    batch_size : int, default=None
+        For a module: rows that go through it at once; None: 8192.
+    random_state : int, RandomState instance or None, default=None
+        Draws the directions and the random starts.
+    return_result : bool, default=False
+        Whether to return all there is to know instead of the number.
+
+    Returns
+    -------
+    float, ndarray of shape (n_epsilons,), or scipy.optimize.OptimizeResult
+        Sharpness in percent; for an array ``epsilon`` an array in its order. The result has
+
+        * ``sharpness`` : the number or numbers;
+        * ``fun`` : f(x), ``fun_max`` : largest value found, for each epsilon;
+        * ``x_max`` : where, (n,) or (n_epsilons, n);
+        * ``directions`` : A, (n, p), or None;
+        * ``nfev``, ``nit`` : evaluations of f with its gradient, and iterations, in all.
+
+    Raises
+    ------
+    TypeError
+        If ``fun`` is none of the three, or an argument does not go with it.
+    ValueError
+        If an argument is out of its range, or f(x) is not finite or at most -1.
+
+    See Also
+    --------
+    ParametricPlotDisplay : f on a line or an arc between two solutions.
+
+    Notes
+    -----
+    The full space needs about 20 evaluations of f and its gradient for 10 iterations and memory for some 50
+    vectors; a manifold 20 evaluations and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least
+    squares solution by the p x p normal equations. With columns of length 1 each coordinate of x moves by
+    much less than in the full space, and numbers of the two kinds are not to be compared.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.inspection import sharpness
+    >>> def valley(x, steepness):
+    ...     return 0.5 * steepness * np.sum(x**2), steepness * x
+    >>> flat, sharp = (
+    ...     sharpness(lambda x: valley(x, s), np.zeros(3), jac=True, random_state=0) for s in (1, 1e4)
+    ... )
+    >>> round(flat, 6), round(sharp, 2)
+    (0.00015, 1.5)
+    """
+    _check_options(max_iter, method, n_starts)
+    radii = _check_epsilon(epsilon)
+    rng = check_random_state(random_state)
+    is_function = callable(fun) and not hasattr(fun, "fit") and not hasattr(fun, "named_parameters")
+    if is_function:
+        for name, given in (("y", y), ("loss", loss), ("sample_weight", sample_weight)):
+            if given is not None:
+                raise TypeError(f"{name} goes with an estimator or a module; fun is a function.")
+        function = _user_function(fun, jac)
+        x = _check_point(x)
+    elif hasattr(fun, "fit") or hasattr(fun, "named_parameters"):
+        if y is None:
+            raise TypeError("An estimator or a module needs its data: sharpness(model, X, y).")
+        if jac is not None:
+            raise TypeError("jac goes with a function; estimators and modules have their own gradient.")
+        model = training_function(fun, x, y, loss=loss, sample_weight=sample_weight, batch_size=batch_size)
+        function, x = model.fun, model.x
+    else:
+        raise TypeError(
+            f"fun must be a callable, a fitted estimator or a PyTorch module; got {type(fun).__name__}."
+        )
+    A = _directions(directions, n_directions, len(x), rng)
+    result = _maximise(_Box(function, x, A), radii, int(max_iter), method, int(n_starts), rng)
+    if np.ndim(epsilon) == 0:
+        for name in ("sharpness", "fun_max"):
+            result[name] = float(result[name][0])
+        result.x_max = result.x_max[0]
+    return result if return_result else result.sharpness
+
+
+class _Box:
+    """f(x + epsilon A (r v)) of v in [-1, 1]^p, and its gradient; remembers where it was largest."""
+
+    def __init__(self, function, x, A):
+        self.function, self.x, self.A = function, x, A
+        self.reach = np.abs(x if A is None else pseudo_inverse(A, x)) + 1.0
+        self.p, self.nfev, self.epsilon = len(self.reach), 0, 0.0
+        self.f, self.g = self.evaluate(np.zeros(self.p))
+        if not np.isfinite(self.f):
+            raise ValueError(f"f must be finite at x; it is {self.f}.")
+        if 1.0 + self.f <= 0.0:
+            raise ValueError(f"f(x) must be larger than -1, or (4.4) has no meaning; it is {self.f:g}.")
+        self.best, self.where = self.f, np.zeros(self.p)
+
+    def point(self, z):
+        return self.x + (z if self.A is None else self.A @ z)
+
+    def evaluate(self, z):
+        """f and its gradient in z."""
+        self.nfev += 1
+        f, g = self.function(self.point(z))
+        if g is None:
+            self.nfev += self.p
+            g = approx_fprime(z, lambda z: self.function(self.point(z))[0], _STEP)
+        elif self.A is not None:
+            g = np.asarray(self.A.T @ g, dtype=np.float64)
+        return f, g
+
+    def descend(self, v):
+        """-f and its gradient in v, to be minimised."""
+        scale = self.epsilon * self.reach
+        # x itself, where every run begins, is known
+        f, g = self.evaluate(scale * v) if v.any() else (self.f, self.g)
+        if f > self.best:
+            self.best, self.where = f, scale * v
+        return -f, -scale * g
+
+
+def _maximise(box, radii, max_iter, method, n_starts, rng):
+    """Largest values for each radius, by rising radius, as a result with arrays."""
+    found, points, nit = np.empty(len(radii)), np.empty((len(radii), len(box.x))), 0
+    for k in np.argsort(radii, kind="stable"):
+        box.epsilon = radii[k]
+        starts = [np.zeros(box.p)]
+        # of a box inside this one, a start that cannot do worse than it did
+        if box.best > box.f:
+            starts.append(box.where / (box.epsilon * box.reach))
+        starts += [rng.uniform(-1.0, 1.0, box.p) for _ in range(n_starts - 1)]
+        for v in starts:
+            nit += _run(box, v, max_iter, method)
+        if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
+            nit += _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+        found[k], points[k] = box.best, box.point(box.where)
+    with np.errstate(invalid="ignore"):
+        value = 100.0 * (found - box.f) / (1.0 + box.f)
+    return OptimizeResult(
+        sharpness=value, fun=box.f, fun_max=found, x_max=points, directions=box.A, nfev=box.nfev, nit=nit
+    )
+
+
+def _run(box, v, max_iter, method):
+    """Iterations of one ascent; what it found is in ``box``.
+
+    No tolerance stops it: x is nearly stationary, and where the ascent begins all slopes are small.
+    """
+    start, slope = box.descend(v)
+    if not np.isfinite(start):  # infinite: no larger value exists; NaN: nothing to start from
+        return 0
+    if method == "nqn":
+        # f rises faster the farther it is from its minimum, so the method never learns a curvature that it
+        # could take steps from: in this unit a step down the gradient is as long as the box is wide
+        unit = np.max(np.abs(slope), initial=0.0) or 1.0
+        return minimize_nqn(
+            lambda v: tuple(part / unit for part in box.descend(v)), v, jac=True,
+            bounds=Bounds(-np.ones(box.p), np.ones(box.p)), max_iter=max_iter, max_fun=_TRIALS * max_iter,
+            gtol=0.0, ftol=-1.0,
+        ).nit  # fmt: skip
+    # as in the thesis in the variables z, whose scale decides the length of the first steps
+    half = box.epsilon * box.reach
+
+    def descend(z):
+        f, g = box.descend(z / half)
+        return f, g / half
+
+    options = {"maxiter": max_iter, "maxfun": _TRIALS * max_iter, "ftol": 0.0, "gtol": 0.0}
+    return minimize(
+        descend, v * half, jac=True, bounds=Bounds(-half, half), method="L-BFGS-B", options=options
+    ).nit
+
+
+def random_directions(n, p, rng):
+    """A of shape (n, p): columns from a normal distribution, scaled to length 1."""
+    A = np.empty((n, p), dtype=np.float64 if n * p < _LARGE else np.float32)
+    squares = np.zeros(p)
+    height = max(1, _LARGE // (8 * p))
+    for at in range(0, n, height):  # a temporary of the whole size would double the memory
+        part = rng.standard_normal((min(height, n - at), p))
+        squares += (part**2).sum(axis=0)
+        A[at : at + height] = part
+    A /= np.sqrt(squares).astype(A.dtype)
+    return A
+
+
+def pseudo_inverse(A, x):
+    """The least-norm solution of min ||A z - x||, A^+ x, without a matrix of n rows and columns."""
+    gram = np.asarray(A.T @ A, dtype=np.float64)
+    if np.linalg.cond(gram) <= _WELL_CONDITIONED:
+        return cho_solve(cho_factor(gram), np.asarray(A.T @ x, dtype=np.float64))
+    return np.linalg.lstsq(A.astype(np.float64), x, rcond=None)[0]
+
+
+def _directions(directions, n_directions, n, rng):
+    if directions is not None:
+        if n_directions is not None:
+            raise ValueError("n_directions and directions exclude each other.")
+        A = np.asarray(directions, dtype=np.float64)
+        if A.ndim != 2 or A.shape[0] != n or not A.shape[1]:
+            raise ValueError(f"directions must have shape ({n}, p) with p >= 1; got {A.shape}.")
+        if not np.isfinite(A).all():
+            raise ValueError("directions must be finite.")
+        return A
+    if n_directions is None:
+        return None
+    if not isinstance(n_directions, Integral) or not 1 <= n_directions <= n:
+        raise ValueError(
+            f"n_directions must be an integer from 1 to the number of variables, {n}; got {n_directions!r}."
+        )
+    return random_directions(n, int(n_directions), rng)
+
+
+def _user_function(fun, jac):
+    """``fun`` as x -> (f, gradient), the gradient None where it is to be found by differences."""
+    if not (jac is None or jac is True or callable(jac)):
+        raise ValueError(f"jac must be a callable, True or None; got {jac!r}.")
+
+    def function(x):
+        returned = fun(x.copy())
+        g = None
+        if jac is True:
+            if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+                raise ValueError("with jac=True, fun must return f and its gradient.")
+            returned, g = returned
+        elif callable(jac):
+            g = jac(x.copy())
+        if np.size(returned) != 1:
+            raise ValueError(
+                f"fun must return one number; got an array of shape {np.shape(returned)}. Does it return the "
+                "gradient too? Then say jac=True."
+            )
+        if g is not None:
+            g = np.asarray(g, dtype=np.float64)
+            if g.shape != x.shape:
+                raise ValueError(f"the gradient must have shape {x.shape}, as x has; got {g.shape}.")
+        return float(np.asarray(returned).item()), g
+
+    return function
+
+
+def _check_point(x):
+    x = np.array(x, dtype=np.float64)
+    if x.ndim != 1 or not len(x):
+        raise ValueError(f"x must have shape (n,) with n >= 1; got {x.shape}.")
+    if not np.isfinite(x).all():
+        raise ValueError("x must be finite.")
+    return x
+
+
+def _check_epsilon(epsilon):
+    radii = np.asarray(epsilon, dtype=np.float64)
+    if radii.ndim > 1 or not radii.size or not np.isfinite(radii).all() or (radii <= 0).any():
+        raise ValueError(f"epsilon must be a number > 0 or a list of them; got {epsilon!r}.")
+    return np.atleast_1d(radii)
+
+
+def _check_options(max_iter, method, n_starts):
+    if method not in ("nqn", "l-bfgs-b"):
+        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {method!r}.")
+    for name, value in (("max_iter", max_iter), ("n_starts", n_starts)):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be an integer >= 1; got {value!r}.")

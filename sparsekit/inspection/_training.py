@@ -1,0 +1,330 @@
+"""What a fitted model minimised, as a function of one vector: value, gradient, score.
+
+Linear models of this package and PyTorch modules look alike from here on. The value is on the scale of the
+mean loss of a row, penalty included, so that numbers of different models and data can be compared.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._bounded_classifier import BoundedClassifier
+from .._bounded_fit import normalized
+from .._bounded_regressor import BoundedRegressor
+from .._extreme import ExtremeSoftmaxSGD
+from .._extreme_targets import check_extreme_targets
+from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._label_sets import logic
+from .._lasso import LassoOBA
+from .._linalg.threads import count_threads
+from .._logistic import L1LogisticOBA
+from .._logistic_cv import L1LogisticOBACV
+from .._losses import LeastSquaresLoss
+from .._losses.fenchel_young import FenchelYoungLoss
+from .._losses.labels import LabelLoss, Labels
+from .._losses.row_losses import Rows, classification_loss, regression_loss
+from .._lp_sparsemap_classifier import LPSparseMAPClassifier
+from .._problem import (
+    X_CHECKS,
+    apply_class_weight,
+    as_kernel_input,
+    check_penalty_weights,
+    check_sample_weight,
+    l1_weights,
+    logistic_loss,
+)
+from .._solvers.bounded import BoundedProblem
+from .._targets import check_targets
+
+
+@dataclass
+class TrainingFunction:
+    """f(x), its gradient, and the score of the model with parameters x.
+
+    x : the fitted parameters, float64 (n,).
+    fun : maps x to f and its gradient (n,).
+    score : maps x to accuracy or R^2, or None.
+    score_name : what to write beside it.
+    """
+
+    x: np.ndarray
+    fun: Callable[[np.ndarray], tuple[float, np.ndarray]]
+    score: Callable[[np.ndarray], float] | None
+    score_name: str = "accuracy"
+
+
+def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFunction:
+    """The `TrainingFunction` of a fitted estimator or of a PyTorch module.
+
+    ``options`` are sample_weight (estimators), loss and batch_size (modules).
+    """
+    if hasattr(model, "named_parameters"):
+        from ._torch import module_function
+
+        if options.get("sample_weight") is not None:
+            raise TypeError("sample_weight is for estimators; weight the rows of a module in its loss.")
+        return module_function(model, X, y, options.get("loss"), options.get("batch_size"))
+    if options.get("loss") is not None:
+        raise TypeError("loss is for PyTorch modules; an estimator has its own.")
+    return estimator_function(model, X, y, options.get("sample_weight"))
+
+
+def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingFunction:
+    """The function that ``estimator`` minimised, on (X, y)."""
+    while hasattr(estimator, "best_estimator_"):  # searches
+        estimator = estimator.best_estimator_
+    if hasattr(estimator, "named_steps"):  # pipelines
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        return estimator_function(estimator[-1], X, y, sample_weight)
+    make = next((make for kinds, make in _FAMILIES if isinstance(estimator, kinds)), None)
+    if make is None:
+        raise TypeError(
+            f"{type(estimator).__name__} is no estimator of this package. For another one pass a function of "
+            "its parameters, and the parameters."
+        )
+    check_is_fitted(estimator)
+    if getattr(estimator, "coef_", None) is None:
+        raise TypeError(f"This {type(estimator).__name__} has hashed weights; it needs coef_.")
+    several = bool(getattr(estimator, "multilabel_", False))
+    raw = X, y
+    numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}
+    X, y = validate_data(estimator, X, y, reset=False, multi_output=several, **numbers, **X_CHECKS)
+    X = as_kernel_input(X)
+    x, fun, attributes = make(estimator, X, y, check_sample_weight(sample_weight, X.shape[0]))
+
+    def score(x: np.ndarray) -> float:
+        moved = copy.copy(estimator)
+        for name, value in attributes(x).items():
+            setattr(moved, name, value)
+        return float(moved.score(*raw, sample_weight=sample_weight))
+
+    return TrainingFunction(x, fun, score, "R²" if numbers else "accuracy")
+
+
+def _codes(estimator, y, weight):
+    """Positions of the labels among the estimator's, and the weights of the rows with those of classes."""
+    classes = estimator.classes_
+    order = np.argsort(classes, kind="stable")
+    place = order[np.minimum(np.searchsorted(classes, y, sorter=order), len(classes) - 1)]
+    unknown = classes[place] != y
+    if unknown.any():
+        raise ValueError(f"y holds {y[unknown][0]!r}, which is no class of the estimator.")
+    # the classes of a part of the data are weighted by that part's frequencies, as a fit to it would
+    return place, apply_class_weight(getattr(estimator, "class_weight", None), classes, place, weight)
+
+
+def _dense(coef):
+    coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
+    return np.atleast_2d(coef).astype(np.float64)
+
+
+class _Table:
+    """Parameters as a table [W; b], a column for each output, in C order; with b only if it is fitted."""
+
+    def __init__(self, estimator):
+        coef = _dense(estimator.coef_)
+        self.scalar = np.ndim(estimator.coef_) == 1
+        self.intercept = np.ravel(estimator.intercept_).astype(np.float64)
+        self.fitted = bool(estimator.fit_intercept)
+        self.shape = (coef.shape[1] + self.fitted, coef.shape[0])
+        self.p = coef.shape[1]
+        b = [np.broadcast_to(self.intercept, coef.shape[0])] if self.fitted else []
+        self.x = np.vstack([coef.T, *b]).ravel()
+
+    def split(self, x):
+        """W of shape (p, K) and b of shape (K,)."""
+        table = x.reshape(self.shape)
+        return table[: self.p], table[self.p] if self.fitted else np.zeros(self.shape[1])
+
+    def attributes(self, x):
+        W, b = self.split(x)
+        if self.scalar:
+            return {"coef_": W[:, 0].copy(), "intercept_": float(b[0])}
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": b.copy()}
+
+
+def _oba(estimator, loss, strength, total, table):
+    """``(loss + l1 . |x|) / total``."""
+    penalty = l1_weights(check_penalty_weights(estimator.penalty_weights, table.p), strength)
+    l1 = loss.l1_vector(penalty)
+
+    def fun(x):
+        value = loss.value(x) + float(l1 @ np.abs(x))
+        return value / total, (loss.gradient(x) + l1 * np.sign(x)) / total
+
+    return table.x, fun, table.attributes
+
+
+def _logistic(estimator, X, y, weight):
+    codes, weight = _codes(estimator, y, weight)
+    threads = count_threads(estimator.n_jobs)
+    loss = logistic_loss(X, codes, len(estimator.classes_), weight, estimator.fit_intercept, threads)
+    total = float(len(codes) if weight is None else weight.sum())
+    C = getattr(estimator, "C_", None) or estimator.C
+    return _oba(estimator, loss, 1.0 / C, total, _Table(estimator))
+
+
+def _lasso(estimator, X, y, weight):
+    threads = count_threads(estimator.n_jobs)
+    loss = LeastSquaresLoss(
+        X, y.astype(np.float64), weight, fit_intercept=estimator.fit_intercept, n_threads=threads
+    )
+    total = float(X.shape[0] if weight is None else weight.sum())
+    return _oba(estimator, loss, estimator.alpha * total, total, _Table(estimator))
+
+
+def _tabular(loss, table, alpha, penalize_intercept):
+    """A Fenchel-Young loss of scores with a ridge."""
+
+    def fun(x):
+        T = x.reshape(table.shape)
+        value, R = loss.derivatives(loss.scores(T))
+        penalized = T if penalize_intercept else T[: table.p]
+        G = loss.pull(R)
+        G[: len(penalized)] += alpha * penalized
+        return value + 0.5 * alpha * float(np.vdot(penalized, penalized)), G.ravel()
+
+    return table.x, fun, table.attributes
+
+
+def _fenchel_young(estimator, X, y, weight):
+    if estimator.multilabel_:
+        targets = check_targets(y, weight, estimator.class_weight)
+        values, weight = targets.values, targets.weight
+    else:
+        values, weight = _codes(estimator, y, weight)
+    loss = FenchelYoungLoss(
+        estimator._transform, X, values, len(estimator.classes_), weight,
+        fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
+    )  # fmt: skip
+    alpha = getattr(estimator, "alpha_", None)
+    alpha = estimator.alpha if alpha is None else alpha
+    return _tabular(loss, _Table(estimator), alpha, estimator.penalize_intercept)
+
+
+def _extreme(estimator, X, y, weight):
+    if estimator.multilabel_:
+        targets = check_extreme_targets(y, weight, None)
+        weight, first = targets.weight, targets.first
+        counts = np.diff(first)
+        if estimator.label_choice == "first":
+            values = np.zeros(len(counts), dtype=np.int64)
+            values[counts > 0] = targets.codes[first[:-1][counts > 0]]
+        else:
+            values = np.zeros((len(counts), len(estimator.classes_)))
+            rows = np.repeat(np.arange(len(counts)), counts)
+            values[rows, targets.codes] = 1.0 / counts[rows]
+        if (counts == 0).any():
+            weight = (np.ones(len(counts)) if weight is None else weight) * (counts > 0)
+    else:
+        values, weight = _codes(estimator, y, weight)
+    loss = FenchelYoungLoss(
+        "softmax", X, values, len(estimator.classes_), weight,
+        fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
+    )  # fmt: skip
+    return _tabular(loss, _Table(estimator), estimator.alpha, True)
+
+
+def _bounded(estimator, X, losses):
+    """The sum over the outputs; parameters may leave the box, which bounds the fit and not the function."""
+    table = _Table(estimator)
+    unbounded = np.full(table.p, np.inf)
+    problems = [
+        BoundedProblem(
+            X, loss, -unbounded, unbounded, estimator.alpha * estimator.l1_ratio,
+            estimator.alpha * (1 - estimator.l1_ratio), fit_intercept=table.fitted,
+            n_threads=count_threads(estimator.n_jobs),
+        )
+        for loss in losses
+    ]  # fmt: skip
+    for problem in problems:
+        problem.be_exact()
+    rows = Rows.empty(X.shape[0])
+
+    def fun(x):
+        W, b = table.split(x)
+        value, G = 0.0, np.zeros(table.shape)
+        for k, problem in enumerate(problems):
+            w = np.ascontiguousarray(W[:, k])
+            _, pulled = problem.evaluate(w, float(b[k]), rows)
+            value += rows.f + problem.penalty(w)
+            G[: table.p, k] = pulled + problem.l1 * np.sign(w) + problem.l2 * w
+            if table.fitted:
+                G[table.p, k] = rows.u.sum()
+        return value, G.ravel()
+
+    return table.x, fun, table.attributes
+
+
+def _bounded_regressor(estimator, X, y, weight):
+    target = np.ascontiguousarray(y, dtype=np.float64)
+    loss = regression_loss(
+        estimator.loss, target, normalized(weight, len(target)),
+        quantile=estimator.quantile, epsilon=estimator.epsilon,
+    )  # fmt: skip
+    return _bounded(estimator, X, [loss])
+
+
+def _bounded_classifier(estimator, X, y, weight):
+    codes, weight = _codes(estimator, y, weight)
+    weight = normalized(weight, len(codes))
+    K = len(estimator.classes_)
+    signs = [np.where(codes == k, 1.0, -1.0) for k in ([1] if K == 2 else range(K))]
+    return _bounded(estimator, X, [classification_loss(estimator.loss, sign, weight) for sign in signs])
+
+
+def _label_sets(estimator, X, y, weight):
+    """Parameters [W; b] and the pair scores s, of which the fit has positive and negative parts."""
+    table, K = _Table(estimator), len(estimator.classes_)
+    threads = count_threads(estimator.n_jobs)
+    if estimator.multilabel_:
+        Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(np.float64)
+        if Y.ndim != 2 or Y.shape[1] != K:
+            raise ValueError(f"y must have a column for each of the {K} labels; its shape is {Y.shape}.")
+        labels = Labels(K, estimator.pairs_, logic(estimator.factors, K)[1])
+    else:
+        codes, _ = _codes(estimator, y, None)
+        if estimator.loss == "sparsemap":
+            loss = FenchelYoungLoss(
+                "sparsemax", X, codes, K, weight, fit_intercept=table.fitted, n_threads=threads
+            )
+            return _tabular(loss, table, estimator.alpha, False)
+        Y = np.eye(K)[codes]
+        labels = estimator._labels(Y, False)
+    alpha, pair_alpha = estimator.alpha, estimator.pair_alpha
+    loss = LabelLoss(
+        estimator.loss, labels, X, Y, normalized(weight, len(Y)), fit_intercept=table.fitted, alpha=alpha,
+        pair_alpha=alpha if pair_alpha is None else pair_alpha, n_threads=threads,
+    )  # fmt: skip
+    size, m = len(table.x), loss.n_pairs
+
+    def fun(x):
+        s = x[size:]
+        value, g = loss.value_and_gradient(np.concatenate([x[:size], np.maximum(s, 0), np.maximum(-s, 0)]))
+        return value, np.concatenate([g[:size], np.where(s >= 0, g[size : size + m], -g[size + m :])])
+
+    def attributes(x):
+        return {**table.attributes(x[:size]), "pair_coef_": x[size:].copy()}
+
+    return np.concatenate([table.x, estimator.pair_coef_[:m]]), fun, attributes
+
+
+_FAMILIES = (
+    ((L1LogisticOBA, L1LogisticOBACV), _logistic),
+    (LassoOBA, _lasso),
+    (
+        (SparsemaxClassifier, SoftmaxClassifier, SparsemaxClassifierCV, SoftmaxClassifierCV),
+        _fenchel_young,
+    ),
+    (ExtremeSoftmaxSGD, _extreme),
+    (BoundedRegressor, _bounded_regressor),
+    (BoundedClassifier, _bounded_classifier),
+    (LPSparseMAPClassifier, _label_sets),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -75,16 +76,49 @@ def module_function(
         ]
         return value, np.concatenate(gradients)
 
-    def score(x: np.ndarray) -> float:
-        parts, right = place(x, False), 0
-        with evaluation(), torch.no_grad():
-            for rows in chunks:
-                right += int((functional_call(module, parts, (X[rows],)).argmax(1) == y[rows]).sum())
-        return right / n
-
-    x = np.concatenate([p.detach().double().cpu().numpy().ravel() for p in parameters])
     # classes have an accuracy; what other targets mean is the loss's matter
     with evaluation(), torch.no_grad():
         output = module(X[:1])
     is_classes = y.ndim == 1 and not y.is_floating_point() and output.ndim == 2
-    return TrainingFunction(x, fun, score if is_classes else None)
+
+    def measure(x: np.ndarray) -> tuple[float, float]:
+        parts, value, right = place(x, False), 0.0, 0
+        with evaluation(), torch.no_grad():
+            for rows in chunks:
+                output = functional_call(module, parts, (X[rows],))
+                value += loss(output, y[rows]).mean().item() * (len(y[rows]) / n)
+                right += int((output.argmax(1) == y[rows]).sum()) if is_classes else 0
+        return value, right / n if is_classes else np.nan
+
+    x = np.concatenate([p.detach().double().cpu().numpy().ravel() for p in parameters])
+    return TrainingFunction(x, fun, measure)
+
+
+def normalized_copy(
+    module: Any, X: Any, batch_size: int | None = None
+) -> tuple[Any, Callable[[np.ndarray], None]]:
+    """A copy of a module, and a function that adapts the copy's batch normalisation to parameters x.
+
+    Running averages belong to the parameters that they were collected with. At others they are collected anew
+    from the rows X, as :func:`torch.optim.swa_utils.update_bn` does.
+    """
+    import torch
+    from torch.nn.modules.batchnorm import _BatchNorm
+    from torch.nn.utils import vector_to_parameters
+    from torch.optim.swa_utils import update_bn
+
+    work = copy.deepcopy(module)
+    trained = [p for p in work.parameters() if p.requires_grad]
+    needed = any(isinstance(part, _BatchNorm) and part.track_running_stats for part in work.modules())
+
+    def adapt(x: np.ndarray) -> None:
+        if not needed:
+            return
+        like = trained[0]
+        with torch.no_grad():
+            vector_to_parameters(torch.as_tensor(x, dtype=like.dtype, device=like.device), trained)
+        rows = torch.as_tensor(X, device=like.device)
+        rows = rows.to(like.dtype) if rows.is_floating_point() else rows
+        update_bn(rows.split(batch_size or BATCH_SIZE), work)
+
+    return work, adapt

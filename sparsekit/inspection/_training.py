@@ -46,17 +46,17 @@ from .._targets import check_targets
 
 @dataclass
 class TrainingFunction:
-    """f(x), its gradient, and the score of the model with parameters x.
+    """f(x), its gradient, and how good the model with parameters x is.
 
     x : the fitted parameters, float64 (n,).
     fun : maps x to f and its gradient (n,).
-    score : maps x to accuracy or R^2, or None.
-    score_name : what to write beside it.
+    measure : maps x to f and a score, NaN where there is none.
+    score_name : what the score is called.
     """
 
     x: np.ndarray
     fun: Callable[[np.ndarray], tuple[float, np.ndarray]]
-    score: Callable[[np.ndarray], float] | None
+    measure: Callable[[np.ndarray], tuple[float, float]]
     score_name: str = "accuracy"
 
 
@@ -99,13 +99,13 @@ def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None
     X = as_kernel_input(X)
     x, fun, attributes = make(estimator, X, y, check_sample_weight(sample_weight, X.shape[0]))
 
-    def score(x: np.ndarray) -> float:
+    def measure(x: np.ndarray) -> tuple[float, float]:
         moved = copy.copy(estimator)
         for name, value in attributes(x).items():
             setattr(moved, name, value)
-        return float(moved.score(*raw, sample_weight=sample_weight))
+        return fun(x)[0], float(moved.score(*raw, sample_weight=sample_weight))
 
-    return TrainingFunction(x, fun, score, "R²" if numbers else "accuracy")
+    return TrainingFunction(x, fun, measure, "R²" if numbers else "accuracy")
 
 
 def _codes(estimator, y, weight):

@@ -1,0 +1,308 @@
+"""A function on a curve between two of its minimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._axes import get_axes
+from ._training import TrainingFunction, training_function
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# where the thesis looks: the segment, and as much again on either side
+_ALPHAS = np.linspace(-1.0, 2.0, 25)
+
+
+class ParametricPlotDisplay:
+    r"""Loss and accuracy on a line or an arc through two solutions.
+
+    Section 4.2.2.1 of [1]_: the function at
+
+    .. math:: \alpha x_2 + (1 - \alpha) x_1 \quad \text{(line)}, \qquad
+              \sin(\tfrac{\alpha \pi}{2})\, x_2 + \cos(\tfrac{\alpha \pi}{2})\, x_1 \quad \text{(arc)}.
+
+    A sharp minimum is a narrow valley at its end of the curve, a flat one a wide valley. Make one with
+    `from_estimator` or `from_function`, not directly.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_points,)
+        Positions; 0 is the first solution, 1 the second.
+    loss : ndarray of shape (n_points,)
+        f there.
+    test_loss, score, test_score : ndarray of shape (n_points,), default=None
+        f on test data; accuracy (or R^2) on training and test data.
+    score_name : str, default="accuracy"
+    curve : {"line", "arc"}, default="line"
+    names : pair of str, default=("first", "second")
+        What the solutions are called.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where the losses were drawn.
+    score_ax_ : matplotlib axes or None
+        The axes of the scores, which share the horizontal one.
+    lines_ : dict of str to matplotlib line
+        By "loss", "test_loss", "score" and "test_score".
+
+    See Also
+    --------
+    sharpness : One number for how narrow a valley is, in all directions.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 4.
+
+    Examples
+    --------
+    >>> from sparsekit.inspection import ParametricPlotDisplay
+    >>> def double_well(x):  # minima at -1, flat, and at 1, sharp
+    ...     return min((x[0] + 1) ** 2, 50 * (x[0] - 1) ** 2)
+    >>> display = ParametricPlotDisplay.from_function(double_well, [-1.0], [1.0], alphas=[0, 0.25, 0.75, 1])
+    >>> display.loss
+    array([0.  , 0.25, 2.25, 0.  ])
+    """
+
+    def __init__(
+        self,
+        alphas: ArrayLike,
+        loss: ArrayLike,
+        *,
+        test_loss: ArrayLike | None = None,
+        score: ArrayLike | None = None,
+        test_score: ArrayLike | None = None,
+        score_name: str = "accuracy",
+        curve: Literal["line", "arc"] = "line",
+        names: tuple[str, str] = ("first", "second"),
+    ) -> None:
+        self.alphas = alphas
+        self.loss = loss
+        self.test_loss = test_loss
+        self.score = score
+        self.test_score = test_score
+        self.score_name = score_name
+        self.curve = curve
+        self.names = names
+
+    @classmethod
+    def from_function(
+        cls,
+        fun: Callable[[np.ndarray], Any],
+        first: ArrayLike,
+        second: ArrayLike,
+        *,
+        test_fun: Callable[[np.ndarray], Any] | None = None,
+        curve: Literal["line", "arc"] = "line",
+        alphas: ArrayLike | None = None,
+        names: tuple[str, str] = ("first", "second"),
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> ParametricPlotDisplay:
+        """Evaluate and draw a function of a vector.
+
+        Parameters
+        ----------
+        fun : callable
+            ``fun(x)`` returns f, a number; or a tuple that begins with it.
+        first, second : array-like of shape (n,)
+            The solutions.
+        test_fun : callable, default=None
+            The function on test data, likewise.
+        curve : {"line", "arc"}, default="line"
+        alphas : array-like of shape (n_points,), default=None
+            Positions; None: 25 from -1 to 2.
+        names : pair of str, default=("first", "second")
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        **plot_options : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        ParametricPlotDisplay
+
+        Raises
+        ------
+        ValueError
+            If the two are not of one shape (n,), or an argument is out of its range.
+        """
+        points, alphas = _curve(np.asarray(first, float), np.asarray(second, float), curve, alphas)
+
+        def values(fun):
+            return np.array(
+                [np.ravel(value[0] if isinstance(value, tuple) else value)[0] for value in map(fun, points)]
+            )
+
+        test_loss = None if test_fun is None else values(test_fun)
+        return cls(alphas, values(fun), test_loss=test_loss, curve=curve, names=names).plot(
+            ax, **plot_options
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        first: Any,
+        second: Any,
+        X: Any,
+        y: Any,
+        *,
+        X_test: Any = None,
+        y_test: Any = None,
+        loss: Callable[..., Any] | None = None,
+        batch_size: int | None = None,
+        curve: Literal["line", "arc"] = "line",
+        alphas: ArrayLike | None = None,
+        names: tuple[str, str] = ("first", "second"),
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> ParametricPlotDisplay:
+        """Evaluate and draw what two fitted models of one shape minimised.
+
+        Parameters
+        ----------
+        first, second : fitted estimators of this package, or torch.nn.Module
+            The solutions, of the same class and shape. Other parameters (the strength of a penalty) are those
+            of the first. Batch normalisation gets its averages anew at every point, from the rows X.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Training data.
+        X_test, y_test : array-like, default=None
+            Test data.
+        loss : callable, default=None
+            For modules: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
+        batch_size : int, default=None
+            For modules: rows that go through them at once; None: 8192.
+        curve : {"line", "arc"}, default="line"
+        alphas : array-like of shape (n_points,), default=None
+            Positions; None: 25 from -1 to 2.
+        names : pair of str, default=("first", "second")
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        **plot_options : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        ParametricPlotDisplay
+
+        Raises
+        ------
+        TypeError
+            If the models are not of one class, or of none that is known.
+        ValueError
+            If their parameters differ in shape, or an argument is out of its range.
+        """
+        if type(first) is not type(second):
+            raise TypeError(
+                f"Both must be of one class; got {type(first).__name__} and {type(second).__name__}."
+            )
+        if (X_test is None) != (y_test is None):
+            raise ValueError("X_test and y_test go together.")
+        options = {"loss": loss, "batch_size": batch_size}
+        ends = [training_function(model, X, y, **options) for model in (first, second)]
+        points, alphas = _curve(ends[0].x, ends[1].x, curve, alphas)
+        model, adapt = first, None
+        if hasattr(first, "named_parameters"):
+            from ._torch import normalized_copy
+
+            model, adapt = normalized_copy(first, X, batch_size)
+            ends[0] = training_function(model, X, y, **options)
+        functions = [ends[0]]
+        if X_test is not None:
+            functions.append(training_function(model, X_test, y_test, **options))
+        measured = _measure(functions, points, adapt)
+        scores = [None if np.isnan(part[:, 1]).all() else part[:, 1] for part in measured]
+        display = cls(
+            alphas, measured[0][:, 0], test_loss=measured[1][:, 0] if len(measured) > 1 else None,
+            score=scores[0], test_score=scores[1] if len(scores) > 1 else None,
+            score_name=ends[0].score_name, curve=curve, names=names,
+        )  # fmt: skip
+        return display.plot(ax, **plot_options)
+
+    def plot(self, ax: Axes | None = None, *, log: bool = True, **line_options: Any) -> ParametricPlotDisplay:
+        """Draw the losses, and the scores on an axis of their own to the right.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        log : bool, default=True
+            Whether the axis of the loss is logarithmic; it is not where a loss is zero or less.
+        **line_options : dict
+            Passed to matplotlib's ``plot`` for every line.
+
+        Returns
+        -------
+        ParametricPlotDisplay
+        """
+        ax = get_axes(ax)
+        self.lines_ = {}
+
+        def draw(where, name, color, style, label):
+            values = getattr(self, name)
+            if values is not None:
+                options = {**dict(color=color, ls=style, lw=1.8, label=label), **line_options}
+                (self.lines_[name],) = where.plot(self.alphas, values, **options)
+
+        draw(ax, "loss", "C0", "-", "training loss")
+        draw(ax, "test_loss", "C0", "--", "test loss")
+        losses = np.concatenate([np.ravel(part) for part in (self.loss, self.test_loss) if part is not None])
+        if log and (losses[np.isfinite(losses)] > 0).all():
+            ax.set_yscale("log")
+        ax.set_xlabel(rf"position $\alpha$ on the {self.curve}")
+        ax.set_ylabel("loss", color="C0")
+        ax.tick_params(axis="y", colors="C0")
+        self.score_ax_ = None
+        if self.score is not None or self.test_score is not None:
+            self.score_ax_ = ax.twinx()
+            draw(self.score_ax_, "score", "C1", "-", f"training {self.score_name}")
+            draw(self.score_ax_, "test_score", "C1", "--", f"test {self.score_name}")
+            self.score_ax_.set_ylabel(self.score_name, color="C1")
+            self.score_ax_.tick_params(axis="y", colors="C1")
+        for position, name in enumerate(self.names):
+            ax.axvline(position, color="0.7", lw=0.8, zorder=0)
+            ax.annotate(
+                name, (position, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                textcoords="offset points", ha="center", va="bottom",
+            )  # fmt: skip
+        lines = list(self.lines_.values())
+        ax.legend(
+            lines, [line.get_label() for line in lines], frameon=False, fontsize="small", ncols=2,
+            loc="upper center", bbox_to_anchor=(0.5, -0.16),
+        )  # fmt: skip
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _curve(first, second, curve, alphas):
+    """Points on the curve, one by one, and their positions."""
+    if curve not in ("line", "arc"):
+        raise ValueError(f"curve must be 'line' or 'arc'; got {curve!r}.")
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(
+            f"The two solutions must have one shape (n,); theirs are {first.shape} and {second.shape}."
+        )
+    alphas = _ALPHAS if alphas is None else np.asarray(alphas, dtype=np.float64)
+    if alphas.ndim != 1 or not alphas.size or not np.isfinite(alphas).all():
+        raise ValueError(f"alphas must be finite numbers, of shape (n_points,); got {alphas!r}.")
+    angle = 0.5 * np.pi * alphas
+    weights = zip(*((1.0 - alphas, alphas) if curve == "line" else (np.cos(angle), np.sin(angle))))
+    return [a * first + b * second for a, b in weights], alphas
+
+
+def _measure(
+    functions: list[TrainingFunction], points: list[np.ndarray], adapt: Callable[[np.ndarray], None] | None
+) -> list[np.ndarray]:
+    """Loss and score of each function at each point, an array (n_points, 2) for each."""
+    measured = []
+    for x in points:
+        if adapt is not None:
+            adapt(x)
+        measured.append([function.measure(x) for function in functions])
+    return list(np.moveaxis(np.array(measured, dtype=np.float64), 1, 0))

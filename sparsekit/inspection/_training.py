@@ -115,7 +115,7 @@ def _codes(estimator, y, weight):
     place = order[np.minimum(np.searchsorted(classes, y, sorter=order), len(classes) - 1)]
     unknown = classes[place] != y
     if unknown.any():
-        raise ValueError(f"y holds {y[unknown][0]!r}, which is no class of the estimator.")
+        raise ValueError(f"y holds {y[unknown][0].item()!r}, which is no class of the estimator.")
     # the classes of a part of the data are weighted by that part's frequencies, as a fit to it would
     return place, apply_class_weight(getattr(estimator, "class_weight", None), classes, place, weight)
 

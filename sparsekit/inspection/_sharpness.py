@@ -122,8 +122,10 @@ def sharpness(
 
     Notes
     -----
-    The full space needs about 20 evaluations of f and its gradient for 10 iterations and memory for some 50
-    vectors; a manifold 20 evaluations and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least
+    Both methods work in units of the box's half-widths and of the first slope: in the variables z the first
+    steps would be as short as the gradient at a minimum is small, and ten of them might end near x. Ten
+    iterations need 11 to 20 evaluations of f and its gradient, memory for some 50 vectors of the dimension of
+    the search, and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least
     squares solution by the p x p normal equations. With columns of length 1 each coordinate of x moves by
     much less than in the full space, and numbers of the two kinds are not to be compared.
 
@@ -242,26 +244,21 @@ def _run(box, v, max_iter, method):
     start, slope = box.descend(v)
     if not np.isfinite(start):  # infinite: no larger value exists; NaN: nothing to start from
         return 0
+    # f rises faster the farther it is from its minimum, so that the methods never learn a curvature to take
+    # steps from. In this unit a step down the gradient is about as long as the box is wide.
+    unit = np.sqrt(np.mean(slope**2)) or 1.0
+
+    def fun(v):
+        f, g = box.descend(v)
+        return f / unit, g / unit
+
+    bounds = Bounds(-np.ones(box.p), np.ones(box.p))
+    trials = _TRIALS * max_iter
     if method == "nqn":
-        # f rises faster the farther it is from its minimum, so the method never learns a curvature that it
-        # could take steps from: in this unit a step down the gradient is as long as the box is wide
-        unit = np.max(np.abs(slope), initial=0.0) or 1.0
-        return minimize_nqn(
-            lambda v: tuple(part / unit for part in box.descend(v)), v, jac=True,
-            bounds=Bounds(-np.ones(box.p), np.ones(box.p)), max_iter=max_iter, max_fun=_TRIALS * max_iter,
-            gtol=0.0, ftol=-1.0,
-        ).nit  # fmt: skip
-    # as in the thesis in the variables z, whose scale decides the length of the first steps
-    half = box.epsilon * box.reach
-
-    def descend(z):
-        f, g = box.descend(z / half)
-        return f, g / half
-
-    options = {"maxiter": max_iter, "maxfun": _TRIALS * max_iter, "ftol": 0.0, "gtol": 0.0}
-    return minimize(
-        descend, v * half, jac=True, bounds=Bounds(-half, half), method="L-BFGS-B", options=options
-    ).nit
+        options = {"max_iter": max_iter, "max_fun": trials, "gtol": 0.0, "ftol": -1.0}
+        return minimize_nqn(fun, v, jac=True, bounds=bounds, **options).nit
+    options = {"maxiter": max_iter, "maxfun": trials, "ftol": 0.0, "gtol": 0.0}
+    return minimize(fun, v, jac=True, bounds=bounds, method="L-BFGS-B", options=options).nit
 
 
 def random_directions(n, p, rng):

@@ -69,6 +69,8 @@ def imports(text, name, is_package):
                 base = ".".join([*package, base] if base else package)
             found.extend((f"{base}.{alias.name}", top) for alias in node.names)
         inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        # for type checkers only: nothing is imported when it runs
+        inside |= isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not node.orelse
         for child in ast.iter_child_nodes(node):
             visit(child, top and not inside)
 
@@ -111,6 +113,11 @@ def python_files(source):
 )
 def test_the_scan_sees_imports_that_go_up(name, text, expected):
     assert upward(text, name) == expected
+
+
+def test_the_scan_sees_what_is_imported_when_a_module_is():
+    text = "import a\nif TYPE_CHECKING:\n  import b\nif True:\n  import c\ndef f():\n  import d"
+    assert imports(text, "sparsekit._logistic", False) == [("a", True), ("b", False), ("c", True), ("d", False)]
 
 
 def test_imports_go_down_only(source):

@@ -1,8 +1,21 @@
 """Pictures and measures of models and solvers. Matplotlib is imported when something is drawn."""
 
+from ._attention import AttentionDisplay
 from ._convergence import ConvergenceDisplay
+from ._factor_graph import FactorGraphDisplay
 from ._parametric import ParametricPlotDisplay
 from ._path import RegularizationPathDisplay
+from ._profile import PerformanceProfileDisplay
 from ._sharpness import sharpness
+from ._support import SupportDisplay
 
-__all__ = ["ConvergenceDisplay", "ParametricPlotDisplay", "RegularizationPathDisplay", "sharpness"]
+__all__ = [
+    "AttentionDisplay",
+    "ConvergenceDisplay",
+    "FactorGraphDisplay",
+    "ParametricPlotDisplay",
+    "PerformanceProfileDisplay",
+    "RegularizationPathDisplay",
+    "SupportDisplay",
+    "sharpness",
+]

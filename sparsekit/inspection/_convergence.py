@@ -1,39 +1,89 @@
 """Progress of solvers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
-from ._axes import get_axes
+from ._axes import check_names, get_axes, line_style
+from ._histories import POSITIONS, history_of_estimator, history_of_result, split_outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+    from scipy.optimize import OptimizeResult
+    from sklearn.base import BaseEstimator
+
+_MEASURES = ("optimality", "projected_gradient", "gap", "dual_gap", "objective")
+_LABELS = {
+    "optimality": "relative optimality measure",
+    "projected_gradient": "largest entry of the projected gradient",
+    "dual_gap": "duality gap",
+    "objective": "objective",
+    "time": "time (s)",
+    "iteration": "iteration",
+    "evaluations": "evaluations",
+}
 
 
 class ConvergenceDisplay:
-    """Progress of one or more fits: optimality measure or objective gap against time or iterations.
+    """Progress of one or more fits: optimality measure, gap or objective against time or iterations.
 
-    Make one with `from_estimator` or `from_history`, not directly.
+    Make one with `from_estimator`, `from_result` or `from_history`, not directly.
+
+    On a logarithmic axis a value of 0 has no place: it is drawn as a triangle at the axis' lower end, an
+    infinite one at the upper end, so that a run that is at the optimum at once is seen.
 
     Parameters
     ----------
     histories : dict of str to dict
-        Histories by name, each with arrays time, fun and optimality.
+        Histories by name.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn.
     lines_ : list of matplotlib lines
-        One per history.
+        One per history, and per output where an estimator fitted several; NaN where a logarithmic axis has
+        no place for the value.
+    edges_ : list of matplotlib lines
+        The triangles at the ends of the axis, of the lines that have any.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import L1LogisticOBA
+    >>> from sparsekit.inspection import ConvergenceDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> exact = L1LogisticOBA(history=True).fit(scale(X), y)
+    >>> lbfgs = L1LogisticOBA(history=True, hessian="lbfgs").fit(scale(X), y)
+    >>> display = ConvergenceDisplay.from_estimator(exact, lbfgs, names=["exact", "L-BFGS"])
+    >>> display.ax_.get_ylabel()
+    'relative optimality measure'
     """
 
-    def __init__(self, histories):
+    def __init__(self, histories: Mapping[str, Mapping[str, ArrayLike]]) -> None:
         self.histories = histories
 
     @classmethod
-    def from_estimator(cls, *estimators, names=None, ax=None, **plot_options):
+    def from_estimator(
+        cls,
+        *estimators: BaseEstimator,
+        names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> ConvergenceDisplay:
         """Draw fitted estimators that recorded their history.
 
         Parameters
         ----------
         *estimators : fitted estimators
-            With ``history_``, that is, fitted with ``history=True``.
+            With ``history_``, that is, fitted with ``history=True``, or with a ``loss_curve_``, which is
+            the history of ExtremeSoftmaxSGD (an iteration is an epoch, and no time is recorded).
         names : sequence of str, default=None
             Labels; None: the class names.
         ax : matplotlib axes, default=None
@@ -43,29 +93,74 @@ class ConvergenceDisplay:
         Returns
         -------
         ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If an estimator has recorded none yet, or names do not fit.
+        TypeError
+            If an estimator is of a kind that records none.
         """
-        for estimator in estimators:
-            if not hasattr(estimator, "history_"):
-                raise ValueError(
-                    f"{type(estimator).__name__} has no history_: fit it with history=True before plotting."
-                )
-        if names is None:
-            names = [type(estimator).__name__ for estimator in estimators]
-            if len(set(names)) < len(names):
-                names = [f"{name} {k + 1}" for k, name in enumerate(names)]
-        if len(names) != len(estimators) or len(set(names)) < len(names):
-            raise ValueError(f"names must be {len(estimators)} different labels, got {list(names)}.")
-        return cls.from_history(
-            {name: estimator.history_ for name, estimator in zip(names, estimators)}, ax=ax, **plot_options
-        )
+        if not estimators:
+            raise ValueError("estimators must be at least one.")
+        histories = [history_of_estimator(estimator) for estimator in estimators]
+        kinds = [type(estimator).__name__ for estimator in estimators]
+        if len(set(kinds)) < len(kinds):
+            kinds = [f"{kind} {k + 1}" for k, kind in enumerate(kinds)]
+        names = check_names(names, len(estimators), lambda k: kinds[k])
+        return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
 
     @classmethod
-    def from_history(cls, histories, *, ax=None, **plot_options):
+    def from_result(
+        cls,
+        *results: OptimizeResult,
+        names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> ConvergenceDisplay:
+        """Draw results of :func:`minimize_oba` or :func:`minimize_nqn`.
+
+        Parameters
+        ----------
+        *results : OptimizeResult
+            With a ``history``, that is, of a call with ``history=True``. One that had nothing to do has an
+            empty history, and is drawn as a point.
+        names : sequence of str, default=None
+            Labels; None: "result 1" and so on.
+        ax : matplotlib axes, default=None
+        **plot_options : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If a result has no history, or names do not fit.
+        """
+        if not results:
+            raise ValueError("results must be at least one.")
+        names = check_names(names, len(results), lambda k: f"result {k + 1}")
+        histories = [history_of_result(result, name) for result, name in zip(results, names)]
+        return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
+
+    @classmethod
+    def from_history(
+        cls,
+        histories: Mapping[str, Mapping[str, ArrayLike]],
+        *,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> ConvergenceDisplay:
         """Draw histories, such as those of :func:`minimize_oba` with ``history=True``.
 
         Parameters
         ----------
         histories : dict of str to dict
+            For each name arrays of one length: ``fun`` or others that `plot` is to draw, ``time`` in seconds;
+            where there is no ``iteration``, the first is number 0.
         ax : matplotlib axes, default=None
         **plot_options : dict
             Passed to `plot`.
@@ -74,51 +169,118 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
+        if not histories:
+            raise ValueError("histories must hold at least one.")
         return cls(histories).plot(ax=ax, **plot_options)
 
-    def plot(self, ax=None, *, y="optimality", x="time", best=None, **line_options):
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        y: Literal["optimality", "projected_gradient", "gap", "dual_gap", "objective"] | None = None,
+        x: Literal["time", "iteration", "evaluations"] | None = None,
+        best: float | None = None,
+        **line_options: Any,
+    ) -> ConvergenceDisplay:
         """Draw the histories.
 
         Parameters
         ----------
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
-        y : {"optimality", "gap"}, default="optimality"
-            The relative optimality measure, or the objective's distance to ``best``, relative to it.
-        x : {"time", "iteration"}, default="time"
+        y : {"optimality", "projected_gradient", "gap", "dual_gap", "objective"}, default=None
+            The relative optimality measure, or what :func:`minimize_nqn` has in its place, which stays large
+            at a kink; the objective's distance to ``best``; the duality gap, where the histories have one; or
+            the objective itself, the only one on a linear axis. None: the optimality measure if all histories
+            have it, else the objective.
+        x : {"time", "iteration", "evaluations"}, default=None
+            None: the time if all histories have it, else the iteration. Evaluations are those that
+            :func:`minimize_nqn` counts.
         best : float, default=None
             The optimal objective for ``y="gap"``; None: the least in the histories, which hides what
-            the best run itself still lacks.
+            the best run itself still lacks. The gap is relative to it, unless it is 0.
         **line_options : dict
             Passed to matplotlib's ``plot`` for every line.
 
         Returns
         -------
         ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If x or y is unknown, or a history lacks it.
         """
-        if y not in ("optimality", "gap"):
-            raise ValueError(f"y must be 'optimality' or 'gap', got {y!r}.")
-        if x not in ("time", "iteration"):
-            raise ValueError(f"x must be 'time' or 'iteration', got {x!r}.")
+        runs = [run for name, history in self.histories.items() for run in split_outputs(name, history)]
+        y = self._choose("y", y, _MEASURES, ("optimality", "objective"))
+        x = self._choose("x", x, POSITIONS, ("time", "iteration"))
         ax = get_axes(ax)
-        if best is None:
-            best = min(float(np.min(history["fun"])) for history in self.histories.values())
-        self.lines_ = []
-        for name, history in self.histories.items():
-            if y == "gap":
-                values = (np.asarray(history["fun"]) - best) / max(abs(best), np.finfo(float).tiny)
-            else:
-                values = np.asarray(history["optimality"])
-            position = np.asarray(history["time"]) if x == "time" else np.arange(len(values))
-            # a log axis has no zero: an exact optimum ends the line
-            values = np.where(values > 0, values, np.nan)
-            self.lines_ += ax.plot(
-                position, values, **{**dict(marker="o", ms=3.5, lw=1.4, label=name), **line_options}
-            )
-        ax.set_yscale("log")
-        ax.set_xlabel("time (s)" if x == "time" else "outer iteration")
-        ax.set_ylabel("relative optimality measure" if y == "optimality" else "relative objective gap")
+        self.lines_, self.edges_ = [], []
+        logarithmic = y != "objective"
+        for number, (name, output, history) in enumerate(runs):
+            values = self._values(history, output, y, best, runs)
+            position = np.asarray(history[x], dtype=np.float64)
+            # a log axis has no zero and no infinity; rounding may take a gap below zero
+            shown = np.isfinite(values) & ((values > 0) | (not logarithmic))
+            style = dict(**line_style(number), marker="o", ms=3.5, lw=1.4, label=name) | line_options
+            line = ax.plot(position, np.where(shown, values, np.nan), **style)[0]
+            self.lines_.append(line)
+            if logarithmic:
+                self._draw_edges(ax, line, position, values)
+        if logarithmic:
+            ax.set_yscale("log")
+        ax.set_xlabel(_LABELS[x])
+        ax.set_ylabel(self._gap_label(best, runs) if y == "gap" else _LABELS[y])
         ax.grid(True, which="major", color="0.9")
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _choose(self, argument, given, allowed, defaults):
+        if given is None:
+            first, other = defaults
+            return first if all(first in history for history in self.histories.values()) else other
+        if given not in allowed:
+            raise ValueError(f"{argument} must be one of {allowed}, got {given!r}.")
+        column = "fun" if given in ("gap", "objective") else given
+        for name, history in self.histories.items():
+            if column not in history and column != "iteration":
+                raise ValueError(
+                    f"{argument}={given!r} needs {column!r}; {name!r} recorded {', '.join(history)}."
+                )
+        return given
+
+    def _values(self, history, output, y, best, runs):
+        if y != "gap":
+            return np.asarray(history["fun" if y == "objective" else y], dtype=np.float64)
+        lowest = _lowest(runs, output) if best is None else float(best)
+        return (np.asarray(history["fun"], dtype=np.float64) - lowest) / (abs(lowest) or 1.0)
+
+    def _gap_label(self, best, runs):
+        lowest = [_lowest(runs, output) if best is None else float(best) for _, output, _ in runs]
+        return "relative objective gap" if all(lowest) else "objective gap"
+
+    def _draw_edges(self, ax, line, position, values):
+        """Triangles in the line's colour at the ends of the axis, where it has no place for a value."""
+        for where, edge, marker, what in (
+            (values <= 0, 0.0, "v", "0"),
+            (np.isposinf(values), 1.0, "^", "infinite"),
+        ):
+            if where.any():
+                self.edges_ += ax.plot(
+                    position[where],
+                    np.full(where.sum(), edge),
+                    transform=ax.get_xaxis_transform(),
+                    linestyle="none",
+                    marker=marker,
+                    ms=8,
+                    color=line.get_color(),
+                    clip_on=False,
+                    zorder=4,
+                    label=f"{line.get_label()}: {what}",
+                )
+
+
+def _lowest(runs, output):
+    """The least objective of one output, which is a problem of its own."""
+    return min(float(np.min(history["fun"])) for _, other, history in runs if other == output)

@@ -1,25 +1,46 @@
 """Coefficients along a regularisation path."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 
+from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV, fenchel_young_path
+from .._lasso import LassoOBA
+from .._logistic import L1LogisticOBA
+from .._logistic_cv import L1LogisticOBACV
 from .._path import l1_logistic_path
-from ._axes import get_axes
+from .._path_solver import RegularizationPath
+from ._axes import COLORS, get_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+    from sklearn.base import BaseEstimator
+    from sklearn.utils import Bunch
+
+_SOLVER = ("fit_intercept", "tol", "max_iter", "n_jobs")
+_OBA = (*_SOLVER, "penalty_weights", "hessian", "memory")
 
 
 class RegularizationPathDisplay:
-    """Coefficients of an L1 logistic model against log10(C).
+    """Coefficients of an L1, sparsemax or softmax model against its penalty, the strongest at the left.
 
     Make one with `from_estimator` or `from_path`, not directly.
 
     Parameters
     ----------
-    path : RegularizationPath
+    path : RegularizationPath or Bunch
         The path to show.
     feature_names : array-like of shape (n_features,), default=None
         Names for the largest coefficients; None: those of the path, else x0, x1 ...
-    chosen_C : float, default=None
-        A value of C to mark.
+    chosen_C, chosen_alpha : float, default=None
+        A value of C, or of alpha, to mark: that which the path's model has.
 
     Attributes
     ----------
@@ -29,24 +50,53 @@ class RegularizationPathDisplay:
         One per coefficient that is drawn, in the order of ``drawn_``.
     drawn_ : ndarray
         Columns of X of the coefficients that are drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import l1_logistic_path
+    >>> from sparsekit.inspection import RegularizationPathDisplay
+    >>> data = load_breast_cancer()
+    >>> path = l1_logistic_path(scale(data.data), data.target, n_lambdas=10)
+    >>> display = RegularizationPathDisplay.from_path(path, feature_names=data.feature_names)
+    >>> len(display.lines_) == len(display.drawn_)
+    True
     """
 
-    def __init__(self, path, *, feature_names=None, chosen_C=None):
+    def __init__(
+        self,
+        path: RegularizationPath | Bunch,
+        *,
+        feature_names: Sequence[str] | None = None,
+        chosen_C: float | None = None,
+        chosen_alpha: float | None = None,
+    ) -> None:
         self.path = path
         self.feature_names = feature_names
         self.chosen_C = chosen_C
+        self.chosen_alpha = chosen_alpha
 
     @classmethod
-    def from_path(cls, path, *, feature_names=None, chosen_C=None, ax=None, **plot_options):
+    def from_path(
+        cls,
+        path: RegularizationPath | Bunch,
+        *,
+        feature_names: Sequence[str] | None = None,
+        chosen_C: float | None = None,
+        chosen_alpha: float | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> RegularizationPathDisplay:
         """Draw a path.
 
         Parameters
         ----------
-        path : RegularizationPath
-            Result of :func:`l1_logistic_path` (or of ``LassoOBA.path``).
+        path : RegularizationPath or Bunch
+            Result of :func:`l1_logistic_path`, of ``LassoOBA.path`` or of :func:`fenchel_young_path`.
         feature_names : array-like of shape (n_features,), default=None
-        chosen_C : float, default=None
-            A value of C to mark with a vertical line.
+        chosen_C, chosen_alpha : float, default=None
+            A value of C (logistic paths) or alpha (the others) to mark with a vertical line.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -55,22 +105,51 @@ class RegularizationPathDisplay:
         Returns
         -------
         RegularizationPathDisplay
+
+        Raises
+        ------
+        TypeError
+            If path is none, or is marked at a C and has alphas, or the other way round.
         """
-        return cls(path, feature_names=feature_names, chosen_C=chosen_C).plot(ax=ax, **plot_options)
+        if not isinstance(path, RegularizationPath) and not _is_table_path(path):
+            raise TypeError(
+                "path must be a result of l1_logistic_path, LassoOBA.path or fenchel_young_path; got "
+                f"{type(path).__name__}."
+            )
+        wrong = chosen_alpha if _is_logistic(path) else chosen_C
+        if wrong is not None:
+            raise TypeError(
+                "this path has "
+                + ("Cs: give chosen_C." if _is_logistic(path) else "alphas: give chosen_alpha.")
+            )
+        display = cls(path, feature_names=feature_names, chosen_C=chosen_C, chosen_alpha=chosen_alpha)
+        return display.plot(ax=ax, **plot_options)
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, sample_weight=None, n_lambdas=50, ax=None, **plot_options):
-        """Compute and draw the path that a fitted estimator's parameters belong to.
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_lambdas: int | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> RegularizationPathDisplay:
+        """Compute and draw the path that an estimator's parameters belong to.
 
         Parameters
         ----------
-        estimator : L1LogisticOBA or L1LogisticOBACV
-            Its parameters other than C are used; its C (or ``C_``) is marked.
+        estimator : L1LogisticOBA, LassoOBA, SparsemaxClassifier, SoftmaxClassifier, or one of their ...CV
+            Its parameters other than C or alpha are used; its C or alpha (or ``C_``, ``alpha_``) is marked.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+            Or what else the estimator fits.
         sample_weight : array-like of shape (n_samples,), default=None
-        n_lambdas : int, default=50
-            Points of the path.
+        n_lambdas : int, default=None
+            Points of the path. None: 50, or for sparsemax and softmax ``alphas_`` of a ...CV, else the ten of
+            :func:`fenchel_young_path`.
         ax : matplotlib axes, default=None
         **plot_options : dict
             Passed to `plot`.
@@ -78,22 +157,51 @@ class RegularizationPathDisplay:
         Returns
         -------
         RegularizationPathDisplay
-        """
-        names = (
-            "fit_intercept", "penalty_weights", "class_weight", "tol", "max_iter", "hessian", "memory",
-            "n_jobs",
-        )  # fmt: skip
-        path = l1_logistic_path(
-            X,
-            y,
-            sample_weight=sample_weight,
-            n_lambdas=n_lambdas,
-            **{name: getattr(estimator, name) for name in names},
-        )
-        chosen = getattr(estimator, "C_", getattr(estimator, "C", None))
-        return cls.from_path(path, chosen_C=chosen, ax=ax, **plot_options)
 
-    def plot(self, ax=None, *, n_named=8, max_lines=200, target=0, **line_options):
+        Raises
+        ------
+        TypeError
+            If estimators of its kind have no path.
+        """
+        if isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV)):
+            path = l1_logistic_path(
+                X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
+                **{name: getattr(estimator, name) for name in (*_OBA, "class_weight")},
+            )  # fmt: skip
+            chosen = dict(chosen_C=getattr(estimator, "C_", getattr(estimator, "C", None)))
+        elif isinstance(estimator, LassoOBA):
+            path = LassoOBA.path(
+                X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
+                **{name: getattr(estimator, name) for name in _OBA},
+            )  # fmt: skip
+            chosen = dict(chosen_alpha=estimator.alpha)
+        elif isinstance(
+            estimator, (SparsemaxClassifier, SoftmaxClassifier, SparsemaxClassifierCV, SoftmaxClassifierCV)
+        ):
+            names = (*_SOLVER, "penalize_intercept", "class_weight")
+            path = fenchel_young_path(
+                X, y, transform=estimator._transform, sample_weight=sample_weight,
+                alphas=_alphas(getattr(estimator, "alphas_", None), n_lambdas),
+                **{name: getattr(estimator, name) for name in names},
+            )  # fmt: skip
+            path.feature_names = getattr(X, "columns", None)
+            chosen = dict(chosen_alpha=getattr(estimator, "alpha_", getattr(estimator, "alpha", None)))
+        else:
+            raise TypeError(
+                "estimator must be L1LogisticOBA, LassoOBA, SparsemaxClassifier, SoftmaxClassifier or one of "
+                f"their ...CV; got {type(estimator).__name__}."
+            )
+        return cls.from_path(path, **chosen, ax=ax, **plot_options)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        n_named: int = 8,
+        max_lines: int = 200,
+        target: int = 0,
+        **line_options: Any,
+    ) -> RegularizationPathDisplay:
         """Draw the path.
 
         Parameters
@@ -105,7 +213,7 @@ class RegularizationPathDisplay:
         max_lines : int, default=200
             How many coefficients are drawn, the largest first; the title says if some are not.
         target : int, default=0
-            Which class to show, where there are more than two.
+            Which class to show, where each has coefficients of its own.
         **line_options : dict
             Passed to matplotlib's ``plot`` for every line.
 
@@ -115,7 +223,7 @@ class RegularizationPathDisplay:
         """
         ax = get_axes(ax)
         path = self.path
-        is_logistic = path.classes is not None
+        is_logistic = _is_logistic(path)
         position = np.log10(path.Cs) if is_logistic else -np.log10(path.alphas)
         coefs = self._target_coefs(target)
         largest = np.abs(coefs).max(axis=1)
@@ -130,15 +238,15 @@ class RegularizationPathDisplay:
         self.lines_ = []
         for rank, (feature, values) in enumerate(zip(self.drawn_, drawn)):
             if rank < n_named:
-                style = dict(color=f"C{rank % 10}", lw=1.6, zorder=3, label=str(names[feature]))
+                style = dict(color=COLORS[rank % len(COLORS)], lw=1.6, zorder=3, label=str(names[feature]))
             else:
                 style = dict(color="0.75", lw=0.7, zorder=2)
             self.lines_ += ax.plot(position, values, **{**style, **line_options})
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
-        if self.chosen_C is not None and is_logistic and 0 < self.chosen_C < np.inf:
-            ax.axvline(
-                np.log10(self.chosen_C), color="0.2", ls="--", lw=1.0, label=f"C = {self.chosen_C:.3g}"
-            )
+        name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)
+        if chosen is not None and 0 < chosen < np.inf:
+            place = np.log10(chosen) if is_logistic else -np.log10(chosen)
+            ax.axvline(place, color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}")
         ax.set_xlabel(r"$\log_{10} C$" if is_logistic else r"$-\log_{10} \alpha$")
         ax.set_ylabel("coefficient")
         ax.set_title(self._title(len(nonzero), target))
@@ -148,17 +256,23 @@ class RegularizationPathDisplay:
         return self
 
     def _target_coefs(self, target):
+        """(n_features, n_penalties), dense or sparse, of one class."""
         coefs, intercepts = self.path.coefs, self.path.intercepts
-        n_outputs = intercepts.shape[0] if intercepts.ndim == 2 else 1
+        if _is_table_path(self.path):
+            n_outputs = intercepts.shape[1]
+        else:
+            n_outputs = intercepts.shape[0] if intercepts.ndim == 2 else 1
         if not 0 <= target < n_outputs:
             raise ValueError(f"target must be in [0, {n_outputs - 1}], got {target}.")
+        if _is_table_path(self.path):
+            return coefs[:, target].T
         if sp.issparse(coefs):
             n_features = coefs.shape[0] // n_outputs
             return coefs.tocsr()[target * n_features : (target + 1) * n_features]
         return coefs[target] if n_outputs > 1 else coefs
 
     def _names(self, n_features):
-        for names in (self.feature_names, self.path.feature_names):
+        for names in (self.feature_names, getattr(self.path, "feature_names", None)):
             if names is not None:
                 if len(names) != n_features:
                     raise ValueError(f"feature_names has {len(names)} names, the path {n_features} features.")
@@ -168,8 +282,25 @@ class RegularizationPathDisplay:
     def _title(self, n_nonzero, target):
         path = self.path
         title = "Regularisation path"
-        if path.classes is not None and len(path.classes) > 2:
+        if _is_table_path(path) or (path.classes is not None and len(path.classes) > 2):
             title += f", class {path.classes[target]}"
         if len(self.drawn_) < n_nonzero:
             title += f" ({len(self.drawn_)} of {n_nonzero} coefficients)"
         return title
+
+
+def _is_table_path(path):
+    """Whether it is of `fenchel_young_path`, whose coefs are (n_alphas, n_classes, n_features)."""
+    return isinstance(path, dict) and {"alphas", "coefs", "intercepts", "classes"} <= set(path)
+
+
+def _is_logistic(path):
+    return isinstance(path, RegularizationPath) and path.classes is not None
+
+
+def _alphas(tried, count):
+    """Alphas for `fenchel_young_path`: as many as asked for, over the range of those that were tried."""
+    if count is None:
+        return tried
+    ends = (10.0, 1e-8) if tried is None else (np.max(tried), np.min(tried))
+    return np.geomspace(*ends, count)

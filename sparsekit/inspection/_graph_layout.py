@@ -1,0 +1,139 @@
+"""Where the nodes of a factor graph are drawn."""
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+# passes of the majorization; small graphs settle in fewer than half of them
+_PASSES = 300
+# long ways are drawn shorter than they are, so that a long chain bends and leaves room to its nodes
+_BEND = 0.8
+# centres of two nodes are so far apart at least
+_APART = 0.75
+
+
+def layout(shapes, members):
+    """Places of the variables (n_variables, 2) and of the factors (n_factors, 2).
+
+    Neighbours are about 1 apart. The same graph gets the same places.
+
+    Parameters
+    ----------
+    shapes : list of tuple of int
+        Shapes of the graph's variables, as they were made.
+    members : list of ndarray of int
+        The variables of each factor.
+    """
+    return _on_grid(shapes, members) or _by_stress(shapes, members)
+
+
+def _on_grid(shapes, members):
+    """A matrix of variables whose factors are about whole rows and columns stays a matrix; else None.
+
+    The factor of a row stands at its left end, a second one at the right; of a column above and below. An
+    edge then runs along the row, past no other factor's variables.
+    """
+    if len(shapes) != 1 or len(shapes[0]) != 2:
+        return None
+    n_rows, n_columns = shapes[0]
+    # a row of a single row, or a column of one column, would be both
+    if min(n_rows, n_columns) < 2:
+        return None
+    rows, columns = np.divmod(np.arange(n_rows * n_columns), n_columns)
+    places, taken = [], {}
+    for factor in members:
+        in_row, in_column = np.unique(rows[factor]), np.unique(columns[factor])
+        whole_row = len(in_row) == 1 and len(factor) == n_columns
+        whole_column = len(in_column) == 1 and len(factor) == n_rows
+        if not (whole_row or whole_column):
+            return None
+        line = ("row", int(in_row[0])) if whole_row else ("column", int(in_column[0]))
+        side = taken[line] = taken.get(line, -1) + 1
+        if side > 1:
+            return None
+        if whole_row:
+            places.append((-1.0 if side == 0 else n_columns, -line[1]))
+        else:
+            places.append((line[1], 1.0 if side == 0 else -n_rows))
+    return np.column_stack([columns, -rows]).astype(float), np.array(places, dtype=float).reshape(-1, 2)
+
+
+def _by_stress(shapes, members):
+    """Places whose distances are as near as can be to the numbers of edges between nodes.
+
+    Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004) from a
+    start with the variables on a circle and each factor at the centre of its variables. Parts without a path
+    between them are put side by side.
+    """
+    n = int(sum(np.prod(shape, dtype=int) for shape in shapes))
+    ends = [(v, n + f) for f, factor in enumerate(members) for v in factor]
+    total = n + len(members)
+    a, b = np.array(ends, dtype=int).reshape(-1, 2).T
+    steps = shortest_path(coo_array((np.ones(len(a)), (a, b)), shape=(total, total)), directed=False)
+    X = np.zeros((total, 2))
+    angle = 2 * np.pi * np.arange(n) / max(n, 1)
+    X[:n] = 0.5 * np.sqrt(n) * np.column_stack([np.sin(angle), np.cos(angle)])
+    for f, factor in enumerate(members):
+        # a little off, by another angle each: factors over the same variables must not fall together
+        turn = 2.4 * f
+        X[n + f] = X[factor].mean(axis=0) + 0.05 * np.array([np.cos(turn), np.sin(turn)]) * (len(members) > 1)
+    done, right = np.zeros(total, dtype=bool), 0.0
+    for node in range(total):
+        if done[node]:
+            continue
+        part = np.flatnonzero(np.isfinite(steps[node]))
+        done[part] = True
+        placed = _wide(_pushed_apart(_majorize(X[part], steps[np.ix_(part, part)] ** _BEND)))
+        placed -= placed.min(axis=0)
+        X[part] = placed + [right, -0.5 * placed[:, 1].max()]
+        right += placed[:, 0].max() + 1.0
+    return X[:n], X[n:]
+
+
+def _majorize(X, steps):
+    """Places (n, 2) of a connected part, from a start, for distances ``steps``."""
+    n = len(X)
+    if n == 1:
+        return np.zeros((1, 2))
+    # weights 1 / d^2; eq. (7) with its Laplacian, one node held at the origin
+    with np.errstate(divide="ignore"):
+        weight = np.where(steps > 0, steps**-2.0, 0.0)
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    inverse = np.linalg.inv(laplacian[1:, 1:])
+    for _ in range(_PASSES):
+        apart = X[:, None] - X
+        distance = np.sqrt((apart**2).sum(axis=2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pull = np.where(distance > 1e-9, weight * steps / distance, 0.0)
+        right = (pull[:, :, None] * apart).sum(axis=1)
+        X = np.vstack([np.zeros((1, 2)), inverse @ right[1:]])
+    return X
+
+
+def _pushed_apart(X):
+    """Nodes that are too near each other move away from each other, half the way each."""
+    i, j = np.triu_indices(len(X), 1)
+    for _ in range(_PASSES):
+        apart = X[i] - X[j]
+        distance = np.sqrt((apart**2).sum(axis=1))
+        near = np.flatnonzero(distance < _APART)
+        if not len(near):
+            break
+        X, size = X.copy(), np.maximum(distance[near], 1e-9)
+        move = apart[near] * (0.5 * (_APART * 1.01 - size) / size)[:, None]
+        np.add.at(X, i[near], move)
+        np.add.at(X, j[near], -move)
+    return X
+
+
+def _wide(X):
+    """Turned so that the longest way is across: pictures are wider than high."""
+    centred = X - X.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2]
+    if len(axes) < 2:
+        return centred
+    turned = centred @ axes.T
+    # an axis has no direction of its own: the first node comes at the left, and above
+    turned[:, 0] *= -1.0 if turned[0, 0] > 0 else 1.0
+    turned[:, 1] *= -1.0 if turned[0, 1] < 0 else 1.0
+    return turned

@@ -22,6 +22,7 @@ from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, minimize
+from sparsekit.inspection import PerformanceProfileDisplay
 from sparsekit.optimize import nonsmooth_problems
 
 TOLERANCES = (1e-2, 1e-4, 1e-6)
@@ -151,21 +152,13 @@ def profiles(results_by_n, path):
     for row, (n, results) in zip(axes, results_by_n.items()):
         for axis, tol in zip(row, TOLERANCES):
             evaluations = judge(results, tol)
-            least = np.min(list(evaluations.values()), axis=0)
-            for label, values in evaluations.items():
-                with np.errstate(invalid="ignore"):
-                    ratios = np.sort(np.where(np.isfinite(values), values / least, np.inf))
-                shares = np.arange(1, len(ratios) + 1) / len(ratios)
-                inside = np.isfinite(ratios)
-                x, y = ratios[inside], shares[inside]
-                # flat to the right edge
-                axis.step([*x, 1e3], [*y, y[-1] if len(y) else 0.0], where="post", label=label)
-            axis.set(title=f"n = {n}, tolerance {tol:g}", xscale="log", xlim=(1, 1e3), ylim=(0, 1.02))
-            axis.grid(alpha=0.3)
-    for axis in axes[-1]:
-        axis.set_xlabel("evaluations / the fewest")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("share of the instances")
+            PerformanceProfileDisplay.from_table(
+                np.column_stack(list(evaluations.values())), names=list(evaluations), ax=axis, base=10,
+                max_ratio=1e3, legend=False,
+            )  # fmt: skip
+            axis.set(title=f"n = {n}, tolerance {tol:g}", xlabel="evaluations / the fewest")
+            axis.set_ylabel("share of the instances")
+            axis.label_outer()
     axes[0, -1].legend(fontsize=7, loc="lower right")
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -128,32 +128,26 @@ def train(torch, attention, options):
 def draw(torch, models, path, seed):
     """Alignments of one pair, a panel a model; the partners are framed."""
     import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
+
+    from sparsekit.inspection import AttentionDisplay
 
     pair = make_pairs(1, np.random.RandomState(seed))
     first, second, labels, partner = [torch.from_numpy(a) for a in pair]
     # synonyms share the letter
     names = [f"${'abcdefghijklmnop'[k // SYNONYMS]}_{{{k % SYNONYMS + 1}}}$" for k in range(VOCABULARY)]
-    figure, axes = plt.subplots(1, len(models), figsize=(3.5 * len(models), 3), sharey=True, squeeze=False)
+    size = (3.5 * len(models), 3.1)
+    figure, axes = plt.subplots(1, len(models), figsize=size, squeeze=False, layout="constrained")
     for axis, (name, (model, right, _, _)) in zip(axes[0], models.items()):
         with torch.no_grad():
             aligned = model(first, second, labels)[1][0]
-        image = axis.imshow(aligned, cmap="Blues", vmin=0, vmax=1)
-        for row, column in enumerate(partner[0].tolist()):
-            corner = (column - 0.46, row - 0.46)
-            axis.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor="tab:orange", linewidth=1.6))
-        axis.set_xticks(range(COLUMNS), [names[k] for k in second[0]], fontsize=11)
-        axis.set_yticks(range(ROWS), [names[k] for k in first[0]], fontsize=11)
-        axis.set_xticks(np.arange(COLUMNS - 1) + 0.5, minor=True)
-        axis.set_yticks(np.arange(ROWS - 1) + 0.5, minor=True)
-        axis.grid(which="minor", color="0.9", linewidth=0.6)
-        axis.tick_params(which="both", length=0)
-        axis.set_title(f"{name}: {right:.0f} % of labels", fontsize=11)
-        axis.set_xlabel("second sequence")
-    axes[0, 0].set_ylabel("first sequence")
-    figure.tight_layout()
-    figure.colorbar(image, ax=axes, label="weight (framed: partners)", pad=0.012, shrink=0.9)
-    figure.savefig(path, dpi=130, bbox_inches="tight")
+        display = AttentionDisplay.from_weights(
+            aligned, [names[k] for k in first[0]], [names[k] for k in second[0]], frames=partner[0], ax=axis,
+            colorbar=False, title=f"{name}: {right:.0f} % of labels",
+        )  # fmt: skip
+        axis.set(xlabel="second sequence", ylabel="first sequence")
+        axis.label_outer()
+    figure.colorbar(display.image_, ax=axes, label="weight (framed: partners)", pad=0.012)
+    figure.savefig(path, dpi=130)
 
 
 def main():

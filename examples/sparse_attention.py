@@ -98,27 +98,21 @@ def draw(torch, models, data, path):
     """Attention maps of one number, a panel a model."""
     import matplotlib.pyplot as plt
 
+    from sparsekit.inspection import AttentionDisplay
+
     inputs, lengths, targets, counts = as_tensors(torch, data)
     text, number = data.texts[0], data.numbers[0]
-    figure, axes = plt.subplots(
-        1, len(models), figsize=(5.2 * len(models), 1.4 + 0.3 * len(number)), squeeze=False
-    )
+    size = (5.2 * len(models), 1.4 + 0.3 * len(number))
+    figure, axes = plt.subplots(1, len(models), figsize=size, squeeze=False, layout="constrained")
     for axis, (name, (model, tokens, _, _)) in zip(axes[0], models.items()):
         with torch.no_grad():
             scores, weights = model(inputs, lengths, targets.shape[1])
         found = "".join("#" if k == END else str(k) for k in scores[0, : counts[0]].argmax(-1).tolist())
-        image = axis.imshow(
-            weights[0, : counts[0], : lengths[0]], cmap="Greys", vmin=0, vmax=1, aspect="auto"
-        )
-        axis.set_xticks(range(len(text)), text, fontsize=8)
-        axis.set_yticks(range(len(found)), found)
-        axis.set(
+        AttentionDisplay.from_weights(
+            weights[0, : counts[0], : lengths[0]], found, text, ax=axis, colorbar=axis is axes[0, -1],
             title=f"{name}: {100 * tokens:.1f} % of held-out digits",
-            xlabel="letter read",
-            ylabel="digit written",
-        )
-        figure.colorbar(image, ax=axis, label="attention")
-    figure.tight_layout()
+        )  # fmt: skip
+        axis.set(xlabel="letter read", ylabel="digit written")
     figure.savefig(path, dpi=120)
 
 

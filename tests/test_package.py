@@ -117,7 +117,8 @@ def test_the_scan_sees_imports_that_go_up(name, text, expected):
 
 def test_the_scan_sees_what_is_imported_when_a_module_is():
     text = "import a\nif TYPE_CHECKING:\n  import b\nif True:\n  import c\ndef f():\n  import d"
-    assert imports(text, "sparsekit._logistic", False) == [("a", True), ("b", False), ("c", True), ("d", False)]
+    found = imports(text, "sparsekit._logistic", False)
+    assert found == [("a", True), ("b", False), ("c", True), ("d", False)]
 
 
 def test_imports_go_down_only(source):

@@ -95,14 +95,14 @@ class AttentionDisplay:
         ValueError
             If weights are not finite or negative, or labels do not fit.
         """
-        weights = check_weights(weights, "weights", "(n_queries, n_keys)")
+        table = check_weights(weights, "weights", "(n_queries, n_keys)")
         labels = []
-        for argument, given, count in zip(("queries", "keys"), (queries, keys), weights.shape):
+        for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape):
             given = [str(k) for k in (range(count) if given is None else given)]
             if len(given) != count:
                 raise ValueError(f"{argument} must be {count} labels; got {len(given)}.")
             labels.append(given)
-        return cls(weights, *labels).plot(ax=ax, **plot_options)
+        return cls(table, *labels).plot(ax=ax, **plot_options)
 
     def plot(
         self,
@@ -157,6 +157,6 @@ class AttentionDisplay:
             ax.set_title(title)
         self.colorbar_ = None
         if colorbar:
-            self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="weight (blank: exactly 0)")
+            self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="weight (blank: 0)")
         self.ax_, self.figure_ = ax, ax.figure
         return self

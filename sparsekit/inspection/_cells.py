@@ -1,6 +1,7 @@
 """Tables of weights whose exact zeros are seen: the cells of the support and attention displays."""
 
 import numpy as np
+import scipy.sparse as sp
 
 # where a sequential colour map is dark enough to be told from the blank of a zero
 _FAINTEST = 0.18
@@ -65,7 +66,7 @@ def check_weights(weights, argument, what):
     ValueError
         If they are of another shape, empty, not finite or negative.
     """
-    weights = np.asarray(weights)
+    weights = weights.toarray() if sp.issparse(weights) else np.asarray(weights)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold numbers; got {weights.dtype}.")
     if weights.ndim != 2 or not weights.size:

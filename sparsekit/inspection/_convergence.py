@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
     from scipy.optimize import OptimizeResult
     from sklearn.base import BaseEstimator
@@ -215,7 +216,8 @@ class ConvergenceDisplay:
         y = self._choose("y", y, _MEASURES, ("optimality", "objective"))
         x = self._choose("x", x, POSITIONS, ("time", "iteration"))
         ax = get_axes(ax)
-        self.lines_, self.edges_ = [], []
+        self.lines_: list[Line2D] = []
+        self.edges_: list[Line2D] = []
         logarithmic = y != "objective"
         for number, (name, output, history) in enumerate(runs):
             values = self._values(history, output, y, best, runs)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_NODES = 60
 # radius of a circle, half the side of a square, the neighbours being about 1 apart
 _RADIUS, _HALF_SIDE = 0.27, 0.16
-_SMALLEST_TEXT = 6.5  # points
+_SMALLEST_TEXT, _SMALLEST_IN_CIRCLE = 6.5, 5.0  # points
 _FACTOR_COLORS = (
     "#E69F00",
     "#009E73",
@@ -168,12 +168,13 @@ class FactorGraphDisplay:
         self.factor_names_ = [
             type(factor).__name__ for factor in self.graph.factors for _ in range(len(factor.index))
         ]
-        self.edges_ = np.array([(v, f) for f, row in enumerate(members) for v in row]).reshape(-1, 2)
+        self.edges_ = np.array([(v, f) for f, row in enumerate(members) for v in row], dtype=int)
+        self.edges_ = self.edges_.reshape(-1, 2)
         variables, factors = layout(self.graph._shapes, members)
         self.positions_ = np.concatenate([variables, factors])
         self.lines_ = ax.add_collection(
             LineCollection(
-                np.stack([variables[self.edges_[:, 0]], factors[self.edges_[:, 1]]], axis=1),
+                list(np.stack([variables[self.edges_[:, 0]], factors[self.edges_[:, 1]]], axis=1)),
                 colors="0.6", linewidths=0.9, zorder=1,
             )
         )  # fmt: skip
@@ -200,7 +201,7 @@ class FactorGraphDisplay:
             shown = np.clip(self.marginals, 0.0, 1.0)
             self.variables_.set(array=np.ma.masked_equal(shown, 0.0), cmap=weights_map(cmap), clim=(0.0, 1.0))
             if colorbar:
-                label = r"marginal $\mu$ (blank: exactly 0)"
+                label = r"marginal $\mu$ (blank: 0)"
                 self.colorbar_ = ax.figure.colorbar(self.variables_, ax=ax, label=label)
         low, high = self.positions_.min(axis=0) - 0.6, self.positions_.max(axis=0) + 0.6
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
@@ -219,13 +220,16 @@ class FactorGraphDisplay:
         unit = float(min(box / [np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]))
         longest = max(map(len, self.names))
         size = min(10.0, 1.8 * _RADIUS * unit / (0.6 * longest), 1.3 * _RADIUS * unit)
+        halo = [withStroke(linewidth=2, foreground="w")]
         dark = np.zeros(len(variables), dtype=bool) if self.marginals is None else self.marginals > 0.5
-        for place, name, is_dark in zip(variables, self.names, dark):
-            ax.text(
-                *place, name, ha="center", va="center", fontsize=size, color="w" if is_dark else "k", zorder=4
-            )
+        for (x, y), name, is_dark in zip(variables, self.names, dark):
+            if size >= _SMALLEST_IN_CIRCLE:
+                place = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
+            else:  # under the circle, over which it would reach
+                place = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)
+            ax.text(x=x, s=name, ha="center", zorder=5, **place)
         size = min(0.16 * unit, 9.0)
-        if size < _SMALLEST_TEXT:
+        if size < _SMALLEST_TEXT and colors:
             squares = [
                 Line2D([], [], marker="s", ls="none", mfc=color, mec="0.2", label=kind)
                 for kind, color in colors.items()
@@ -235,7 +239,6 @@ class FactorGraphDisplay:
                 frameon=False,
             )  # fmt: skip
             return
-        halo = [withStroke(linewidth=2, foreground="w")]
         for place, name in zip(factors, self.factor_names_):
             ax.text(
                 place[0], place[1] - _HALF_SIDE - 0.04, name, ha="center", va="top", fontsize=size,
@@ -267,6 +270,7 @@ def _default_names(shapes):
     """Places in the arrays, as "1,2", after a letter where there are several arrays."""
     names = []
     for k, shape in enumerate(shapes):
-        letter = "" if len(shapes) == 1 and shape else chr(ord("a") + k % 26)
+        letter = chr(ord("a") + k) if len(shapes) <= 26 else f"{k}" + ":" * bool(shape)
+        letter = "" if len(shapes) == 1 and shape else letter
         names += [letter + ",".join(map(str, place)) for place in np.ndindex(shape)]
     return names

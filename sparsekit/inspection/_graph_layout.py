@@ -63,7 +63,7 @@ def _by_stress(shapes, members):
 
     Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004) from a
     start with the variables on a circle and each factor at the centre of its variables. Parts without a path
-    between them are put side by side.
+    between them are laid out each by itself.
     """
     n = int(sum(np.prod(shape, dtype=int) for shape in shapes))
     ends = [(v, n + f) for f, factor in enumerate(members) for v in factor]
@@ -77,17 +77,30 @@ def _by_stress(shapes, members):
         # a little off, by another angle each: factors over the same variables must not fall together
         turn = 2.4 * f
         X[n + f] = X[factor].mean(axis=0) + 0.05 * np.array([np.cos(turn), np.sin(turn)]) * (len(members) > 1)
-    done, right = np.zeros(total, dtype=bool), 0.0
+    done, parts = np.zeros(total, dtype=bool), []
     for node in range(total):
         if done[node]:
             continue
         part = np.flatnonzero(np.isfinite(steps[node]))
         done[part] = True
         placed = _wide(_pushed_apart(_majorize(X[part], steps[np.ix_(part, part)] ** _BEND)))
-        placed -= placed.min(axis=0)
-        X[part] = placed + [right, -0.5 * placed[:, 1].max()]
-        right += placed[:, 0].max() + 1.0
+        X[part] = placed - placed.min(axis=0)
+        parts.append(part)
+    _shelve(X, parts)
     return X[:n], X[n:]
+
+
+def _shelve(X, parts):
+    """Put parts of the picture side by side, and in lines below each other where they would get too long."""
+    sizes = np.array([X[part].max(axis=0) + 1.0 for part in parts])
+    # a picture is about 4 to 3
+    longest = max(sizes[:, 0].max(), np.sqrt(4 / 3 * sizes.prod(axis=1).sum()))
+    right, top, height = 0.0, 0.0, 0.0
+    for part, (width, own) in zip(parts, sizes):
+        if right and right + width > longest + 1e-9:
+            right, top, height = 0.0, top - height, 0.0
+        X[part] += [right, top - own]
+        right, height = right + width, max(height, own)
 
 
 def _majorize(X, steps):

@@ -47,7 +47,10 @@ def history_of_result(result, name):
     if isinstance(history, dict):
         return _point(result.fun, result.optimality) if _is_empty(history) else _numbered(history, result.nit)
     if _is_empty(history):
-        return {**_point(result.fun, result.optimality, "projected_gradient"), "evaluations": np.ones(1)}
+        point = _point(result.fun, result.optimality)
+        point["projected_gradient"], point["evaluations"] = point.pop("optimality"), np.array([result.nfev])
+        del point["time"]  # others of its kind have none
+        return point
     names = {"f": "fun", "nfev": "evaluations", "optimality": "projected_gradient"}
     columns = {names.get(key, key): np.array([line[key] for line in history]) for key in history[0]}
     return _numbered(columns, result.nit)
@@ -83,10 +86,10 @@ def _is_empty(history):
     return len(history) == 0 or (isinstance(history, dict) and len(history["fun"]) == 0)
 
 
-def _point(fun, optimality, measure="optimality"):
+def _point(fun, optimality):
     return {
         "time": np.zeros(1),
         "iteration": np.zeros(1, dtype=int),
         "fun": np.array([float(fun)]),
-        measure: np.array([float(optimality)]),
+        "optimality": np.array([float(optimality)]),
     }

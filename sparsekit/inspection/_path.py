@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
     from sklearn.base import BaseEstimator
     from sklearn.utils import Bunch
@@ -129,8 +130,8 @@ class RegularizationPathDisplay:
     def from_estimator(
         cls,
         estimator: BaseEstimator,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: ArrayLike | sp.sparray | sp.spmatrix,
+        y: ArrayLike | sp.sparray | sp.spmatrix,
         *,
         sample_weight: ArrayLike | None = None,
         n_lambdas: int | None = None,
@@ -235,7 +236,7 @@ class RegularizationPathDisplay:
         drawn = coefs[self.drawn_]
         drawn = drawn.toarray() if sp.issparse(drawn) else drawn
         names = self._names(coefs.shape[0])
-        self.lines_ = []
+        self.lines_: list[Line2D] = []
         for rank, (feature, values) in enumerate(zip(self.drawn_, drawn)):
             if rank < n_named:
                 style = dict(color=COLORS[rank % len(COLORS)], lw=1.6, zorder=3, label=str(names[feature]))

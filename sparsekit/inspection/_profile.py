@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
 
 
@@ -152,7 +153,7 @@ class PerformanceProfileDisplay:
         finite = self.ratios_[np.isfinite(self.ratios_)]
         largest = finite.max(initial=1.0)
         end = max_ratio or (largest**1.05 if largest > 1 else float(base))
-        self.lines_ = []
+        self.lines_: list[Line2D] = []
         for k, (name, (ratios, shares)) in enumerate(self.profiles_.items()):
             # from the left end, where a solver that is never the best has 0, to the right one
             x = np.concatenate([[1.0], ratios, [max(end, largest)]])

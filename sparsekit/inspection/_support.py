@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from ._axes import COLORS, get_axes
@@ -14,6 +13,7 @@ from ._cells import check_weights, draw_cells, frame_cells
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import scipy.sparse as sp
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
     from sklearn.base import ClassifierMixin
@@ -78,7 +78,7 @@ class SupportDisplay:
     def from_estimator(
         cls,
         estimator: ClassifierMixin,
-        X: ArrayLike,
+        X: ArrayLike | sp.sparray | sp.spmatrix,
         *,
         y: ArrayLike | None = None,
         class_names: Sequence[str] | None = None,
@@ -128,7 +128,7 @@ class SupportDisplay:
     @classmethod
     def from_probabilities(
         cls,
-        P: ArrayLike,
+        P: ArrayLike | sp.sparray | sp.spmatrix,
         *,
         y: ArrayLike | None = None,
         classes: ArrayLike | None = None,
@@ -161,8 +161,8 @@ class SupportDisplay:
         ValueError
             If P is not finite or negative, or the number of labels does not fit.
         """
-        P = check_weights(P.toarray() if sp.issparse(P) else P, "P", "(n_samples, n_classes)")
-        n_samples, n_classes = P.shape
+        table = check_weights(P, "P", "(n_samples, n_classes)")
+        n_samples, n_classes = table.shape
         classes = np.arange(n_classes) if classes is None else np.asarray(classes)
         names = [str(name) for name in (classes if class_names is None else class_names)]
         for argument, length in (("classes", len(classes)), ("class_names", len(names))):
@@ -175,7 +175,7 @@ class SupportDisplay:
                 raise ValueError(f"y must have the shape ({n_samples},), a label a row; got {y.shape}.")
             same = y[:, None] == classes
             true_classes = np.where(same.any(axis=1), same.argmax(axis=1), -1)
-        return cls(P, names, true_classes).plot(ax=ax, **plot_options)
+        return cls(table, names, true_classes).plot(ax=ax, **plot_options)
 
     def plot(
         self,
@@ -254,7 +254,7 @@ class SupportDisplay:
             ax.set_title(", ".join(left_out))
         self.colorbar_ = None
         if colorbar:
-            self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="probability (blank: exactly 0)")
+            self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="probability (blank: 0)")
 
     def _draw_sizes(self, ax, bar_options):
         sizes, counts = np.unique(self.sizes_, return_counts=True)
@@ -265,5 +265,5 @@ class SupportDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlim(min(sizes[0], 1) - 0.6, max(sizes[-1], 2) + 0.6)
         ax.margins(y=0.1)
-        ax.set_xlabel("size of the support (classes with a probability > 0)")
+        ax.set_xlabel("classes with a probability > 0")
         ax.set_ylabel(f"share of the {len(self.sizes_)} rows")

@@ -6,6 +6,8 @@ factors take views of one dimension, which are one factor, or of two, which are 
 
 import numpy as np
 
+from ._factor_documentation import document
+
 AT_MOST, EQUAL, AT_LEAST = -1, 0, 1
 DENSE, SEQUENCE, TREE, PROJECTIVE, MATCHING, CUSTOM = range(6)
 
@@ -68,6 +70,15 @@ class Factor:
     additional_scores : array-like, default=None
         Scores of what a structure has besides its variables; -inf forbids.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no views of one graph or repeat, or a score is NaN or inf.
+
+    See Also
+    --------
+    FactorGraph : Solves the graph that it is added to.
+
     Examples
     --------
     A factor that allows all of its variables to be on or none:
@@ -127,7 +138,9 @@ class Factor:
         Parameters
         ----------
         scores : ndarray of the variables' shape
+            Score of each variable that is on.
         additional_scores : ndarray of the additional scores' shape
+            Score of each additional part that the structure has.
 
         Returns
         -------
@@ -210,32 +223,40 @@ class _Linear(_Logic):
         return np.where(self.negated, -a, a), b - np.where(self.negated, a, 0.0).sum(axis=1)
 
 
-_VARIABLES = """
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-"""
-
-
 class Xor(_Linear):
-    __doc__ = "Exactly one variable is on. Alone in a graph it is sparsemax." + _VARIABLES
+    __doc__ = document(
+        "Exactly one variable is on. Alone in a graph it is sparsemax.",
+        "Appendix D.2.1",
+        "Xor(u)",
+        [0.5, 0.3, -1.0],
+        "[0.6, 0.4, 0. ]",
+    )
 
 
 class AtMostOne(_Linear):
-    __doc__ = "At most one variable is on." + _VARIABLES
+    __doc__ = document(
+        "At most one variable is on.",
+        "Appendix D.2.4",
+        "AtMostOne(u)",
+        [0.8, -0.2, 0.6],
+        "[0.6, 0. , 0.4]",
+    )
     _relation = AT_MOST
 
 
 class Or(_Linear):
-    __doc__ = "At least one variable is on." + _VARIABLES
+    __doc__ = document("At least one variable is on.", "Appendix D.2.2", "Or(u)", [-0.2, -0.6], "[0.7, 0.3]")
     _relation = AT_LEAST
 
 
 class XorOut(_Linear):
-    __doc__ = "The last variable is the sum of the others, of which at most one is on." + _VARIABLES
+    __doc__ = document(
+        "The last variable is the sum of the others, of which at most one is on.",
+        "`Xor` with the last variable negated, Appendix D.2.5",
+        "XorOut(u)",
+        [0.8, 0.4, 0.1],
+        "[0.433, 0.033, 0.467]",
+    )
     _least = 2
 
     def _cut(self):
@@ -245,7 +266,13 @@ class XorOut(_Linear):
 
 
 class Imply(_Linear):
-    __doc__ = "If all variables but the last are on, so is the last." + _VARIABLES
+    __doc__ = document(
+        "If all variables but the last are on, so is the last.",
+        "Eqs. (85) and (86)",
+        "Imply(u)",
+        [0.9, -0.5],
+        "[0.2, 0.2]",
+    )
     _relation = AT_LEAST
     _least = 2
 
@@ -256,15 +283,17 @@ class Imply(_Linear):
 
 
 class Budget(_Linear):
-    __doc__ = (
-        "At most ``budget`` variables are on, or exactly so many."
-        + _VARIABLES
-        + """
+    __doc__ = document(
+        "At most ``budget`` variables are on, or exactly so many.",
+        "Appendix D.2.4",
+        "Budget(u, 2)",
+        [0.9, 0.8, 0.7, 0.1],
+        "[0.767, 0.667, 0.567, 0.   ]",
+        further="""
     budget : int, or array-like of int of shape (n,)
         Between 0 and d.
     exactly : bool, default=False
-        Whether the budget is to be used up.
-"""
+        Whether the budget is to be used up.""",
     )
 
     def __init__(self, variables, budget, *, exactly=False, negated=None):
@@ -282,15 +311,17 @@ class Budget(_Linear):
 
 
 class Knapsack(_Linear):
-    __doc__ = (
-        "The costs of the variables that are on are at most ``budget``: the linear relaxation, eq. (80)."
-        + _VARIABLES
-        + """
+    __doc__ = document(
+        "The costs of the variables that are on are at most ``budget``, in the linear relaxation.",
+        "Appendix D.2.3, eq. (80),",
+        "Knapsack(u, costs=[3.0, 1.0, 2.0], budget=3.0)",
+        [0.9, 0.8, 0.7],
+        "[0.493, 0.664, 0.429]",
+        further="""
     costs : array-like of shape (d,) or (n, d)
         Numbers >= 0.
     budget : float, or array-like of shape (n,)
-        Number >= 0.
-"""
+        Number >= 0, in the unit of the costs.""",
     )
     _relation = AT_MOST
 
@@ -327,13 +358,25 @@ def _for_each(values, n, name):
 
 
 class OrOut(_Logic):
-    __doc__ = "The last variable is on where any of the others is (Appendix D.2.6)." + _VARIABLES
+    __doc__ = document(
+        "The last variable is on where any of the others is.",
+        "Appendix D.2.6",
+        "OrOut(u)",
+        [0.9, 0.1, 0.2],
+        "[0.55, 0.1 , 0.55]",
+    )
     _kind = "orout"
     _least = 2
 
 
 class AndOut(OrOut):
-    __doc__ = "The last variable is on where all of the others are." + _VARIABLES
+    __doc__ = document(
+        "The last variable is on where all of the others are.",
+        "`OrOut` with all variables negated, Appendix D.2.5",
+        "AndOut(u)",
+        [0.7, 0.2, 0.3],
+        "[0.7 , 0.25, 0.25]",
+    )
 
     def __init__(self, variables, *, negated=None):
         super().__init__(variables, negated=negated)
@@ -341,13 +384,16 @@ class AndOut(OrOut):
 
 
 class Pair(_Logic):
-    __doc__ = (
-        "Two variables with a score for both being on (Proposition 10)."
-        + _VARIABLES.replace("(d,)", "(2,)").replace("(n, d)", "(n, 2)")
-        + """
+    __doc__ = document(
+        "Two variables with a score for both being on.",
+        "Proposition 10",
+        "Pair(u, 0.3)",
+        [0.2, 0.4],
+        "[0.45, 0.45]",
+        further="""
     score : float, or array-like of shape (n,), default=0
-        Additional scores; -inf forbids.
-"""
+        Additional scores; -inf forbids.""",
+        d="2",
     )
     _kind = "pair"
 

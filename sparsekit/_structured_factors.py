@@ -32,6 +32,25 @@ class Dense(_Structured):
     scores : array-like of shape (n_1, ..., n_K), default=None
         Additional scores of the joint assignments; -inf forbids, None is 0. Where many are equal, several
         mixtures are best: marginals and derivatives of the scores themselves are then those of one of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no such views, or the scores have another shape, are NaN or inf.
+
+    See Also
+    --------
+    Pair : Two variables of two values.
+
+    Examples
+    --------
+    >>> from sparsekit import Dense, FactorGraph
+    >>> graph = FactorGraph()
+    >>> a, b = graph.variable((2,)), graph.variable((3,))
+    >>> graph.add(Dense([a, b], [[0.0, 0.0, 2.0], [1.5, 0.0, 0.0]]))
+    >>> solution = graph.solve()
+    >>> solution[a].round(3), solution[b].round(3)
+    (array([0.625, 0.375]), array([0.375, 0.   , 0.625]))
     """
 
     def __init__(self, variables, scores=None):
@@ -64,6 +83,26 @@ class Sequence(_Structured):
     transitions : array-like of shape (T - 1, K, K) or (K, K), default=None
         Additional scores [position, previous tag, next tag], or the same at all positions; -inf forbids, None
         is 0. Of equal scores, as in `Dense`, derivatives are one-sided.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no such view, or the transitions have another shape, are NaN or inf.
+
+    See Also
+    --------
+    DepTree : Trees over words.
+
+    Examples
+    --------
+    >>> from sparsekit import FactorGraph, Sequence
+    >>> graph = FactorGraph()
+    >>> tags = graph.variable([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]])
+    >>> graph.add(Sequence(tags, [[0.0, -1.0], [0.0, 0.0]]))  # from the first tag to the second costs 1
+    >>> graph.solve()[tags].round(3)
+    array([[0.5 , 0.5 ],
+           [0.45, 0.55],
+           [0.45, 0.55]])
     """
 
     def __init__(self, variables, transitions=None):
@@ -91,6 +130,26 @@ class DepTree(_Structured):
         Whether arcs may not cross (Eisner); otherwise any tree (maximum arborescence: Chu and Liu, Edmonds).
     single_root : bool, default=False
         Whether just one word hangs on the root.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no such view.
+
+    See Also
+    --------
+    Sequence : A chain of tags.
+
+    Examples
+    --------
+    >>> from sparsekit import DepTree, FactorGraph
+    >>> graph = FactorGraph()
+    >>> arcs = graph.variable([[0.1, 0.9, 0.0], [0.8, 0.3, 0.0], [0.0, 0.7, 0.6]])
+    >>> graph.add(DepTree(arcs))
+    >>> graph.map()[arcs].round(3)  # a row's head is where its 1 is: word 1 hangs on the root
+    array([[0., 1., 0.],
+           [0., 1., 0.],
+           [0., 1., 0.]])
     """
 
     def __init__(self, variables, *, projective=False, single_root=False):
@@ -113,6 +172,30 @@ class Matching(_Structured):
     ----------
     variables : view of shape (m, n)
         [row, column].
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no such view.
+
+    See Also
+    --------
+    Xor, AtMostOne : A row and a column by themselves; together they relax the same problem, eq. (21) of [1]_.
+
+    References
+    ----------
+    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
+       Structured Prediction", ICML 2020.
+
+    Examples
+    --------
+    >>> from sparsekit import FactorGraph, Matching
+    >>> graph = FactorGraph()
+    >>> u = graph.variable([[0.9, 0.8, 0.1], [0.7, 0.2, 0.0]])
+    >>> graph.add(Matching(u))
+    >>> graph.solve()[u].round(3)
+    array([[0.429, 0.571, 0.   ],
+           [0.571, 0.314, 0.114]])
     """
 
     def __init__(self, variables):

@@ -125,7 +125,7 @@ def sparsemax(z, axis=-1, *, out=None, n_jobs=None):
     .. math:: \mathrm{sparsemax}(z) = \arg\min_{p \ge 0,\, 1^T p = 1} \|p - z\|^2
               = \max(z - \tau(z), 0)
 
-    (eqs. (2) and Algorithm 1 of [1]_), in expected linear time, without a sort.
+    (eq. (2) and Algorithm 1 of [1]_), in expected linear time, without a sort.
 
     Parameters
     ----------
@@ -144,6 +144,18 @@ def sparsemax(z, axis=-1, *, out=None, n_jobs=None):
     -------
     ndarray
         Probabilities of z's shape; exactly 0 outside the support. ``out``, if given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If z holds no real numbers or is a scalar, there is no such axis, or ``out`` does not fit.
+
+    See Also
+    --------
+    sparsemax_loss : Its loss.
+    sparsemax_jvp : Its derivative.
+    sparsemax_threshold, sparsemax_support_size : What was taken off, and how many are left.
+    sparsekit.torch.sparsemax : The same for tensors.
 
     References
     ----------
@@ -180,7 +192,19 @@ def sparsemax_threshold(z, axis=-1, *, n_jobs=None):
     Returns
     -------
     ndarray
-        z's shape without ``axis``. -inf without a finite score, inf with a score of inf, NaN with a NaN.
+        Thresholds, of z's shape without ``axis``. -inf without a finite score, inf with a score of inf, NaN
+        with a NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`sparsemax`.
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax_threshold
+    >>> sparsemax_threshold([[1.0, 0.5, -1.0], [3.0, 0.0, 0.0]])
+    array([0.25, 2.  ])
     """
     return _statistic(z, axis, n_jobs)[0]
 
@@ -200,7 +224,18 @@ def sparsemax_support_size(z, axis=-1, *, n_jobs=None):
     Returns
     -------
     ndarray of int64
-        z's shape without ``axis``; 0 for vectors that are empty, all -inf or hold a NaN.
+        Counts, of z's shape without ``axis``; 0 for vectors that are empty, all -inf or hold a NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`sparsemax`.
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax_support_size
+    >>> sparsemax_support_size([[1.0, 0.5, -1.0], [3.0, 0.0, 0.0]])
+    array([2, 1])
     """
     return _statistic(z, axis, n_jobs)[1]
 
@@ -241,9 +276,21 @@ def sparsemax_jvp(p, v, axis=-1, *, out=None, n_jobs=None):
     ndarray
         J v, of p's shape.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`sparsemax`, or if the shapes of p and v disagree.
+
     References
     ----------
     .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax, sparsemax_jvp
+    >>> p = sparsemax([1.0, 0.5, -1.0])
+    >>> sparsemax_jvp(p, [1.0, 0.0, 5.0])
+    array([ 0.5, -0.5,  0. ])
     """
     p, v = _floating(p, "p"), _floating(v, "v")
     if p.shape != v.shape:
@@ -287,6 +334,11 @@ def sparsemax_loss(z, q, axis=-1, *, n_jobs=None):
     ValueError
         If a target is negative, does not sum to 1, or is not a class.
 
+    See Also
+    --------
+    sparsemax_loss_and_gradient : With the gradient.
+    SparsemaxClassifier : A linear model that minimises it.
+
     References
     ----------
     .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
@@ -301,26 +353,46 @@ def sparsemax_loss(z, q, axis=-1, *, n_jobs=None):
 
 
 def sparsemax_loss_and_gradient(z, q, axis=-1, *, out=None, n_jobs=None):
-    """Sparsemax loss and its gradient in z, :math:`p - q` (eq. (6)), in one pass.
+    """Sparsemax loss and its gradient in z, :math:`p - q` (eq. (6) of [1]_), in one pass.
 
     Parameters
     ----------
-    z, q, axis, n_jobs
-        As in :func:`sparsemax_loss`.
+    z : array-like
+        Scores.
+    q : array-like
+        Targets: distributions, of z's shape, or integer classes, of z's shape without ``axis``.
+    axis : int, default=-1
+        Axis along which z is one vector of K scores.
     out : ndarray, default=None
         Array of z's shape and dtype for the gradient, apart from z.
+    n_jobs : int, default=None
+        Number of threads, as in joblib.
 
     Returns
     -------
     loss : ndarray
-        z's shape without ``axis``.
+        Losses, of z's shape without ``axis``.
     gradient : ndarray
-        z's shape.
+        Gradients, of z's shape.
 
     Raises
     ------
     ValueError
         As :func:`sparsemax_loss`.
+
+    See Also
+    --------
+    sparsemax_loss : The loss alone.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sparsekit import sparsemax_loss_and_gradient
+    >>> sparsemax_loss_and_gradient([0.5, 0.0, -2.0], 1)
+    (np.float64(0.5625), array([ 0.75, -0.75,  0.  ]))
     """
     return _loss(z, q, axis, out, n_jobs, True)
 

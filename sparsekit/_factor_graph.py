@@ -32,8 +32,7 @@ class FactorGraph:
     References
     ----------
     .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-    Structured
-       Prediction", ICML 2020.
+       Structured Prediction", ICML 2020.
 
     Examples
     --------
@@ -90,13 +89,27 @@ class FactorGraph:
         Parameters
         ----------
         scores : array-like of floats, or tuple of int
-            Their scores, -inf where a variable must be off; or a shape, for scores of 0. (A list of whole
-            numbers counts as scores; only a tuple is a shape.)
+            Their scores, -inf where a variable must be off; or a shape, for scores of 0. A list of whole
+            numbers counts as scores; only a tuple is a shape.
 
         Returns
         -------
         Variable
-            A view of them.
+            A view of them, which slices, transposes and reshapes like an array.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the scores are no numbers, NaN or inf, or a size is negative.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph
+        >>> graph = FactorGraph()
+        >>> u = graph.variable([0.5, -1.0])
+        >>> v = graph.variable((2, 3))
+        >>> v[:, 0], v.T, graph.n_variables
+        (Variable(shape=(2,)), Variable(shape=(3, 2)), 8)
         """
         if isinstance(scores, tuple) and all(
             isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in scores
@@ -112,11 +125,38 @@ class FactorGraph:
         return Variable(self, np.arange(first, self.n_variables).reshape(scores.shape))
 
     def all_variables(self):
-        """A view of all variables, in the order in which they were made."""
+        """A view of all variables, in the order in which they were made.
+
+        Returns
+        -------
+        Variable
+            Of shape (n_variables,).
+        """
         return Variable(self, np.arange(self.n_variables))
 
     def add(self, factor):
-        """Add a factor over variables of this graph."""
+        """Add a factor over variables of this graph.
+
+        Parameters
+        ----------
+        factor : Factor
+            A logic factor over a view of two dimensions is one factor a row.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no factor, in the graph already, or about another graph's variables.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Imply, Xor
+        >>> graph = FactorGraph()
+        >>> u = graph.variable([[0.5, 0.3], [0.9, 0.2]])
+        >>> graph.add(Xor(u))  # each row
+        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # views of single variables, side by side
+        >>> len(graph.factors)
+        2
+        """
         if not isinstance(factor, Factor):
             raise TypeError(f"factor must be a Factor; got {type(factor).__name__}")
         if factor.graph is not self:
@@ -127,7 +167,30 @@ class FactorGraph:
         self._layout = None
 
     def set_scores(self, where, scores):
-        """New scores for a view's variables, or new additional scores for a factor."""
+        """New scores for a view's variables, or new additional scores for a factor.
+
+        Parameters
+        ----------
+        where : Variable or Factor
+            A view of this graph's variables, or one of its factors.
+        scores : array-like of the view's shape, or of the shape of the factor's additional scores
+            The scores; -inf forbids.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``where`` is neither, or the scores have another shape, are NaN or inf.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Xor
+        >>> graph = FactorGraph()
+        >>> u = graph.variable((2,))
+        >>> graph.add(Xor(u))
+        >>> graph.set_scores(u, [0.5, 0.1])
+        >>> graph.solve()[u].round(3)
+        array([0.7, 0.3])
+        """
         scores = as_scores(scores, "scores")
         if any(where is factor for factor in self._factors):
             if scores.shape != where._given_shape:
@@ -156,45 +219,88 @@ class FactorGraph:
 
         Parameters
         ----------
-        max_iter : int, default=2000
-            Largest number of passes over the factors.
-        step_size : float, default=5.0
-            gamma of Algorithm 1; at the start, if it is adaptive.
-        adaptive : bool, default=True
-            Whether the step size follows the ratio of the residuals.
-        relaxation : float, default=1.6
-            Over-relaxation, between 0 and 2. Algorithm 1 as printed has 1.
-        tol_primal : float, default=1e-11
-            Largest norm of the disagreement between the factors' answers and their mean at the end.
-        tol_dual : float, default=1e-9
-            Largest norm of the last change of the marginals, where ``exact=False``.
-        inner_iter : int, default=10
-            Most calls of a MAP oracle in one local problem of an iteration.
-        exact : bool, default=True
-            Whether Newton's method on the dual takes over once the iteration is near. False is Algorithm 1.
         warm_start : bool, default=False
             Whether to start from the last solution. It can no more be differentiated then.
         n_jobs : int, default=None
             Threads over graphs; one graph is solved by one.
+        **options
+            Of the solver:
+
+            max_iter : int, default=2000
+                Largest number of passes over the factors.
+            step_size : float, default=5.0
+                gamma of Algorithm 1; at the start, if it is adaptive.
+            adaptive : bool, default=True
+                Whether the step size follows the ratio of the residuals.
+            relaxation : float, default=1.6
+                Over-relaxation, between 0 and 2. Algorithm 1 as printed has 1.
+            tol_primal : float, default=1e-11
+                Largest norm of the disagreement between the factors' answers and their mean at the end.
+            tol_dual : float, default=1e-9
+                Largest norm of the last change of the marginals, where ``exact=False``.
+            inner_iter : int, default=10
+                Most calls of a MAP oracle in one local problem of an iteration.
+            exact : bool, default=True
+                Whether Newton's method on the dual takes over once the iteration is near. False is
+                Algorithm 1.
 
         Returns
         -------
         Solution
+            Marginals by view and by factor, and what tells whether they are the solution: ``status``,
+            ``optimality``.
+
+        Raises
+        ------
+        TypeError
+            If there is no such option.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Xor
+        >>> graph = FactorGraph()
+        >>> u = graph.variable([0.5, 0.3, -1.0])
+        >>> graph.add(Xor(u))
+        >>> solution = graph.solve()
+        >>> solution[u].round(3), solution.success, round(solution.fun, 3)
+        (array([0.6, 0.4, 0. ]), True, 0.16)
         """
         return self._solve(options, True, warm_start, n_jobs)
 
     def map(self, *, warm_start=False, n_jobs=None, **options):
         """The LP-MAP solution, eq. (8): the same without the quadratic term.
 
-        Parameters are those of `solve`, with ``tol_primal=1e-9`` by default. With ``exact=True`` proximal
-        steps, each an LP-SparseMAP problem, lead to a solution of the linear program in finitely many; with
-        ``exact=False`` it is the iteration of AD3. Where the relaxation is tight the marginals are 0 and 1;
-        where several solutions are best, one of them is found.
+        With ``exact=True`` proximal steps, each an LP-SparseMAP problem, lead to a solution of the linear
+        program in finitely many; with ``exact=False`` it is the iteration of AD3. Where the relaxation is
+        tight the marginals are 0 and 1; where several solutions are best, one of them is found.
+
+        Parameters
+        ----------
+        warm_start : bool, default=False
+            Whether to start from the last solution.
+        n_jobs : int, default=None
+            Threads over graphs; one graph is solved by one.
+        **options
+            Those of `solve`, with ``tol_primal=1e-9`` by default.
 
         Returns
         -------
         Solution
             It has no derivatives.
+
+        Raises
+        ------
+        TypeError
+            If there is no such option.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Xor
+        >>> graph = FactorGraph()
+        >>> u = graph.variable([0.5, 0.3, -1.0])
+        >>> graph.add(Xor(u))
+        >>> graph.map()[u].round(3)
+        array([1., 0., 0.])
         """
         return self._solve({"tol_primal": 1e-9} | options, False, warm_start, n_jobs)
 
@@ -227,6 +333,21 @@ class FactorGraph:
         Returns
         -------
         BatchSolution
+            Marginals ``x`` (n_graphs, n_variables), ``status`` and ``optimality`` (n_graphs,).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such option, or scores have another shape, are NaN or inf.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Xor
+        >>> graph = FactorGraph()
+        >>> graph.add(Xor(graph.variable((2,))))
+        >>> graph.solve_batch([[0.5, 0.3], [2.0, 0.0]]).x.round(3)
+        array([[0.6, 0.4],
+               [1. , 0. ]])
         """
         options = check_options(options)
         scores = as_scores(scores, "scores")
@@ -250,7 +371,33 @@ class FactorGraph:
         return BatchSolution(self, run, scores.dtype, options)
 
     def vjp(self, direction):
-        """`Solution.vjp` of the last solution."""
+        """Gradients of ``<direction, x>`` at the last solution x with respect to all scores.
+
+        Parameters
+        ----------
+        direction : array-like of shape (n_variables,), or dict from views to arrays of their shapes
+            What the gradient of a loss in the marginals is.
+
+        Returns
+        -------
+        Gradients
+            By view and by factor.
+
+        Raises
+        ------
+        ValueError
+            If the graph has not been solved, was infeasible or solved by `map`, or the shape is wrong.
+
+        Examples
+        --------
+        >>> from sparsekit import FactorGraph, Xor
+        >>> graph = FactorGraph()
+        >>> u = graph.variable([0.5, 0.3, -1.0])
+        >>> graph.add(Xor(u))
+        >>> solution = graph.solve()
+        >>> graph.vjp({u: [1.0, 0.0, 0.0]})[u].round(3)
+        array([ 0.5, -0.5,  0. ])
+        """
         if self._last is None:
             raise ValueError("the graph has not been solved")
         return self._last.vjp(direction)
@@ -283,6 +430,26 @@ def lp_sparsemap(graphs, scores=None, additional_scores=None, *, n_jobs=None, **
     Returns
     -------
     Solution, BatchSolution, or list of Solution
+        For one graph, one graph with scores, and a list of graphs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If graphs are none, there is no such option, or scores have another shape, are NaN or inf.
+
+    See Also
+    --------
+    FactorGraph.solve : One graph.
+    sparsekit.torch.FactorGraphLayer : The same as a layer.
+
+    Examples
+    --------
+    >>> from sparsekit import AtMostOne, FactorGraph, lp_sparsemap
+    >>> graph = FactorGraph()
+    >>> graph.add(AtMostOne(graph.variable((2,))))
+    >>> lp_sparsemap(graph, [[0.7, 0.5], [0.2, -1.0]]).x.round(3)
+    array([[0.6, 0.4],
+           [0.2, 0. ]])
     """
     if isinstance(graphs, FactorGraph):
         if scores is None:

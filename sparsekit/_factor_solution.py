@@ -38,11 +38,28 @@ class Variable:
         return (self[i] for i in range(len(self)))
 
     def reshape(self, *shape):
-        """The same variables in another shape."""
+        """The same variables in another shape.
+
+        Parameters
+        ----------
+        *shape : int
+            As in ``numpy.ndarray.reshape``.
+
+        Returns
+        -------
+        Variable
+            A view.
+        """
         return Variable(self.graph, self.index.reshape(*shape))
 
     def ravel(self):
-        """The same variables in one dimension."""
+        """The same variables in one dimension.
+
+        Returns
+        -------
+        Variable
+            A view of shape (size,).
+        """
         return self.reshape(-1)
 
     def __repr__(self):
@@ -131,12 +148,19 @@ class BatchSolution:
         Parameters
         ----------
         direction : array-like of shape (n_graphs, n_variables)
+            What the gradient of a loss in the marginals is.
         n_jobs : int, default=None
             Threads over graphs.
 
         Returns
         -------
         Gradients
+            Of shapes (n_graphs, ...).
+
+        Raises
+        ------
+        ValueError
+            If a graph is infeasible, or the shape is wrong.
         """
         self._check()
         d = self._direction(direction, "direction", self._run.layout.n_variables)
@@ -151,7 +175,22 @@ class BatchSolution:
         )
 
     def jvp(self, scores, additional_scores=None, *, n_jobs=None):
-        """How x moves, (n_graphs, n_variables), as the scores move in these directions."""
+        """How x moves as the scores move in these directions.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_graphs, n_variables)
+            Directions of the variables' scores.
+        additional_scores : array-like of shape (n_graphs, n_additional), default=None
+            Directions of the additional scores; None is 0.
+        n_jobs : int, default=None
+            Threads over graphs.
+
+        Returns
+        -------
+        ndarray of shape (n_graphs, n_variables)
+            The derivative of x in these directions.
+        """
         self._check()
         n_add = self._run.layout.n_additional
         d = self._direction(scores, "scores", self._run.layout.n_variables)
@@ -191,8 +230,9 @@ class BatchSolution:
 
 
 class Solution(BatchSolution):
-    """Solution of a graph. ``solution[view]`` are marginals, ``solution[factor]`` those of its additional
-    scores.
+    """Solution of a graph, to be read by view and by factor.
+
+    ``solution[view]`` are marginals, ``solution[factor]`` those of its additional scores.
 
     Attributes
     ----------
@@ -249,6 +289,11 @@ class Solution(BatchSolution):
             ``x``, its copies of its variables, in their shape. For a factor with a MAP oracle also
             ``weights`` (m,) of the structures in use, ``structures`` (m, number of variables) and
             ``additional`` (m, n_additional).
+
+        Raises
+        ------
+        KeyError, ValueError
+            If the factor is not in the graph, or the graph is infeasible or was solved again from here.
         """
         layout = self._run.layout
         self._check_fresh()
@@ -268,10 +313,20 @@ class Solution(BatchSolution):
         Parameters
         ----------
         direction : array-like of shape (n_variables,), or dict from views to arrays of their shapes
+            What the gradient of a loss in the marginals is.
+        n_jobs : int, default=None
+            Not used: one graph is worked by one thread.
 
         Returns
         -------
         Gradients
+            By view and by factor.
+
+        Raises
+        ------
+        ValueError
+            If the graph is infeasible, was solved by `FactorGraph.map` or solved again from here, or the shape
+            is wrong.
         """
         self._check()
         if isinstance(direction, dict):
@@ -288,5 +343,20 @@ class Solution(BatchSolution):
         return got
 
     def jvp(self, scores, additional_scores=None, *, n_jobs=None):
-        """How x moves, (n_variables,), as the scores move in these directions."""
+        """How x moves as the scores move in these directions.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_variables,)
+            Direction of the variables' scores.
+        additional_scores : array-like of shape (n_additional,), default=None
+            Direction of the additional scores; None is 0.
+        n_jobs : int, default=None
+            Not used: one graph is worked by one thread.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            The derivative of x in this direction.
+        """
         return super().jvp(scores, additional_scores, n_jobs=n_jobs)[0]

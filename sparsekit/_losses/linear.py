@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from .._cython import _glm
 from .._linalg.design import as_design
+from . import _documentation
 from ._selection import Selection
 
 _EMPTY = np.empty(0)
@@ -69,13 +70,35 @@ class LinearLoss:
             raise ValueError("y must be finite; it holds NaN or infinity")
 
     def l1_vector(self, l1):
-        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept."""
+        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
+
+        Parameters
+        ----------
+        l1 : float or array-like of shape (p,)
+            Penalties of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            What :func:`minimize_oba` takes as ``l1``.
+        """
         out = np.zeros(self.n_variables)
         out[: self.n_features] = l1
         return out
 
     def predictor(self, x):
-        """z = X w + b, (n,)."""
+        """Predictor z = X w + b.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One number a row.
+        """
         x = np.ascontiguousarray(x, dtype=np.float64)
         if x.shape != (self.n_variables,):
             raise ValueError(f"x must have shape ({self.n_variables},), one value a variable; got {x.shape}")
@@ -91,17 +114,54 @@ class LinearLoss:
 
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset
     def value(self, x):
-        """f(x)."""
+        """Value f(x).
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        float
+            Sum over the rows.
+        """
         return self._value(self.predictor(x), self.y, self.s)
 
     def gradient(self, x):
-        """grad f(x), (n_variables,)."""
+        """Gradient of f at x.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            Derivatives.
+        """
         problem = self.problem()
         problem.start(x)
         return problem.gradient()
 
     def hessian_product(self, x, subset, v):
-        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
+        """Product of the Hessian at x with a vector, on a subset of the variables.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+        subset : array-like of int of shape (m,)
+            Distinct variables.
+        v : array-like of shape (m,)
+            What is multiplied.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            ``H[subset][:, subset] @ v``.
+        """
         subset = np.asarray(subset)
         full = np.zeros(self.n_variables)
         full[subset] = v
@@ -143,12 +203,12 @@ class LinearLoss:
         return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
 
     def dual_value(self, theta):
-        """Dual objective at theta = -dl/dz-like (n,), or -inf outside the domain; see gap.py."""
+        """Dual objective at theta (n,), like -dl/dz; -inf outside the domain, None without a dual."""
         return None
 
 
 class LogisticLoss(LinearLoss):
-    """sum_i s_i log(1 + exp(-y_i (x_i.w + b))), y_i in {-1, +1}."""
+    __doc__ = _documentation.LOGISTIC
 
     curvature = 0.25
     _value = staticmethod(_glm.logistic_value)
@@ -185,7 +245,7 @@ class LogisticLoss(LinearLoss):
 
 
 class LeastSquaresLoss(LinearLoss):
-    """1/2 sum_i s_i (x_i.w + b - y_i)^2."""
+    __doc__ = _documentation.LEAST_SQUARES
 
     curvature = 1.0
     _value = staticmethod(_glm.squared_value)
@@ -202,7 +262,7 @@ class LeastSquaresLoss(LinearLoss):
 
 
 class ProbitLoss(LinearLoss):
-    """-sum_i s_i log Phi(y_i (x_i.w + b)), y_i in {-1, +1}, Phi the normal distribution function."""
+    __doc__ = _documentation.PROBIT
 
     curvature = 1.0
     _value = staticmethod(_glm.probit_value)

@@ -19,31 +19,84 @@ MESSAGES = {
 
 @dataclass(frozen=True)
 class OBAOptions:
-    """Settings of the method; the defaults are what the benchmark favours.
+    """Settings of OBA; the defaults are what the benchmark favours.
 
-    tol : relative optimality measure at which to stop.
-    max_iter, max_time : limits of outer iterations and seconds.
-    hessian, memory : "exact" or "lbfgs" and its number of pairs.
-    eta : first working variables as a fraction of all (line 2 of Algorithm 1).
-    min_new : smallest number of variables that may leave zero at once, whatever eta says.
-    row_share : but no more than this part of the number of rows.
-    growth : variables that may leave zero at once as a multiple of the free ones.
-    stage, stage_iter : factor of the penalty from stage to stage, and iterations in each; a
-        stage of 0 starts with the penalty itself, as the thesis does.
-    rough : optimality down to which models of many rows may be made from a part of them.
-    model_cycles, gram_cycles : cycles of Algorithm 1 on one model, where a product is a pass
-        over rows and where the model is a matrix; 1 is the thesis' method.
-    forcing : fall of the model's residual that ends its cycles.
-    cg_tol, cg_max, cg_dense : relative residual and steps of CG on a model of sparse and of dense
-        rows (a matrix gets 0.1, as in the thesis, and 50).
-    direct_size : free variables up to which a matrix is factorised at once.
-    sweeps, row_sweeps : coordinate descent sweeps before a cycle on a matrix, and on sparse columns.
-    holds : rounds in which free variables on the wrong side of zero are held there.
-    ridge : H + ridge * diag(H) keeps singular models solvable.
-    damp_start, damp_release, kept_low, kept_high : the curvature's radius after a failed step,
-        its decay, and the shares of the promised decrease below and above which they act.
-    segment_tol : smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
-    working_set : whether to solve on working sets of variables; None decides by size.
+    Algorithms and lines are those of [1]_, chapter 2.
+
+    Parameters
+    ----------
+    tol : float, default=1e-5
+        Relative optimality measure at which to stop.
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    max_time : float, default=inf
+        Largest time in seconds.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The model's Hessian.
+    memory : int, default=10
+        Pairs that L-BFGS keeps.
+    eta : float, default=0.01
+        First working variables as a fraction of all (line 2 of Algorithm 1).
+    min_new : int, default=100
+        Smallest number of variables that may leave zero at once, whatever eta says.
+    row_share : float, default=0.25
+        But no more than this part of the number of rows.
+    growth : float, default=1.0
+        Variables that may leave zero at once as a multiple of the free ones.
+    stage : float, default=0.2
+        Factor of the penalty from stage to stage; 0 starts with the penalty itself, as the thesis does.
+    stage_iter : int, default=1
+        Iterations in each stage.
+    rough : float, default=0.1
+        Optimality down to which models of many rows may be made from a part of them.
+    model_cycles, gram_cycles : int, default=2, 10
+        Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
+        matrix; 1 is the thesis' method.
+    forcing : float, default=0.05
+        Fall of the model's residual that ends its cycles.
+    cg_tol : float, default=0.4
+        Relative residual of CG on a model; a matrix gets 0.1, as in the thesis.
+    cg_max, cg_dense : int, default=8, 6
+        Steps of CG on a model of sparse and of dense rows; a matrix gets 50.
+    direct_size : int, default=100
+        Free variables up to which a matrix is factorised at once.
+    sweeps, row_sweeps : int, default=3
+        Coordinate descent sweeps before a cycle on a matrix, and on sparse columns.
+    holds : int, default=20
+        Rounds in which free variables on the wrong side of zero are held there.
+    ridge : float, default=1e-7
+        Times diag(H) is added to H, which keeps singular models solvable.
+    damp_start, damp_release : float, default=0.5
+        The curvature's radius after a failed step, and its decay.
+    kept_low, kept_high : float, default=0.7, 0.9
+        Shares of the promised decrease below and above which they act.
+    segment_tol : float, default=1e-4
+        Smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
+    working_set : bool, default=None
+        Whether to solve on working sets of variables; None decides by size.
+
+    Raises
+    ------
+    ValueError
+        If ``hessian`` is neither of the two.
+
+    See Also
+    --------
+    minimize_oba : The method.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
+    >>> loss = LogisticLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> textbook = OBAOptions(tol=1e-8, stage=0, model_cycles=1, gram_cycles=1)
+    >>> minimize_oba(loss, 0.5, options=textbook).x.round(4)
+    array([1.012, 0.   ])
     """
 
     tol: float = 1e-5

@@ -109,7 +109,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 3.
     .. [2] R. T. Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in
     convex

@@ -325,8 +325,8 @@ class Solution(BatchSolution):
         Raises
         ------
         ValueError
-            If the graph is infeasible, was solved by `FactorGraph.map` or solved again from here, or the shape
-            is wrong.
+            If the graph is infeasible, was solved by `FactorGraph.map` or solved again from here, or the
+            shape is wrong.
         """
         self._check()
         if isinstance(direction, dict):

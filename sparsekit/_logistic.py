@@ -160,7 +160,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonsmooth and large-scale optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 2.
 
     Examples

@@ -110,7 +110,7 @@ def minimize_nqn(
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 3.
 
     Examples

@@ -35,7 +35,7 @@ def kkt_violation(coef, grad, l1):
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonsmooth and large-scale optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 2.
 
     Examples

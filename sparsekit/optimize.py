@@ -111,8 +111,8 @@ def minimize_oba(
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD
-       thesis, Northwestern University, 2017, chapter 2.
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
 
-Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for nonlinear and nonsmooth
+Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic and nonsmooth
 optimization"; equation numbers below are that chapter's. Two things stand around it:
 
 * the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``),

@@ -25,15 +25,18 @@ class CrossValidationMixin:
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels; for models that `fit` gives matrices, (n_samples, n_labels).
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
         **score_params : dict
             Metadata for the scorer; needs metadata routing.
 
         Returns
         -------
         float
+            What ``scoring`` measures; more is better.
         """
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
@@ -54,6 +57,7 @@ class CrossValidationMixin:
         Returns
         -------
         routing : MetadataRouter
+            What goes to the splitter and to the scorer.
         """
         return (
             MetadataRouter(owner=self)

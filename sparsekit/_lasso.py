@@ -84,8 +84,24 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         every outer iteration.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    LassoOBA.path : The whole regularisation path.
+    L1LogisticOBA : The same for classes.
+    BoundedRegressor : With bounds on the coefficients, and other losses.
+
+    Notes
+    -----
+    X is used as it is, without a copy, as in :class:`L1LogisticOBA`. The method is Algorithm 2 of chapter 2
+    of [1]_.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
 
     Examples
     --------

@@ -145,13 +145,15 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         every outer iteration.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 
     See Also
     --------
     L1LogisticOBACV : Chooses C by cross-validation over a path.
     l1_logistic_path : The whole regularisation path.
+    BoundedClassifier : With bounds on the coefficients, and other losses.
+    minimize_oba : The solver.
 
     Notes
     -----

@@ -61,12 +61,14 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         score minus the standard error of the best.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
-    fit_intercept, penalty_weights, class_weight, tol, max_iter, hessian, memory
+    fit_intercept, penalty_weights, class_weight, tol, max_iter
         As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads.
+    hessian, memory
+        As in :class:`L1LogisticOBA`.
     verbose : int, default=0
         Passed to joblib, which reports the folds.
 
@@ -91,6 +93,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
 
     See Also
     --------
+    L1LogisticOBA : The model for one C.
     l1_logistic_path : The path itself.
 
     Examples
@@ -177,7 +180,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         Raises
         ------
         ValueError
-            As `L1LogisticOBA.fit`, or if the training part of a fold has only one class.
+            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class.
 
         Warns
         -----

@@ -101,13 +101,17 @@ def l1_logistic_path(
         coefficient is zero down to ``eps`` times it, evenly in the logarithm.
     eps : float, default=1e-3
         Ratio of the grid's ends, in (0, 1).
-    fit_intercept, penalty_weights, class_weight, tol, max_iter, hessian, memory, n_jobs
-        As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
+    fit_intercept, penalty_weights, class_weight
+        As in :class:`L1LogisticOBA`.
     sample_weight : float or array-like of shape (n_samples,), default=None
         Weights s_i >= 0 of the rows.
+    tol, max_iter
+        As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
     max_time : float, default=None
         Largest time in seconds of the whole path. Points for which no time is left keep the last solution
         and have status 2.
+    hessian, memory, n_jobs
+        As in :class:`L1LogisticOBA`.
     coefs : {"auto", "dense", "sparse"}, default="auto"
         Form of the result's coefficients; "auto" is sparse where dense ones would take more than 64 MiB.
     callback : callable, default=None
@@ -121,12 +125,17 @@ def l1_logistic_path(
     Raises
     ------
     ValueError
-        As `L1LogisticOBA.fit`, or if both Cs and lambdas are given.
+        As :meth:`L1LogisticOBA.fit`, or if both Cs and lambdas are given.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
         If a point did not reach ``tol``.
+
+    See Also
+    --------
+    L1LogisticOBACV : Chooses C by cross-validation.
+    sparsekit.inspection.RegularizationPathDisplay : Draws the path.
 
     Examples
     --------
@@ -217,11 +226,15 @@ def lasso_path(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data, used without a copy where the dtype and layout allow it.
     y : array-like of shape (n_samples,)
+        Target values.
     alphas : array-like, default=None
-        Penalties > 0, in any order; the path goes through them from the largest down.
-    n_lambdas, eps, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time, hessian, memory, \
-    n_jobs, coefs, callback
+        Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
+        ``n_lambdas`` and ``eps``.
+    n_lambdas, eps, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time
+        As in :func:`l1_logistic_path`.
+    hessian, memory, n_jobs, coefs, callback
         As in :func:`l1_logistic_path`.
 
     Returns
@@ -232,12 +245,20 @@ def lasso_path(
     Raises
     ------
     ValueError
-        As `LassoOBA.fit`.
+        As :meth:`LassoOBA.fit`.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
         If a point did not reach ``tol``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBA
+    >>> path = LassoOBA.path(*load_diabetes(return_X_y=True), alphas=[2, 1, 0.5])
+    >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
+    ((10, 3), array([2, 3, 4]), 2.148)
     """
     feature_names = _feature_names(X)
     X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)

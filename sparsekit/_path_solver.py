@@ -34,6 +34,7 @@ class RegularizationPath:
         Shape (n_features, n_lambdas), or (n_classes, n_features, n_lambdas) for more than two classes.
         As CSC the classes are stacked: (n_classes * n_features, n_lambdas).
     intercepts : ndarray of shape (n_lambdas,) or (n_classes, n_lambdas)
+        Intercepts; zero where there is none.
     objectives : ndarray of shape (n_lambdas,)
         Value of the objective above.
     dual_gaps : ndarray of shape (n_lambdas,)
@@ -78,7 +79,18 @@ class RegularizationPath:
         return self.lambdas
 
     def coef(self, index):
-        """Dense coefficients at one penalty: (n_features,), or (n_classes, n_features)."""
+        """Dense coefficients at one penalty.
+
+        Parameters
+        ----------
+        index : int
+            Which of the penalties, counted from 0.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), or (n_classes, n_features)
+            Coefficients.
+        """
         n_outputs = self.intercepts.shape[0] if self.intercepts.ndim == 2 else 1
         if sp.issparse(self.coefs):
             column = self.coefs[:, [index]].toarray().ravel()

@@ -75,7 +75,7 @@ _PARAMETERS = """
         Only with ``history=True``: time (seconds), fun and optimality of every step.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 """
 
@@ -130,6 +130,7 @@ class FenchelYoungClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,), or of shape (n_samples, n_labels) for matrices as targets
+            Labels from ``classes_``, or zeros and ones.
         """
         scores = self._scores(X)
         if not self.multilabel_:
@@ -334,6 +335,8 @@ class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
     See Also
     --------
     SoftmaxClassifier : Its dense twin.
+    SparsemaxClassifierCV : Chooses alpha by cross-validation.
+    LPSparseMAPClassifier : Labels with scores of pairs and logic over them.
     sparsemax : The map from scores to probabilities.
 
     References
@@ -369,6 +372,9 @@ class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
     See Also
     --------
     SparsemaxClassifier : Its sparse twin.
+    SoftmaxClassifierCV : Chooses alpha by cross-validation.
+    L1LogisticOBA : With an L1 penalty.
+    ExtremeSoftmaxSGD : For very many classes.
 
     Examples
     --------

@@ -77,17 +77,23 @@ def fenchel_young_path(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data.
     y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
         Labels, an indicator or distributions, as in :class:`SparsemaxClassifier`.
     transform : {"sparsemax", "softmax"}, default="sparsemax"
         The model.
     alphas : array-like, default=None
         Strengths of the penalty, > 0, in any order. None: ten powers of 10, from 10 to 1e-8.
-    fit_intercept, penalize_intercept, class_weight, tol, max_iter, n_jobs
+    fit_intercept, penalize_intercept, class_weight
         As in :class:`SparsemaxClassifier`.
     sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0 of the rows, not all zero; only their ratios matter.
+    tol, max_iter
+        As in :class:`SparsemaxClassifier`.
     max_time : float, default=None
         Largest time of each solve in seconds.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
 
     Returns
     -------
@@ -96,10 +102,19 @@ def fenchel_young_path(
         (n_alphas, n_classes); ``classes``; ``objectives``, ``dual_gaps``, ``optimality``, ``n_iters``,
         ``statuses``, (n_alphas,) each.
 
+    Raises
+    ------
+    ValueError
+        As :meth:`SparsemaxClassifier.fit`, or if an alpha is not > 0.
+
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
         If a solve stopped before ``tol`` was reached.
+
+    See Also
+    --------
+    SparsemaxClassifierCV, SoftmaxClassifierCV : Choose alpha by cross-validation.
 
     Examples
     --------
@@ -375,12 +390,30 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
         As in :class:`{twin}`, of the final fit.
     n_features_in_, feature_names_in_
         As in :class:`{twin}`.
+
+    See Also
+    --------
+    {twin} : The model for one alpha.
+    fenchel_young_path : The path itself.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sparsekit import {twin}CV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = {twin}CV(alphas=[1e-1, 1e-2, 1e-3]).fit(X, y)
+    >>> model.alpha_, model.mean_score_.round(3)
+    (0.001, array({scores}))
     """
 
 
 class SparsemaxClassifierCV(SparsemaxMap, _FenchelYoungClassifierCV):
-    __doc__ = _CV_DOC.format(what="Sparsemax regression", twin="SparsemaxClassifier")
+    __doc__ = _CV_DOC.format(
+        what="Sparsemax regression", twin="SparsemaxClassifier", scores="[-0.106, -0.044, -0.021]"
+    )
 
 
 class SoftmaxClassifierCV(SoftmaxMap, _FenchelYoungClassifierCV):
-    __doc__ = _CV_DOC.format(what="Softmax regression", twin="SoftmaxClassifier")
+    __doc__ = _CV_DOC.format(
+        what="Softmax regression", twin="SoftmaxClassifier", scores="[-0.139, -0.061, -0.027]"
+    )

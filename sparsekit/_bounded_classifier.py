@@ -27,10 +27,10 @@ def _has_probabilities(estimator):
 
 
 class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator):
-    r"""Linear classification with bounds on the coefficients: logistic regression and support vector
-    machines.
+    r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
-    For two classes, with :math:`y_i \in \{-1, 1\}` and :math:`m_i = y_i (x_i^T w + b)`, minimises
+    Logistic regression and support vector machines. For two classes, with :math:`y_i \in \{-1, 1\}` and
+    :math:`m_i = y_i (x_i^T w + b)`, minimises
 
     .. math:: \frac{\sum_i s_i\, \ell(m_i)}{\sum_i s_i}
               + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
@@ -68,6 +68,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
     intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     objective_, dual_gap_ : ndarray of shape (1,) or (n_classes,)
@@ -80,7 +81,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         As in :class:`BoundedRegressor`; ``output`` tells the problem.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 
     See Also

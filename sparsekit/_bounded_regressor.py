@@ -77,6 +77,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
     coef_ : ndarray of shape (n_features,)
         Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
     intercept_ : float
+        Intercept, in the unit of y; 0.0 if ``fit_intercept=False``.
     objective_ : float
         The objective above.
     dual_gap_ : float
@@ -92,7 +93,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         and output of every iteration.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 
     See Also
@@ -112,8 +113,7 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
     .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 3.
     .. [2] R. T. Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in
-    convex
-       programming", Mathematics of Operations Research 1(2), 1976.
+       convex programming", Mathematics of Operations Research 1(2), 1976.
 
     Examples
     --------

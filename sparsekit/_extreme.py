@@ -63,8 +63,8 @@ class ExtremeSoftmaxSGD(
         Step length of the first epoch, in the scale of the mean loss. "auto" runs each power of ten from
         1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there
         are as many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one
-        that is within 0.001 log(n_classes) of it; this costs about as much as the fit. ([1]_ judges by the
-        tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.)
+        that is within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the
+        tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.
     decay : float, default=0.9
         Factor of the learning rate after each epoch.
     max_iter : int, default=50
@@ -155,10 +155,10 @@ class ExtremeSoftmaxSGD(
         The learning rate of the first epoch.
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (``n_iter_``,)
         Running estimate of the loss in each epoch: the mean of the sampled objective. For the double sums
         and "ove" it is an upper bound of the log-loss, in expectation.
-    validation_loss_curve_ : ndarray of shape (n_iter_,)
+    validation_loss_curve_ : ndarray of shape (``n_iter_``,)
         With early stopping: log-loss of the held-out rows after each epoch.
     n_iter_ : int
         Epochs that were run.
@@ -166,12 +166,14 @@ class ExtremeSoftmaxSGD(
         Rows that were stepped on, over all calls.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 
     See Also
     --------
     SoftmaxClassifier : The same model by Newton's method, for up to some thousand classes.
+    sparsekit.metrics.precision_at_k : Judges the labels of `predict_topk`.
+    sparsekit.datasets.load_xc : Reads data sets of many labels.
 
     References
     ----------
@@ -350,9 +352,9 @@ class ExtremeSoftmaxSGD(
         """One pass over more rows, at the learning rate itself, without decay.
 
         u of the double sums belongs to a row, and a call does not know the rows of others: each row's u
-        starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in [1]_,
-        Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a noise
-        distribution from what the row's own sampled classes show, as in importance sampling. Larger
+        starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in the
+        paper's Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a
+        noise distribution from what the row's own sampled classes show, as in importance sampling. Larger
         rates make up for the care.
 
         Parameters
@@ -369,6 +371,13 @@ class ExtremeSoftmaxSGD(
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+        FloatingPointError
+            If the steps diverge.
         """
         known = getattr(self, "classes_", None)
         first = known is None

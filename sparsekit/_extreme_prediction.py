@@ -73,6 +73,11 @@ class ExtremePredictionMixin:
             From ``classes_``, the most probable one first.
         scores : ndarray of shape (n_samples, k)
             Their scores ``x . w + b``, falling.
+
+        Raises
+        ------
+        ValueError
+            If k is no whole number of at least 1.
         """
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
@@ -92,6 +97,7 @@ class ExtremePredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples,), or CSR array of shape (n_samples, n_labels)
+            Labels from ``classes_``, or zeros and ones.
         """
         X, model = self._checked(X), self._scores()
         if not self.multilabel_:
@@ -109,6 +115,7 @@ class ExtremePredictionMixin:
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
         """
         X, model = self._checked(X), self._scores()
         scores = _fill(model, X)
@@ -145,6 +152,7 @@ class ExtremePredictionMixin:
         Returns
         -------
         float
+            In natural units (nats) a row.
 
         Raises
         ------
@@ -181,6 +189,11 @@ class ExtremePredictionMixin:
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If the threshold is negative.
         """
         check_is_fitted(self, "coef_")
         if not threshold >= 0:
@@ -222,6 +235,7 @@ class ExtremePredictionMixin:
         Parameters
         ----------
         dtype : {float16, float32, float64}, default=float16
+            The new type.
 
         Returns
         -------
@@ -230,7 +244,7 @@ class ExtremePredictionMixin:
         Raises
         ------
         ValueError
-            If a weight is too large for ``dtype``.
+            If a weight is too large for ``dtype``, or float16 is asked for where ``coef_`` is sparse.
         """
         check_is_fitted(self)
         dtype = np.dtype(dtype)

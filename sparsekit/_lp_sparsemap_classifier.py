@@ -31,8 +31,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
 
     Labels have scores :math:`\eta = W x + b` and pairs of labels a score s each, eq. (23) of [1]_. Minimises
 
-    .. math:: \sum_i w_i\, \ell(W x_i + b, s;\; y_i) + \frac{\alpha}{2} \|W\|_F^2 + \frac{\alpha_s}{2}
-    \|s\|^2,
+    .. math:: \sum_i w_i\, \ell(W x_i + b, s;\; y_i) + \frac{\alpha}{2} \|W\|_F^2
+              + \frac{\alpha_s}{2} \|s\|^2,
 
     w_i the weights of the rows, of sum 1. The problem is convex.
 
@@ -104,7 +104,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         Only with ``history=True``: time (seconds), fun and optimality of every step.
     n_features_in_ : int
         Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features, where X had names that are all strings.
 
     See Also
@@ -125,7 +125,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
     Examples
     --------
     >>> from sklearn.datasets import make_multilabel_classification
-    >>> from sparsekit import Budget, LPSparseMAPClassifier
+    >>> from sparsekit import LPSparseMAPClassifier
     >>> X, Y = make_multilabel_classification(random_state=0)
     >>> model = LPSparseMAPClassifier(alpha=1e-2).fit(X, Y)
     >>> model.predict(X[:2])
@@ -343,6 +343,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
+            Numbers between 0 and 1.
         """
         return self.predict_marginals(X)
 
@@ -359,6 +360,12 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         Returns
         -------
         ndarray of shape (n_samples, n_labels), or of shape (n_samples,) where y was of one dimension
+            Zeros and ones, or labels from ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If no set of labels obeys all ``factors``.
         """
         scores = self._scores(X)
         if not self.multilabel_:

@@ -88,7 +88,7 @@ def minimize_nqn(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        x (within the bounds, exactly), fun, jac (there), nit, nfev, njev, success, status, message, and
+        With x (within the bounds, exactly), fun, jac (there), nit, nfev, njev, success, status, message, and
 
         * ``optimality`` : largest entry of the projected gradient. At a kink it stays large: f is then
           stationary in the sense of Clarke, which no single gradient shows;
@@ -107,6 +107,12 @@ def minimize_nqn(
     ------
     ValueError
         If bounds cross or are NaN, shapes disagree, or f at x0 or its gradient is not finite.
+
+    See Also
+    --------
+    minimize_oba : For a smooth convex function plus an L1 norm.
+    BoundedRegressor, BoundedClassifier : Linear models in a box, with a certificate.
+    sparsekit.optimize.nonsmooth_problems : Problems to try it on.
 
     References
     ----------

@@ -51,15 +51,15 @@ def minimize_oba(
           needed with ``hessian="lbfgs"``;
         * ``hessian_diagonal(x)`` : optional, ndarray of shape (n_variables,), preconditions CG.
     l1 : float or array-like of shape (n_variables,)
-        Penalties lambda_j >= 0; 0 leaves a variable free. ``loss.l1_vector(value)`` gives the
+        Penalties :math:`\lambda_j \ge 0`; 0 leaves a variable free. ``loss.l1_vector(value)`` gives the
         vector that spares the intercept.
     x0 : array-like of shape (n_variables,), default=None
         Start; None means zeros. Not changed.
     tol : float, default=1e-5
         Stop when the relative optimality measure
-        max_j |mid(g_j - l1_j, x_j, g_j + l1_j)| / max_j |grad_j f(0)| is at most this; mid is
-        the median of three and g the gradient of f. It is unit-free and the same for every
-        loss, and does not depend on ``x0``.
+        :math:`\max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| / \max_j |\nabla_j f(0)|`
+        is at most this; mid is the median of three and g the gradient of f. It is unit-free and the
+        same for every loss, and does not depend on ``x0``.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None
@@ -102,6 +102,12 @@ def minimize_oba(
     ValueError
         If a shape or a value is not allowed.
 
+    See Also
+    --------
+    minimize_nqn : For functions with kinks, and bounds.
+    L1LogisticOBA, LassoOBA : Estimators that use it.
+    sparsekit.metrics.kkt_violation : The optimality measure by itself.
+
     Notes
     -----
     Algorithms 1 and 2 of [1]_, chapter 2. The globalisation compares each step with the upper
@@ -121,8 +127,8 @@ def minimize_oba(
     >>> X = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2], [3.0, 0.1]])
     >>> loss = LogisticLoss(X, [-1, -1, 1, 1])
     >>> result = minimize_oba(loss, 0.5)
-    >>> result.success, result.dual_gap < 1e-4
-    (True, True)
+    >>> result.success, result.x.round(2), bool(result.dual_gap < 1e-4)
+    (True, array([ 0.57, -0.84]), True)
     """
     return _minimize_oba(
         loss,

@@ -33,6 +33,10 @@ def kkt_violation(coef, grad, l1):
     ValueError
         If the shapes disagree or a penalty is negative.
 
+    See Also
+    --------
+    sparsekit.minimize_oba : Stops by this measure.
+
     References
     ----------
     .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
@@ -79,6 +83,7 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
     Returns
     -------
     float or ndarray of shape (n_samples,)
+        In natural units (nats).
 
     Raises
     ------
@@ -88,8 +93,9 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
     Examples
     --------
     >>> from sparsekit.metrics import jensen_shannon_divergence
-    >>> jensen_shannon_divergence([[1.0, 0.0]], [[1.0, 0.0]])
-    0.0
+    >>> p = [[1.0, 0.0], [0.5, 0.5]]
+    >>> jensen_shannon_divergence([[1.0, 0.0], [0.0, 1.0]], p, average=False).round(4)
+    array([0.    , 0.2158])
     """
     q, p = np.asarray(q, dtype=np.float64), np.asarray(p, dtype=np.float64)
     if q.shape != p.shape or q.ndim not in (1, 2):
@@ -122,8 +128,8 @@ def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
     y_true : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
         The true label of each row; or an indicator of zeros and ones, whose labels are the column numbers.
     y_top : array-like of shape (n_samples, n_predicted)
-        Predicted labels, the most probable one first, as :meth:`ExtremeSoftmaxSGD.predict_topk` returns them;
-        no label twice in a row.
+        Predicted labels, the most probable one first, as those of
+        :meth:`~sparsekit.ExtremeSoftmaxSGD.predict_topk`; no label twice in a row.
     k : int, default=None
         How many of them count; None: all.
     sample_weight : array-like of shape (n_samples,), default=None

@@ -51,7 +51,9 @@ def load_arff(path, *, target=None, dtype=np.float64):
 
     Returns
     -------
-    data : sklearn.utils.Bunch with the items
+    sklearn.utils.Bunch
+        With the items
+
         data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
             CSR if the file's rows are sparse (``{index value, ...}``). Nominal values that are all numbers
             are these numbers, others their position in the declaration; a missing value "?" is NaN.
@@ -59,9 +61,11 @@ def load_arff(path, *, target=None, dtype=np.float64):
             One attribute: shape (n_samples,), strings if it is nominal with values that are no numbers. A
             list or an XML file: shape (n_samples, n_targets), sparse if the rows are.
         feature_names, target_names : list of str
+            Names of the columns.
         categories : dict of str to list of str
             Declared values of each nominal attribute.
         relation : str
+            Name of the relation.
 
     Raises
     ------
@@ -74,6 +78,19 @@ def load_arff(path, *, target=None, dtype=np.float64):
     Notes
     -----
     In sparse rows the absent value is 0, for a nominal attribute the first of its values, as ARFF defines it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sparsekit.datasets import load_arff
+    >>> lines = ["@relation r", "@attribute x numeric", "@attribute y {a,b}", "@data", "0.5,b", "2,a"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.arff")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("\\n".join(lines))
+    ...     bunch = load_arff(path, target="y")
+    >>> bunch.data.tolist(), bunch.target.tolist()
+    ([[0.5], [2.0]], ['b', 'a'])
     """
     path = os.fspath(path)
     with open_bytes(path) as file:

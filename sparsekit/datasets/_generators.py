@@ -12,7 +12,8 @@ def make_oba_synthetic(n, *, random_state=None):
     """The "Synthetic" problem of the OBA paper: as many rows as columns and a dense Hessian.
 
     The labels are random. With A = U + U^T, U uniform on [0, 1), shifted to A - 2 lambda_min(A) I if its
-    smallest eigenvalue is negative, the data matrix is A's upper triangular Cholesky factor R, A = R^T R.
+    smallest eigenvalue is negative, the data matrix is A's upper triangular Cholesky factor R, A = R^T R: the
+    MATLAB listing of [1]_, section 2.7, for the problem of [2]_.
 
     Parameters
     ----------
@@ -28,6 +29,11 @@ def make_oba_synthetic(n, *, random_state=None):
     y : ndarray of shape (n,)
         Labels -1 and 1.
 
+    Raises
+    ------
+    ValueError
+        If n is less than 1.
+
     Notes
     -----
     The paper gives 69.42 for the metric (2.16) of diagonal dominance at n = 5000. Its listing, followed
@@ -36,9 +42,18 @@ def make_oba_synthetic(n, *, random_state=None):
 
     References
     ----------
-    N. S. Keskar, thesis, 2017, section 2.7 (MATLAB listing); N. S. Keskar, J. Nocedal,
-    F. Oeztoprak, A. Waechter, "A second-order method for convex l1-regularized optimization with active-set
-    prediction", Optimization Methods and Software 31 (2016).
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
+    .. [2] N. S. Keskar, J. Nocedal, F. Öztoprak, A. Wächter, "A second-order method for convex
+       l1-regularized optimization with active-set prediction", Optimization Methods and Software 31, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.datasets import make_oba_synthetic
+    >>> X, y = make_oba_synthetic(4, random_state=1)
+    >>> X.shape, bool((X == np.triu(X)).all()), y
+    ((4, 4), True, array([-1.,  1., -1., -1.]))
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n!r}")
@@ -53,7 +68,7 @@ def make_oba_synthetic(n, *, random_state=None):
 
 
 def make_spelled_digits(n_samples, *, min_digits=1, max_digits=8, random_state=None):
-    """Numbers spelled by letters, "three seven four", to be translated to digits, "374#".
+    """Numbers spelled by letters, "three seven four", to be translated to digits, "374#", as in [1]_.
 
     Parameters
     ----------
@@ -72,16 +87,22 @@ def make_spelled_digits(n_samples, *, min_digits=1, max_digits=8, random_state=N
         (n_samples, max_digits + 1) of int64, the digits, then 10 for the end "#" and behind it;
         ``target_lengths`` (n_samples,), the end included; ``letters``, the alphabet.
 
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
+
     References
     ----------
-    A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax", section 3.3.
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax",
+       section 3.3.
 
     Examples
     --------
     >>> from sparsekit.datasets import make_spelled_digits
     >>> data = make_spelled_digits(1, min_digits=3, max_digits=3, random_state=0)
     >>> data.texts, data.numbers
-    (['zero three five'], ['035#'])
+    (['five zero three'], ['503#'])
     """
     if n_samples < 0:
         raise ValueError(f"n_samples must be at least 0, got {n_samples!r}")

@@ -15,10 +15,10 @@ APPLY = (max, min, lambda values: int(np.median(values)), lambda values: sum(val
 def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, random_state=None):
     """Bracketed expressions, "[MAX 2 9 [MIN 4 7 ] 0 ]", with the number of arguments of every operator.
 
-    The grammar of ListOps: an expression is an operator (MAX, MIN, MED: the median rounded down, SM: the sum
-    modulo 10; equally likely) with 2 to ``max_arguments`` arguments (the number is uniform) and a closing
-    bracket; an argument is an expression with probability 1/4, a digit otherwise. Expressions of more than
-    ``max_length`` tokens are thrown away and drawn again.
+    The grammar of ListOps [1]_, with the valencies that [2]_ tags: an expression is an operator (MAX, MIN,
+    MED: the median rounded down, SM: the sum modulo 10; equally likely) with 2 to ``max_arguments`` arguments
+    (the number is uniform) and a closing bracket; an argument is an expression with probability 1/4, a digit
+    otherwise. Expressions of more than ``max_length`` tokens are thrown away and drawn again.
 
     Parameters
     ----------
@@ -46,7 +46,12 @@ def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, ra
           closes. The place of the head; the first token, which is the root, has its own place, as
           `sparsekit.DepTree` has root arcs on the diagonal. -1 behind the end.
 
-        ``tokens``, the vocabulary.
+        And ``tokens``, the vocabulary.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
 
     Notes
     -----
@@ -56,9 +61,10 @@ def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, ra
 
     References
     ----------
-    N. Nangia, S. R. Bowman, "ListOps: A Diagnostic Dataset for Latent Tree Learning", NAACL 2018 Student
-    Research Workshop; C. Corro, I. Titov, "Learning Latent Trees with Stochastic Perturbations and
-    Differentiable Dynamic Programming", ACL 2019 (the task of tagging valencies).
+    .. [1] N. Nangia, S. R. Bowman, "ListOps: A Diagnostic Dataset for Latent Tree Learning", NAACL 2018
+       Student Research Workshop.
+    .. [2] C. Corro, I. Titov, "Learning Latent Trees with Stochastic Perturbations and Differentiable Dynamic
+       Programming", ACL 2019.
 
     Examples
     --------

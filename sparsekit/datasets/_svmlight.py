@@ -29,7 +29,9 @@ def load_svmlight(path, *, n_features=None, dtype=np.float64, multilabel=False, 
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
+        Values.
     y : ndarray of shape (n_samples,), or list of tuples of float if multilabel
+        Labels.
 
     Raises
     ------
@@ -41,7 +43,20 @@ def load_svmlight(path, *, n_features=None, dtype=np.float64, multilabel=False, 
 
     See Also
     --------
-    sklearn.datasets.load_svmlight_file : does the reading.
+    sklearn.datasets.load_svmlight_file : Does the reading.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sparsekit.datasets import load_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.svm")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("1 1:0.5 3:2\\n-1 2:1\\n")
+    ...     X, y = load_svmlight(path)
+    >>> X.toarray(), y
+    (array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
     path = os.fspath(path)
     try:

@@ -30,6 +30,7 @@ def load_xc(path, *, dtype=np.float64):
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
+        Values.
     Y : scipy.sparse.csr_matrix of shape (n_samples, n_labels), int8
         Label indicators: 1 where the row has the label.
 
@@ -40,6 +41,26 @@ def load_xc(path, *, dtype=np.float64):
     ValueError
         If the file is not in the format; the message names the file, the line (counted from 1) and what is
         wrong there.
+
+    See Also
+    --------
+    sparsekit.ExtremeSoftmaxSGD : A classifier for so many labels.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sparsekit.datasets import load_xc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("2 3 4\\n0,3 0:0.5 2:2\\n1 1:1\\n")
+    ...     X, Y = load_xc(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> Y.toarray()
+    array([[1, 0, 0, 1],
+           [0, 1, 0, 0]], dtype=int8)
     """
     path = os.fspath(path)
     with open_bytes(path) as file:

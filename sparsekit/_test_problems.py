@@ -56,24 +56,69 @@ class NonsmoothProblem:
         return x
 
     def fun(self, x):
-        """f(x), a float; inf where a power or exponential in it overflows."""
+        """Value of f at x.
+
+        Parameters
+        ----------
+        x : array-like of shape (n,)
+            The point.
+
+        Returns
+        -------
+        float
+            Inf where a power or exponential in it overflows.
+        """
         return float(self._evaluate(self._checked(x), False)[0])
 
     def jac(self, x):
-        """The gradient (n,) of f at x where f is differentiable, else one fixed generalised gradient.
+        """Gradient of f at x where f is differentiable, else one fixed generalised gradient.
 
-        Of a maximum it is that of the first largest piece; |t| and norms have 0 at 0. Where f is
+        Of a maximum it is that of the first largest piece; absolute values and norms have 0 at 0. Where f is
         not finite, the gradient may not be either.
+
+        Parameters
+        ----------
+        x : array-like of shape (n,)
+            The point.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The gradient.
         """
         return self._evaluate(self._checked(x), True)[1]
 
     def fun_and_jac(self, x):
-        """(f(x), jac(x)) for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes it."""
+        """Value and gradient for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes them.
+
+        Parameters
+        ----------
+        x : array-like of shape (n,)
+            The point.
+
+        Returns
+        -------
+        f : float
+            As `fun`.
+        g : ndarray of shape (n,)
+            As `jac`.
+        """
         f, g = self._evaluate(self._checked(x), True)
         return float(f), g
 
     def starts(self, n_starts=N_STARTS):
-        """Starting points, shape (n_starts, n); the first ones do not depend on ``n_starts``."""
+        """Starting points; the first ones do not depend on ``n_starts``.
+
+        Parameters
+        ----------
+        n_starts : int, default=10
+            How many, at least 1.
+
+        Returns
+        -------
+        ndarray of shape (n_starts, n)
+            A point a row.
+        """
         if not n_starts >= 1 or n_starts != int(n_starts):
             raise ValueError(f"n_starts must be a whole number, at least 1; got {n_starts!r}")
         rng = np.random.default_rng([*self._seed, 1])
@@ -227,7 +272,7 @@ def _table(n, seed):
 
 
 def nonsmooth_problems(n, *, random_state=0):
-    """The 25 nonsmooth test problems of the NQN paper (Table 3.2), with bounds and starts.
+    """The 25 nonsmooth test problems of NQN (Table 3.2 of [1]_), with bounds and starts.
 
     Parameters
     ----------
@@ -247,6 +292,15 @@ def nonsmooth_problems(n, *, random_state=0):
     ------
     ValueError
         If n is not a whole number of at least 2.
+
+    See Also
+    --------
+    minimize_nqn : The solver that was made for them.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, section 3.3.1.
 
     Examples
     --------

@@ -23,7 +23,6 @@ from ._losses.factor_graph import INFEASIBLE, MAX_ITER
 
 __all__ = ["FactorGraphLayer", "Sparsemax", "SparsemaxLoss", "sparsemax", "sparsemax_loss"]
 
-
 _TYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
 
@@ -156,7 +155,6 @@ def _loss_backward(ctx, g_loss, g_slope):
 
 _loss.register_autograd(_loss_backward, setup_context=_keep_loss)
 
-
 # what runs on devices that have no kernel of ours
 GENERAL = {_sparsemax: _general_sparsemax, _jvp: _general_jvp, _loss: _general_loss}
 for _operator, _kernel in GENERAL.items():
@@ -187,6 +185,13 @@ def sparsemax(input: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tenso
     -------
     Tensor
         Probabilities, of the scores' shape and type.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsekit.torch import sparsemax
+    >>> sparsemax(torch.tensor([1.0, 0.5, 0.75]), mask=torch.tensor([True, True, False]))
+    tensor([0.7500, 0.2500, 0.0000])
     """
     z = _wide(input)
     if mask is not None:
@@ -204,8 +209,7 @@ def sparsemax_loss(
     input : Tensor
         Scores.
     target : Tensor
-        Integer classes, of the scores' shape without ``dim``; or distributions of the scores' shape, which
-        may need a gradient as well.
+        Integer classes, of the scores' shape without ``dim``; or distributions, to which gradients flow too.
     dim : int, default=-1
         Dimension of the classes.
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -217,6 +221,13 @@ def sparsemax_loss(
     -------
     Tensor
         A scalar, or the losses without reduction.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsekit.torch import sparsemax_loss
+    >>> sparsemax_loss(torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 1]))
+    tensor(0.1250)
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
@@ -247,6 +258,12 @@ class Sparsemax(nn.Module):
     ----------
     dim : int, default=-1
         Dimension along which probabilities sum to 1.
+
+    Examples
+    --------
+    >>> from sparsekit.torch import Sparsemax
+    >>> Sparsemax(dim=1)
+    Sparsemax(dim=1)
     """
 
     def __init__(self, dim: int = -1):
@@ -266,12 +283,14 @@ class SparsemaxLoss(nn.Module):
 
     Parameters
     ----------
-    dim : int, default=-1
-        Dimension of the classes.
-    reduction : {"mean", "sum", "none"}, default="mean"
-        What to make of the losses.
-    ignore_index : int, default=-100
-        Class of targets that do not count.
+    dim, reduction, ignore_index
+        As in :func:`sparsemax_loss`.
+
+    Examples
+    --------
+    >>> from sparsekit.torch import SparsemaxLoss
+    >>> SparsemaxLoss(reduction="sum")
+    SparsemaxLoss(dim=-1, reduction='sum')
     """
 
     def __init__(self, dim: int = -1, reduction: str = "mean", ignore_index: int = -100):
@@ -319,9 +338,8 @@ class _Backward(torch.autograd.Function):
 class FactorGraphLayer(nn.Module):
     """LP-SparseMAP in one factor graph for a batch of scores.
 
-    Forward and backward are calls of compiled code, with threads over the graphs of the batch: no Python loop
-    over graphs or factors. Derivatives of any order are exact almost everywhere. Tensors on other devices are
-    solved on the CPU.
+    Forward and backward are calls of compiled code, with threads over the graphs of the batch. Derivatives of
+    any order are exact almost everywhere. Tensors on other devices are solved on the CPU.
 
     Parameters
     ----------
@@ -329,8 +347,8 @@ class FactorGraphLayer(nn.Module):
         Variables and factors. It may not change as long as the layer is in use; its scores are not read, its
         additional scores only where none are given.
     **options
-        Those of `FactorGraph.solve`. (The paper trains with ``exact=False, max_iter=10, step_size=0.5``; the
-        marginals and gradients of so few iterations are far from the solution's.)
+        Those of :meth:`~sparsekit.FactorGraph.solve`. The paper trains with ``exact=False, max_iter=10,
+        step_size=0.5``; marginals and gradients of so few iterations are far from the solution's.
 
     Examples
     --------
@@ -339,9 +357,8 @@ class FactorGraphLayer(nn.Module):
     >>> from sparsekit.torch import FactorGraphLayer
     >>> graph = FactorGraph()
     >>> graph.add(Xor(graph.variable((3,))))
-    >>> layer = FactorGraphLayer(graph)
-    >>> layer(torch.tensor([[0.0, 0.5, -2.0]], dtype=torch.float64))
-    tensor([[0.2500, 0.7500, 0.0000]], dtype=torch.float64)
+    >>> FactorGraphLayer(graph)(torch.tensor([[0.0, 0.5, -2.0]]))
+    tensor([[0.2500, 0.7500, 0.0000]])
     """
 
     def __init__(self, graph: FactorGraph, **options):
@@ -358,8 +375,7 @@ class FactorGraphLayer(nn.Module):
         ----------
         scores : Tensor of shape (..., n_variables)
             Or of the shape of the graph's variables, where they were made at once, behind any batch
-            dimensions.
-            -inf forbids.
+            dimensions. -inf forbids.
         additional_scores : Tensor of shape (..., n_additional), default=None
             Broadcast to the batch. None: the graph's.
 

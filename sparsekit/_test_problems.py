@@ -295,7 +295,7 @@ def nonsmooth_problems(n, *, random_state=0):
 
     See Also
     --------
-    minimize_nqn : The solver that was made for them.
+    sparsekit.minimize_nqn : The solver that was made for them.
 
     References
     ----------

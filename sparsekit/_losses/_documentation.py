@@ -8,7 +8,7 @@ def _document(name, summary, formula, y, value):
     .. math:: {formula}
 
     over the variables x = [w, b], the intercept b last and only where there is one: a loss for
-    :func:`minimize_oba`, as a sum over the rows.
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def _document(name, summary, formula, y, value):
 
     See Also
     --------
-    minimize_oba : Minimises it with an L1 penalty.
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
 
     Examples
     --------

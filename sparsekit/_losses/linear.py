@@ -80,7 +80,7 @@ class LinearLoss:
         Returns
         -------
         ndarray of shape (n_variables,)
-            What :func:`minimize_oba` takes as ``l1``.
+            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
         """
         out = np.zeros(self.n_variables)
         out[: self.n_features] = l1

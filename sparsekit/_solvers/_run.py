@@ -82,7 +82,7 @@ class OBAOptions:
 
     See Also
     --------
-    minimize_oba : The method.
+    sparsekit.minimize_oba : The method.
 
     References
     ----------

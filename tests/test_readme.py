@@ -33,9 +33,3 @@ def test_links_lead_to_files(checkout):
     for page in [checkout / "README.md", *sorted((checkout / "doc").glob("*.md"))]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).is_file(), f"{page.name} links to {target}"
-
-
-def test_the_documented_loss_runs(checkout, run_python):
-    text = (checkout / "doc" / "architecture.md").read_text()
-    (example,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert run_python(example).startswith("Converged")

@@ -130,6 +130,7 @@ class AttentionDisplay:
         colorbar : bool, default=True
             Whether to add a colour bar.
         title : str, default=None
+            Title of the picture.
 
         Returns
         -------

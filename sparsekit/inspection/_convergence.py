@@ -88,6 +88,7 @@ class ConvergenceDisplay:
         names : sequence of str, default=None
             Labels; None: the class names.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 
@@ -119,7 +120,7 @@ class ConvergenceDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ConvergenceDisplay:
-        """Draw results of :func:`minimize_oba` or :func:`minimize_nqn`.
+        """Draw results of :func:`~sparsekit.minimize_oba` or :func:`~sparsekit.minimize_nqn`.
 
         Parameters
         ----------
@@ -129,6 +130,7 @@ class ConvergenceDisplay:
         names : sequence of str, default=None
             Labels; None: "result 1" and so on.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 
@@ -155,7 +157,7 @@ class ConvergenceDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ConvergenceDisplay:
-        """Draw histories, such as those of :func:`minimize_oba` with ``history=True``.
+        """Draw histories, such as those of :func:`~sparsekit.minimize_oba` with ``history=True``.
 
         Parameters
         ----------
@@ -163,6 +165,7 @@ class ConvergenceDisplay:
             For each name arrays of one length: ``fun`` or others that `plot` is to draw, ``time`` in seconds;
             where there is no ``iteration``, the first is number 0.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 
@@ -190,13 +193,13 @@ class ConvergenceDisplay:
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         y : {"optimality", "projected_gradient", "gap", "dual_gap", "objective"}, default=None
-            The relative optimality measure, or what :func:`minimize_nqn` has in its place, which stays large
-            at a kink; the objective's distance to ``best``; the duality gap, where the histories have one; or
-            the objective itself, the only one on a linear axis. None: the optimality measure if all histories
-            have it, else the objective.
+            The relative optimality measure, or what :func:`~sparsekit.minimize_nqn` has in its place, which
+            stays large at a kink; the objective's distance to ``best``; the duality gap, where the histories
+            have one; or the objective itself, the only one on a linear axis. None: the optimality measure if
+            all histories have it, else the objective.
         x : {"time", "iteration", "evaluations"}, default=None
             None: the time if all histories have it, else the iteration. Evaluations are those that
-            :func:`minimize_nqn` counts.
+            :func:`~sparsekit.minimize_nqn` counts.
         best : float, default=None
             The optimal objective for ``y="gap"``; None: the least in the histories, which hides what
             the best run itself still lacks. The gap is relative to it, unless it is 0.

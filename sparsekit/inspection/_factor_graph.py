@@ -99,6 +99,7 @@ class FactorGraphDisplay:
         Parameters
         ----------
         graph : FactorGraph
+            The graph to draw.
         solution : Solution or array-like of shape (n_variables,), default=None
             What `FactorGraph.solve` or `FactorGraph.map` returned, or marginals in [0, 1]. None: the graph
             alone.

@@ -34,10 +34,11 @@ class ParametricPlotDisplay:
     alphas : ndarray of shape (n_points,)
         Positions; 0 is the first solution, 1 the second.
     loss : ndarray of shape (n_points,)
-        f there.
+        The function there.
     test_loss, score, test_score : ndarray of shape (n_points,), default=None
-        f on test data; accuracy (or R^2) on training and test data.
+        The function on test data; accuracy (or R^2) on training and test data.
     score_name : str, default="accuracy"
+        What the scores are.
     curve : {"line", "arc"}, default="line"
     names : pair of str, default=("first", "second")
         What the solutions are called.
@@ -57,7 +58,7 @@ class ParametricPlotDisplay:
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 4.
 
     Examples
@@ -119,6 +120,7 @@ class ParametricPlotDisplay:
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
         names : pair of str, default=("first", "second")
+            What the solutions are called.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -182,6 +184,7 @@ class ParametricPlotDisplay:
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
         names : pair of str, default=("first", "second")
+            What the solutions are called.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict

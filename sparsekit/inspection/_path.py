@@ -94,8 +94,10 @@ class RegularizationPathDisplay:
         Parameters
         ----------
         path : RegularizationPath or Bunch
-            Result of :func:`l1_logistic_path`, of ``LassoOBA.path`` or of :func:`fenchel_young_path`.
+            Result of :func:`~sparsekit.l1_logistic_path`, of ``LassoOBA.path`` or of
+            :func:`~sparsekit.fenchel_young_path`.
         feature_names : array-like of shape (n_features,), default=None
+            Names for the largest coefficients; None: those of the path, else x0, x1 ...
         chosen_C, chosen_alpha : float, default=None
             A value of C (logistic paths) or alpha (the others) to mark with a vertical line.
         ax : matplotlib axes, default=None
@@ -145,13 +147,16 @@ class RegularizationPathDisplay:
         estimator : L1LogisticOBA, LassoOBA, SparsemaxClassifier, SoftmaxClassifier, or one of their ...CV
             Its parameters other than C or alpha are used; its C or alpha (or ``C_``, ``alpha_``) is marked.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
             Or what else the estimator fits.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
         n_lambdas : int, default=None
             Points of the path. None: 50, or for sparsemax and softmax ``alphas_`` of a ...CV, else the ten of
-            :func:`fenchel_young_path`.
+            :func:`~sparsekit.fenchel_young_path`.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 

@@ -118,7 +118,7 @@ def sharpness(
 
     See Also
     --------
-    ParametricPlotDisplay : f on a line or an arc between two solutions.
+    ParametricPlotDisplay : The function on a line or an arc between two solutions.
 
     Notes
     -----
@@ -131,7 +131,7 @@ def sharpness(
 
     References
     ----------
-    .. [1] N. S. Keskar, "Second-order methods for nonlinear and nonsmooth optimization", PhD thesis,
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
        Northwestern University, 2017, chapter 4.
 
     Examples

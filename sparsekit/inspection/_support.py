@@ -92,11 +92,13 @@ class SupportDisplay:
         estimator : fitted classifier
             With ``predict_proba``.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,), default=None
             The true labels, which are framed.
         class_names : sequence of str of length n_classes, default=None
             None: ``classes_``.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 
@@ -149,6 +151,7 @@ class SupportDisplay:
         class_names : sequence of str of length n_classes, default=None
             How they are called in the picture; None: as in classes.
         ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
         **plot_options : dict
             Passed to `plot`.
 

@@ -282,6 +282,7 @@ class Solution(BatchSolution):
         Parameters
         ----------
         factor : Factor
+            One of the graph's.
 
         Returns
         -------

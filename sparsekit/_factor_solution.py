@@ -23,10 +23,25 @@ class Variable:
     def __init__(self, graph, index):
         self.graph, self.index = graph, index
 
-    shape = property(lambda self: self.index.shape)
-    ndim = property(lambda self: self.index.ndim)
-    size = property(lambda self: self.index.size)
-    T = property(lambda self: Variable(self.graph, self.index.T))
+    @property
+    def shape(self):
+        """The view's shape."""
+        return self.index.shape
+
+    @property
+    def ndim(self):
+        """Number of its dimensions."""
+        return self.index.ndim
+
+    @property
+    def size(self):
+        """Number of its variables."""
+        return self.index.size
+
+    @property
+    def T(self):
+        """The same variables, transposed."""
+        return Variable(self.graph, self.index.T)
 
     def __getitem__(self, key):
         return Variable(self.graph, np.asarray(self.index[key]))

@@ -1,7 +1,5 @@
 """The estimators at work: real data, scikit-learn's tools around them, callbacks, metadata."""
 
-import doctest
-import importlib
 import warnings
 
 import numpy as np
@@ -202,9 +200,3 @@ def test_a_large_C_approaches_no_penalty():
     free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
     for C in (1e8, np.inf):
         np.testing.assert_allclose(L1LogisticOBA(C=C, tol=1e-9).fit(X, y).coef_, free.coef_, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["_logistic", "_logistic_cv", "_lasso", "_path", "metrics"])
-def test_docstring_examples(name):
-    failed, tried = doctest.testmod(importlib.import_module(f"sparsekit.{name}"))
-    assert failed == 0 and tried > 0

@@ -1,0 +1,252 @@
+"""Docstrings of the public names: their examples run, numpydoc finds no fault, Sphinx can read them."""
+
+import doctest
+import importlib
+import inspect
+import io
+import random
+import re
+import sys
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import sparsekit
+from sparsekit._factor_solution import BatchSolution, Gradients, Solution, Variable
+from sparsekit._path_solver import RegularizationPath
+from sparsekit._test_problems import NonsmoothProblem
+
+MODULES = ("sparsekit", *(f"sparsekit.{name}" for name in sparsekit._SUBMODULES))
+# optional packages that the examples of a module need
+NEEDS = {"sparsekit.inspection": "matplotlib", "sparsekit.torch": "torch"}
+# what public functions return: read as documentation, made by no user
+RETURNED = (BatchSolution, Gradients, NonsmoothProblem, RegularizationPath, Solution, Variable)
+# methods that are a way of use by themselves
+SHOWN = {
+    f"sparsekit.FactorGraph.{name}"
+    for name in ("add", "map", "set_scores", "solve", "solve_batch", "variable", "vjp")
+}
+
+# What numpydoc must not find: https://numpydoc.readthedocs.io/en/latest/validation.html
+ENFORCED = {
+    *("GL02", "GL03", "GL05", "GL06", "GL07", "GL09", "GL10"),  # sections: known, in order, without tabs
+    *("SS01", "SS02", "SS03", "SS04", "SS06"),  # a summary of one line
+    *("PR01", "PR02", "PR03", "PR05", "PR06", "PR07", "PR08", "PR09", "PR10"),  # all parameters, no others
+    *("RT01", "RT04", "RT05", "YD01"),  # what comes back
+    *("SA02", "SA03", "SA04"),  # what to see also
+}
+# Members of the losses that solvers call and users have no use for, modules that pass on to a function, and
+# classes whose objects users are given.
+UNLISTED = re.compile(
+    r"Loss\.(derivatives|majorant|problem|slope_range|curvature_weights|dual_value)$"
+    r"|torch\.Sparsemax(Loss)?\.forward$"
+    rf"|\.({'|'.join(value.__name__ for value in RETURNED)})$"
+)
+LISTS = {"PR01", "RT01"}
+
+
+def public_objects():
+    """Full name -> object of each public class and function, under the first module that has it."""
+    found, seen = {}, set()
+    for module in MODULES:
+        if module == "sparsekit.torch" and find_spec("torch") is None:
+            continue  # test_the_torch_modules_are_there says so
+        for name in importlib.import_module(module).__all__:
+            value = getattr(importlib.import_module(module), name)
+            if name != "__version__" and id(value) not in seen:
+                seen.add(id(value))
+                found[f"{module}.{name}"] = value
+    return found
+
+
+def members(name, value):
+    """Full name -> object of the public methods and properties that a class has from this package."""
+    found = {}
+    for key in dir(value) if inspect.isclass(value) else ():
+        static = inspect.getattr_static(value, key)
+        function = inspect.unwrap(static.fget if isinstance(static, property) else getattr(value, key))
+        if not key.startswith("_") and getattr(function, "__module__", "").startswith("sparsekit"):
+            found[f"{name}.{key}"] = static if isinstance(static, property) else getattr(value, key)
+    return found
+
+
+OBJECTS = public_objects()
+MEMBERS = {key: value for name in OBJECTS for key, value in members(name, OBJECTS[name]).items()}
+READ = OBJECTS | MEMBERS
+for _class in RETURNED:
+    _name = f"{_class.__module__}.{_class.__name__}"
+    READ |= {_name: _class} | members(_name, _class)
+
+
+def home(name):
+    """The module of a public name: ``sparsekit.torch`` of ``sparsekit.torch.Sparsemax.forward``."""
+    return max((module for module in MODULES if name.startswith(f"{module}.")), key=len, default=MODULES[0])
+
+
+def run_examples(name, value):
+    """How many lines of examples a docstring has; an AssertionError if one prints something else."""
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {}, name, None, 0)
+    report = io.StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.write)
+    assert not outcome.failed, report.getvalue()
+    return outcome.attempted
+
+
+@pytest.fixture
+def quiet(monkeypatch, tmp_path):
+    """An empty folder to work in, pictures that no window shows, and random states that stay as they are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    legacy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    yield
+    assert random.getstate() == plain
+    for before, after in zip(legacy, np.random.get_state(), strict=True):  # noqa: NPY002
+        np.testing.assert_array_equal(before, after)
+    assert not list(tmp_path.iterdir())
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTS))
+def test_every_public_object_has_an_example_that_runs(name, quiet):
+    needed = NEEDS.get(home(name))
+    if needed:
+        pytest.importorskip(needed, reason=f"{needed} is not installed: the examples of {home(name)} need it")
+    assert run_examples(name, OBJECTS[name]) > 1, f"{name} has no example"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(key for key in MEMBERS if key in SHOWN or ">>>" in (inspect.getdoc(MEMBERS[key]) or ""))
+)
+def test_the_examples_of_methods_run(name, quiet):
+    assert run_examples(name, MEMBERS[name]) > 1, f"{name} has no example"
+
+
+def test_the_torch_modules_are_there():
+    pytest.importorskip("torch", reason="PyTorch is not installed: sparsekit.torch was left out")
+    assert any(home(name) == "sparsekit.torch" for name in OBJECTS)
+
+
+def test_every_way_to_use_a_graph_is_shown():
+    assert set(MEMBERS) >= SHOWN
+
+
+def faults(name):
+    """Codes and messages of what numpydoc finds wrong with the docstring of an importable name."""
+    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
+    return [
+        (code, message)
+        for code, message in validate.validate(name)["errors"]
+        if code in ENFORCED and not (code in LISTS and UNLISTED.search(name))
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_numpydoc_finds_no_fault(name):
+    assert inspect.getdoc(READ[name]), f"{name} has no docstring"
+    assert not faults(name)
+
+
+def complaints(value):
+    """What docutils says of a docstring as numpydoc hands it to Sphinx."""
+    sphinx = pytest.importorskip("numpydoc.docscrape_sphinx", reason="numpydoc is not installed")
+    from docutils import nodes
+    from docutils.core import publish_doctree
+    from docutils.parsers.rst import Directive, directives, roles
+
+    class Silent(Directive):
+        """Stands for the directives that Sphinx alone knows."""
+
+        has_content, optional_arguments, final_argument_whitespace = True, 1, True
+
+        def run(self):
+            node = nodes.container()
+            self.state.nested_parse(self.content, self.content_offset, node)
+            return [node]
+
+    for directive in ("seealso", "only", "index", "versionadded"):
+        directives.register_directive(directive, Silent)
+    for role in ("class", "func", "meth", "mod", "attr", "obj", "ref", "doc"):
+        roles.register_generic_role(role, nodes.literal)
+    text = str(sphinx.get_doc_object(value, config={"show_class_members": False}))
+    report = io.StringIO()
+    tree = publish_doctree(
+        text, settings_overrides={"report_level": 2, "halt_level": 5, "warning_stream": report}
+    )
+    # text that is indented for no reason reads as a quotation
+    quotes = [f"block quote: {node.astext()}" for node in tree.findall(nodes.block_quote)]
+    return [line for line in report.getvalue().splitlines() if line] + quotes
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_sphinx_can_read_it(name):
+    assert not complaints(READ[name])
+
+
+def references(value):
+    """Names that a docstring links to, by roles or under See Also."""
+    text = inspect.getdoc(value) or ""
+    found = re.findall(r":(?:class|func|meth|attr|mod):`~?([^`]+)`", text)
+    section = re.search(r"^See Also\n-+\n(.*?)(?:\n\n\S+.*\n-{3,}|\Z)", text, re.MULTILINE | re.DOTALL)
+    for line in section[1].splitlines() if section else ():
+        if line and not line.startswith(" "):
+            found += line.partition(" : ")[0].split(", ")
+    return found
+
+
+def leads_somewhere(target, module):
+    """Whether Sphinx finds a name in the documentation of a module: below the module, or by its full path."""
+    if f"{module}.{target}" in READ or target in READ or target in MODULES:
+        return True
+    if target.partition(".")[0] in ("sparsekit", "torch"):
+        return find_spec("torch") is None and ("torch" in target)
+    package, _, attribute = target.rpartition(".")
+    try:  # another package's
+        return hasattr(importlib.import_module(package), attribute)
+    except (ImportError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_links_lead_somewhere(name):
+    lost = [target for target in references(READ[name]) if not leads_somewhere(target, home(name))]
+    assert not lost
+
+
+def poor(first, second=1):
+    """computes things with coef_ and an open | bar.
+
+    Parameters
+    ----------
+    second : int
+        Of shape (n_features_in_,)
+      and so on
+    third : int
+        Not there.
+
+    See Also
+    --------
+    nowhere : Is not there.
+
+    Examples
+    --------
+    >>> 1 + 1
+    3
+    """
+    return first + second
+
+
+def test_poor_docstrings_are_seen(monkeypatch, quiet):
+    with pytest.raises(AssertionError, match=r"Expected:\s+3\s+Got:\s+2"):
+        run_examples("poor", poor)
+    assert run_examples("none", lambda: None) == 0
+    assert [target for target in references(poor) if not leads_somewhere(target, "sparsekit")] == ["nowhere"]
+    monkeypatch.setattr("sparsekit.metrics.kkt_violation", poor)
+    assert {code for code, _ in faults("sparsekit.metrics.kkt_violation")} >= {"SS02", "PR01", "PR02", "RT01"}
+    said = "\n".join(complaints(poor))
+    assert "Unknown target name" in said and "n_features_in" in said

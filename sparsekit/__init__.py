@@ -38,7 +38,7 @@ _EXPORTS = {
     "XorOut": "_factors",
     "fenchel_young_path": "_fenchel_young_cv",
     "l1_logistic_path": "_path",
-    "lp_sparsemap": "_factor_graph",
+    "lp_sparsemap": "_lp_sparsemap",
     "minimize_nqn": "_nqn",
     "minimize_oba": "optimize",
     "sparsemax": "_losses.sparsemax",

@@ -153,7 +153,7 @@ class FactorGraph:
         >>> graph = FactorGraph()
         >>> u = graph.variable([[0.5, 0.3], [0.9, 0.2]])
         >>> graph.add(Xor(u))  # each row
-        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # views of single variables, side by side
+        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # single variables, side by side
         >>> len(graph.factors)
         2
         """
@@ -409,62 +409,3 @@ def check_options(options, quadratic=True):
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; options are {', '.join(OPTIONS)}")
     return Options(**options, quadratic=quadratic)
-
-
-def lp_sparsemap(graphs, scores=None, additional_scores=None, *, n_jobs=None, **options):
-    """Solve a factor graph, one graph for many scores, or many graphs.
-
-    Parameters
-    ----------
-    graphs : FactorGraph, or list of FactorGraph
-        A list is solved with the graphs' own scores, of one or of different shapes.
-    scores : array-like of shape (n_graphs, n_variables), default=None
-        Scores for the one graph; None: its own.
-    additional_scores : array-like of shape (n_graphs, n_additional) or (n_additional,), default=None
-        None: the factors' own.
-    n_jobs : int, default=None
-        Number of threads, as in joblib; they share out the graphs.
-    **options
-        Those of `FactorGraph.solve`.
-
-    Returns
-    -------
-    Solution, BatchSolution, or list of Solution
-        For one graph, one graph with scores, and a list of graphs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If graphs are none, there is no such option, or scores have another shape, are NaN or inf.
-
-    See Also
-    --------
-    FactorGraph.solve : One graph.
-    sparsekit.torch.FactorGraphLayer : The same as a layer.
-
-    Examples
-    --------
-    >>> from sparsekit import AtMostOne, FactorGraph, lp_sparsemap
-    >>> graph = FactorGraph()
-    >>> graph.add(AtMostOne(graph.variable((2,))))
-    >>> lp_sparsemap(graph, [[0.7, 0.5], [0.2, -1.0]]).x.round(3)
-    array([[0.6, 0.4],
-           [0.2, 0. ]])
-    """
-    if isinstance(graphs, FactorGraph):
-        if scores is None:
-            if additional_scores is not None:
-                raise ValueError("additional_scores are for scores (n_graphs, n_variables)")
-            return graphs.solve(n_jobs=n_jobs, **options)
-        return graphs.solve_batch(scores, additional_scores, n_jobs=n_jobs, **options)
-    if scores is not None or additional_scores is not None:
-        raise ValueError("scores and additional_scores are for one graph; graphs in a list have their own")
-    options = check_options(options)
-    graphs = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
-    if not all(isinstance(graph, FactorGraph) for graph in graphs):
-        raise TypeError("graphs must be a FactorGraph or a list of them")
-    runs = [graph._run(1) for graph in graphs]
-    for graph, run in zip(graphs, runs):
-        run.prepare(graph._scores[None].astype(np.float64), graph.additional_scores[None])
-    solve_runs(runs, options, False, count_threads(n_jobs))
-    return [Solution(graph, run, 0, options) for graph, run in zip(graphs, runs)]

@@ -186,6 +186,8 @@ def test_support_of_many_classes_keeps_the_likely_ones():
     np.testing.assert_array_equal(display.image_.get_array().filled(0.0), P[:8][:, kept])
     assert display.ax_.get_title() == "8 of 40 rows, 12 of 90 classes"
     assert [t.get_text() for t in display.ax_.get_xticklabels()] == [str(k) for k in kept]
+    unknown = SupportDisplay.from_probabilities(P[:2], y=[3, 1000])  # no column is of the second one's class
+    assert len(unknown.frames_) == 1
     many = SupportDisplay.from_probabilities(sp.csr_array(P), class_names=[f"class {k}" for k in range(90)])
     assert not overlap(many.ax_.get_xticklabels(), many.figure_)
     assert not overlap(many.ax_.get_yticklabels(), many.figure_)
@@ -380,7 +382,7 @@ def test_nodes_do_not_cover_each_other(kind):
         graph.add(DepTree(u))
         graph.add(Budget(u[0], 2))
     elif kind == "alone":
-        graph.variable((20,))
+        graph.variable((60,))
     else:
         u = graph.variable((3, 3))
         for _ in range(3):
@@ -392,6 +394,7 @@ def test_nodes_do_not_cover_each_other(kind):
     assert len(names) == graph.n_variables and not overlap(names, display.figure_)
     written = {text.get_text() for text in display.ax_.texts[len(names) :]}
     legend = display.ax_.get_legend()
+    assert legend is None or legend.get_texts()
     written |= {text.get_text() for text in legend.get_texts()} if legend else set()
     assert written == set(display.factor_names_)  # every class is named, at its squares or once
 

@@ -237,6 +237,8 @@ def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     display.figure_.canvas.draw()
     height = triangle.get_transform().transform([(0, 0)])[0, 1]
     assert height == pytest.approx(display.ax_.get_window_extent().y0)  # the end of the axis
+    # one that had something to do knows no time, so neither does this
+    assert ConvergenceDisplay.from_result(done).ax_.get_xlabel() == "iteration"
     model = SparsemaxClassifier(history=True).fit(np.zeros((4, 2)), [0, 1, 0, 1])
     alone = ConvergenceDisplay.from_estimator(model)  # optimal from the start
     assert [t.get_text() for t in alone.ax_.get_legend().get_texts()] == [
@@ -271,6 +273,7 @@ def test_path_display_of_sparsemax_and_softmax():
         for feature, line in zip(display.drawn_, display.lines_):
             np.testing.assert_allclose(line.get_xdata(), [1, 2, 3])
             np.testing.assert_array_equal(line.get_ydata(), path.coefs[:, target, feature])
+        np.testing.assert_allclose(display.ax_.lines[-1].get_xdata(), -np.log10(0.02))
         assert f"class {target}" in display.ax_.get_title() and "alpha" in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match=r"target must be in \[0, 2\]"):
         RegularizationPathDisplay.from_path(path, target=3)

@@ -2,6 +2,7 @@
 
 from ._attention import AttentionDisplay
 from ._convergence import ConvergenceDisplay
+from ._cv_score import CVScoreDisplay
 from ._factor_graph import FactorGraphDisplay
 from ._parametric import ParametricPlotDisplay
 from ._path import RegularizationPathDisplay
@@ -11,6 +12,7 @@ from ._support import SupportDisplay
 
 __all__ = [
     "AttentionDisplay",
+    "CVScoreDisplay",
     "ConvergenceDisplay",
     "FactorGraphDisplay",
     "ParametricPlotDisplay",

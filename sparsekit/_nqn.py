@@ -95,9 +95,9 @@ def minimize_nqn(
         * ``n_corrections``, ``n_skipped``, ``n_restarts`` : corrections of the active set, pairs that were
           not taken, and returns to a multiple of the identity where rounding had spoilt the matrix;
         * ``warning`` : None, or what was changed in the input;
-        * ``history`` : None, or a dict (f, optimality, alpha, n_active, n_predicted, n_held, nfev) for each
-          iteration: n_active variables at a bound after it, n_predicted held before and n_held after the
-          corrections.
+        * ``history`` : None, or a dict (f, optimality, alpha, n_active, n_predicted, n_held, nfev, time in
+          seconds) for each iteration: n_active variables at a bound after it, n_predicted held before and
+          n_held after the corrections.
 
         status 0: projected gradient at most gtol; 1: small decrease; 2, 3, 4: max_iter, max_fun, max_time;
         5: callback; 6: no direction of descent; 7: no step decreases f; 8: f falls without bound. The first

@@ -210,11 +210,16 @@ def test_convergence_of_results(cancer):
         return float(np.abs(x).sum() + x @ x), np.sign(x) + 2 * x
 
     runs = [minimize_nqn(fun, np.full(3, start), jac=True, history=True) for start in (1.0, 2.0)]
-    display = ConvergenceDisplay.from_result(*runs)
+    display = ConvergenceDisplay.from_result(*runs, x="iteration")
     for run, line in zip(runs, display.lines_):
         np.testing.assert_array_equal(line.get_ydata(), [row["f"] for row in run.history])
         np.testing.assert_array_equal(line.get_xdata(), np.arange(1, run.nit + 1))
     assert display.ax_.get_ylabel() == "objective" and display.ax_.get_xlabel() == "iteration"
+    display = ConvergenceDisplay.from_result(oba, *runs, x="time", y="objective")  # solvers of two kinds
+    for run, line in zip(runs, display.lines_[1:]):
+        times = [row["time"] for row in run.history]
+        np.testing.assert_array_equal(line.get_xdata(), times)
+        assert times[0] > 0 and (np.diff(times) > 0).all()
     display = ConvergenceDisplay.from_result(runs[0], y="projected_gradient", x="evaluations")
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), [row["nfev"] for row in runs[0].history])
     assert "projected gradient" in display.ax_.get_ylabel()
@@ -237,8 +242,7 @@ def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     display.figure_.canvas.draw()
     height = triangle.get_transform().transform([(0, 0)])[0, 1]
     assert height == pytest.approx(display.ax_.get_window_extent().y0)  # the end of the axis
-    # one that had something to do knows no time, so neither does this
-    assert ConvergenceDisplay.from_result(done).ax_.get_xlabel() == "iteration"
+    assert ConvergenceDisplay.from_result(done).ax_.get_xlabel() == "time (s)"
     model = SparsemaxClassifier(history=True).fit(np.zeros((4, 2)), [0, 1, 0, 1])
     alone = ConvergenceDisplay.from_estimator(model)  # optimal from the start
     assert [t.get_text() for t in alone.ax_.get_legend().get_texts()] == [

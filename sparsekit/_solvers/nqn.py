@@ -314,7 +314,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False
-        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held and nfev of each
+        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held, nfev and time of each
         iteration.
 
     Returns
@@ -358,7 +358,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 f_looked = state.f
             recent = [*recent[-WINDOW:], state.f]
             if history:
-                lines.append(_line(state, evaluate.count))
+                lines.append(_line(state, evaluate))
             if callback is not None:
                 report = OptimizeResult(
                     x=state.x.copy(), fun=state.f, jac=state.g.copy(), nit=state.nit, nfev=evaluate.count
@@ -381,7 +381,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     )  # fmt: skip
 
 
-def _line(state, nfev):
+def _line(state, evaluate):
     active = int(((state.x <= state.lower) | (state.x >= state.upper)).sum())
     return {
         "f": state.f,
@@ -391,5 +391,6 @@ def _line(state, nfev):
         # A^init and A^k of the step just made
         "n_predicted": len(state.x) - int(state.free.sum()),
         "n_held": len(state.x) - int(state.pairs.free_set().sum()),
-        "nfev": nfev,
+        "nfev": evaluate.count,
+        "time": time.perf_counter() - evaluate.start,
     }

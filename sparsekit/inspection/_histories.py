@@ -49,7 +49,6 @@ def history_of_result(result, name):
     if _is_empty(history):
         point = _point(result.fun, result.optimality)
         point["projected_gradient"], point["evaluations"] = point.pop("optimality"), np.array([result.nfev])
-        del point["time"]  # others of its kind have none
         return point
     names = {"f": "fun", "nfev": "evaluations", "optimality": "projected_gradient"}
     columns = {names.get(key, key): np.array([line[key] for line in history]) for key in history[0]}

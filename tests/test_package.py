@@ -21,6 +21,7 @@ KERNELS, PIECES, SOLVERS, ESTIMATORS, TOOLS = range(5)
 FLOORS = {
     "_cython": KERNELS,
     "gpu": KERNELS,
+    "_typing": KERNELS,  # aliases for signatures on any floor
     "_losses": PIECES,
     "_linalg": PIECES,
     "_solvers": SOLVERS,
@@ -288,7 +289,8 @@ assert not started, started
 def test_one_version(checkout, project):
     meson = re.search(r"version:\s*'([^']+)'", (checkout / "meson.build").read_text())[1]
     installed = importlib.metadata.version("sparsekit")
-    assert {meson, project["version"], installed, sparsekit.__version__} == {sparsekit.__version__}
+    citation = re.search(r"^version: (.+)$", (checkout / "CITATION.cff").read_text(), re.MULTILINE)[1]
+    assert {meson, project["version"], installed, citation} == {sparsekit.__version__}
 
 
 def test_every_public_name_resolves():
@@ -352,9 +354,9 @@ def test_source_distribution_holds_what_a_build_needs(checkout):
         pytest.skip("SPARSEKIT_SDIST names no source distribution; .ci/run builds one and sets it")
     with tarfile.open(archive) as tar:
         names = {str(Path(*Path(name).parts[1:])) for name in tar.getnames()}
-    needed = {"pyproject.toml", "meson.build", "LICENSE", "README.md"}
+    needed = {"pyproject.toml", "meson.build", "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff"}
     for folder, kinds in (
-        ("sparsekit", ("py", "pyx", "pxd", "h", "build")),
+        ("sparsekit", ("py", "pyi", "typed", "pyx", "pxd", "h", "build")),
         ("tests", ("py",)),
         ("examples", ("py",)),
     ):

@@ -4,6 +4,7 @@ import inspect
 import sys
 import warnings
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +16,7 @@ try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
     from sklearn.callback import CallbackSupportMixin
 except ImportError:
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands where the installed scikit-learn has no callbacks."""
 
 
@@ -171,6 +172,8 @@ class FitMonitor:
 
 class SolverEstimatorMixin(CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
+
+    n_iter_: Any  # of one problem, or of each of several
 
     def _run(self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None):
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.

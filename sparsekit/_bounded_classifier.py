@@ -1,19 +1,23 @@
 """Linear classification with box bounds on the coefficients."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from ._decorators import available_if, fit_context
 from ._losses.row_losses import classification_loss
 from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
 from ._solvers.bounded import BoundedOptions
+from ._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 
@@ -109,22 +113,22 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
 
     def __init__(
         self,
-        loss="log_loss",
+        loss: Literal["log_loss", "hinge", "squared_hinge", "modified_huber"] = "log_loss",
         *,
-        bounds=(-np.inf, np.inf),
-        alpha=1e-4,
-        l1_ratio=0.0,
-        fit_intercept=True,
-        class_weight=None,
-        tol=BoundedOptions.tol,
-        max_iter=BoundedOptions.max_iter,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        bounds: CoefficientBounds = (-np.inf, np.inf),
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float = BoundedOptions.tol,
+        max_iter: int = BoundedOptions.max_iter,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.loss = loss
         self.bounds = bounds
         self.alpha = alpha
@@ -140,8 +144,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -199,7 +203,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         return self
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.
 
         ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
@@ -224,7 +228,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`.
 
         Parameters

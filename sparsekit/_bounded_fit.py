@@ -80,7 +80,7 @@ def _by_name(bounds, n_features, feature_names):
     seen = set()
     for key, pair in bounds.items():
         j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
-        if j is None or not 0 <= j < n_features:
+        if j is None or not 0 <= int(j) < n_features:
             known = f"0 .. {n_features - 1}" + (
                 " or a column's name" if numbers else "; X has no column names"
             )

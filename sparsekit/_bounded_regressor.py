@@ -1,18 +1,23 @@
 """Linear regression with box bounds on the coefficients, for losses with and without kinks."""
 
+from __future__ import annotations
+
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from ._decorators import fit_context
 from ._losses.row_losses import regression_loss, weighted_quantile
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
+from ._typing import CoefficientBounds, MatrixLike, SolverCallback
 
 LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
 
@@ -135,23 +140,23 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
 
     def __init__(
         self,
-        loss="absolute",
+        loss: Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"] = "absolute",
         *,
-        bounds=(-np.inf, np.inf),
-        alpha=0.0,
-        l1_ratio=0.0,
-        quantile=0.5,
-        epsilon=0.1,
-        fit_intercept=True,
-        tol=BoundedOptions.tol,
-        max_iter=BoundedOptions.max_iter,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        bounds: CoefficientBounds = (-np.inf, np.inf),
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        quantile: float = 0.5,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        tol: float = BoundedOptions.tol,
+        max_iter: int = BoundedOptions.max_iter,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.loss = loss
         self.bounds = bounds
         self.alpha = alpha
@@ -168,8 +173,8 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -1,8 +1,13 @@
 """What the estimators that choose a parameter by cross-validation share: scorers and metadata routing."""
 
+from __future__ import annotations
+
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import (
@@ -13,13 +18,19 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
+from ._typing import CrossValidation, MatrixLike, Scoring
+
 
 class CrossValidationMixin:
     """Scores by ``scoring``, by default ``_default_scoring``, and routing to splitter and scorer."""
 
-    _default_scoring = "accuracy"
+    cv: CrossValidation
+    scoring: Scoring
+    _default_scoring: str | Callable[..., float] = "accuracy"
 
-    def score(self, X, y, sample_weight=None, **score_params):
+    def score(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, **score_params: Any
+    ) -> float:
         """Score with the scorer that ``scoring`` names (see the class for the default).
 
         Parameters
@@ -51,7 +62,7 @@ class CrossValidationMixin:
         score = {} if sample_weight is None else {"sample_weight": sample_weight}
         return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Metadata routing of this object; see scikit-learn's user guide.
 
         Returns
@@ -78,7 +89,7 @@ class CrossValidationMixin:
 def with_labels(scorer, classes):
     """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
     function = getattr(scorer, "_score_func", None)
-    method = getattr(scorer, "_response_method", None)
+    method: Any = getattr(scorer, "_response_method", None)
     kwargs = getattr(scorer, "_kwargs", {})
     if function is None or "predict_proba" not in np.atleast_1d(method) or "labels" in kwargs:
         return scorer

@@ -1,14 +1,17 @@
 """ExtremeSoftmaxSGD: softmax over very many classes, a row and a few classes at a time."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from ._base import CallbackSupportMixin
+from ._decorators import available_if, fit_context
 from ._extreme_fit import ExtremeFitMixin, make_generator
 from ._extreme_monitor import HeldOut, Judge
 from ._extreme_prediction import ExtremePredictionMixin
@@ -20,6 +23,7 @@ from ._solvers.sampled_softmax import (
 from ._solvers.softmax_state import (
     averaged,
 )
+from ._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
 
 
 def _draws_classes_one_by_one(model):
@@ -230,37 +234,37 @@ class ExtremeSoftmaxSGD(
 
     def __init__(
         self,
-        method="implicit",
+        method: Literal["implicit", "umax", "ove", "nce", "is", "sgd"] = "implicit",
         *,
-        alpha=0.0,
-        fit_intercept=True,
-        learning_rate="auto",
-        decay=0.9,
-        max_iter=50,
-        batch_size=1,
-        n_negatives=5,
-        sampling="independent",
-        noise=None,
-        double_sum="proposed",
-        delta=1.0,
-        weight_bound="auto",
-        u_bound="auto",
-        average=False,
-        hash_bits=None,
-        label_choice="first",
-        threshold=None,
-        class_weight=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        tol=1e-4,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-        callback=None,
-    ):
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        learning_rate: float | Literal["auto"] = "auto",
+        decay: float = 0.9,
+        max_iter: int = 50,
+        batch_size: int = 1,
+        n_negatives: int = 5,
+        sampling: Literal["independent", "blocks"] = "independent",
+        noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
+        double_sum: Literal["proposed", "raman"] = "proposed",
+        delta: float = 1.0,
+        weight_bound: float | Literal["auto"] = "auto",
+        u_bound: float | Literal["auto"] = "auto",
+        average: bool | int = False,
+        hash_bits: int | None = None,
+        label_choice: Literal["first", "sample"] = "first",
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.method = method
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -291,8 +295,8 @@ class ExtremeSoftmaxSGD(
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -347,8 +351,14 @@ class ExtremeSoftmaxSGD(
         return self
 
     @available_if(_draws_classes_one_by_one)
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
         u of the double sums belongs to a row, and a call does not know the rows of others: each row's u

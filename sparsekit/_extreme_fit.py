@@ -1,6 +1,9 @@
 """How ExtremeSoftmaxSGD fits: checks, options, the search of a learning rate, the run, the attributes."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +31,7 @@ from ._solvers.softmax_state import (
     init_state,
     prepare,
 )
+from ._typing import FloatArray
 
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
 RATES = tuple(10.0**k for k in range(-3, 4))
@@ -43,6 +47,36 @@ LOOKED_AT, FEW = 2**26, 500
 
 class ExtremeFitMixin:
     """The private half of ExtremeSoftmaxSGD."""
+
+    # the parameters and attributes of ExtremeSoftmaxSGD that it reads
+    method: str
+    alpha: float
+    fit_intercept: bool
+    learning_rate: float | str
+    decay: float
+    max_iter: int
+    batch_size: int
+    n_negatives: int
+    sampling: str
+    noise: Any
+    double_sum: str
+    delta: float
+    weight_bound: float | str
+    u_bound: float | str
+    average: bool | int
+    hash_bits: int | None
+    label_choice: str
+    class_weight: Any
+    validation_fraction: float
+    max_time: float | None
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+    coef_: Any
+    table_: FloatArray
+    intercept_: FloatArray
+    learning_rate_losses_: dict[float, float]
+    _state: Any
 
     def _check_data(self, X, y, sample_weight, classes, reset=True):
         """Checked X (C-ordered or CSR) and targets."""
@@ -325,7 +359,7 @@ class ExtremeFitMixin:
         weights = {"table_": W.reshape(-1)} if state.shift else {"coef_": W}
         mean_labels = 1.0
         if targets.multilabel:
-            mean_labels = len(targets.codes) / max(1, np.count_nonzero(np.diff(targets.first)))
+            mean_labels = len(targets.codes) / max(1, int(np.count_nonzero(np.diff(targets.first))))
         return {
             **weights,
             "intercept_": np.zeros(state.n_classes, dtype=W.dtype) if bias is None else bias,

@@ -1,9 +1,13 @@
 """Prediction with very many classes, by blocks of rows and classes, never all at once."""
 
+from __future__ import annotations
+
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import log_softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,10 +25,22 @@ from ._extreme_scores import (
 from ._extreme_targets import check_extreme_targets, encode, is_indicator
 from ._linalg.threads import count_threads
 from ._problem import check_sample_weight
+from ._typing import Array, FloatArray, MatrixLike, SparseMatrix
 
 
 class ExtremePredictionMixin:
     """Prediction of a fitted ExtremeSoftmaxSGD, and its compression."""
+
+    hash_bits: int | None
+    threshold: float | None
+    n_jobs: int | None
+    coef_: Any
+    table_: FloatArray
+    intercept_: FloatArray
+    classes_: Array
+    multilabel_: bool
+    _mean_labels: float
+    _state: Any
 
     def _checked(self, X):
         check_is_fitted(self)
@@ -38,7 +54,7 @@ class ExtremePredictionMixin:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X W^T + b``, all at once.
 
         Parameters
@@ -56,7 +72,7 @@ class ExtremePredictionMixin:
             return scores[:, 1] - scores[:, 0]
         return scores
 
-    def predict_topk(self, X, k=5, *, proba=False):
+    def predict_topk(self, X: MatrixLike, k: int = 5, *, proba: bool = False) -> tuple[Array, FloatArray]:
         """The k most probable classes of each row, by blocks of rows and classes.
 
         Parameters
@@ -87,7 +103,7 @@ class ExtremePredictionMixin:
             best = np.exp(best - normalizers[:, None])
         return self.classes_[codes], best
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Array | SparseMatrix:
         """The most probable class; for an indicator as targets, an indicator of the probable labels.
 
         Parameters
@@ -105,7 +121,7 @@ class ExtremePredictionMixin:
         threshold = 0.5 / self._mean_labels if self.threshold is None else self.threshold
         return _above(model, X, threshold)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`.
 
         Parameters
@@ -123,7 +139,7 @@ class ExtremePredictionMixin:
             scores[rows] = log_softmax(scores[rows], axis=1)
         return scores
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of all classes (see `predict_topk` for the few that matter).
 
         Parameters
@@ -138,7 +154,7 @@ class ExtremePredictionMixin:
         p = self.predict_log_proba(X)
         return np.exp(p, out=p)
 
-    def log_loss(self, X, y, sample_weight=None):
+    def log_loss(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean of ``-log p(label)``, by blocks of rows and classes.
 
         Parameters
@@ -178,7 +194,7 @@ class ExtremePredictionMixin:
             raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
         return float(np.average(log_losses(model, X, codes), weights=weight))
 
-    def sparsify(self, threshold=0.0):
+    def sparsify(self, threshold: float = 0.0) -> Self:
         """Turn ``coef_`` into a CSR matrix without the weights of at most ``threshold`` in absolute value.
 
         Parameters
@@ -214,7 +230,7 @@ class ExtremePredictionMixin:
         self._state = None
         return self
 
-    def densify(self):
+    def densify(self) -> Self:
         """Turn ``coef_`` back into an array.
 
         Returns
@@ -226,7 +242,7 @@ class ExtremePredictionMixin:
             self.coef_ = self.coef_.toarray()
         return self
 
-    def quantize(self, dtype=np.float16):
+    def quantize(self, dtype: DTypeLike = np.float16) -> Self:
         """Round the weights to ``dtype``: float16 halves what float32 takes, in memory and on disk.
 
         ``joblib.dump(model, path)`` then writes a small file, and ``joblib.load(path, mmap_mode="r")`` serves

@@ -1,6 +1,7 @@
 """Targets and rows of classifiers with very many classes: from checked arrays to the kernel's examples."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -130,7 +131,7 @@ def make_rows(X, targets, label_choice, kept=None):
         use[kept] = True
     if targets.weight is not None:
         use &= targets.weight > 0
-    sizes = None
+    sizes: Any = None
     if targets.multilabel:
         sizes = np.diff(targets.first)
         use &= sizes > 0

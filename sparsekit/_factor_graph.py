@@ -1,12 +1,18 @@
 """Factor graphs: LP-SparseMAP and LP-MAP inference."""
 
-import numpy as np
+from __future__ import annotations
 
-from ._factor_solution import BatchSolution, Solution, Variable
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._factor_solution import BatchSolution, Gradients, Solution, Variable
 from ._factors import Factor, as_scores
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Layout, Options
 from ._solvers.lp_sparsemap import Run, solve_runs
+from ._typing import FloatArray, SolveOptions
 
 OPTIONS = ("max_iter", "step_size", "adaptive", "relaxation", "tol_primal", "tol_dual", "inner_iter", "exact")
 
@@ -46,44 +52,44 @@ class FactorGraph:
            [0.417, 0.392, 0.192]])
     """
 
-    def __init__(self):
-        self._scores = np.zeros(0)
-        self._shapes = []
-        self._factors = []
-        self._layout = None
-        self._last = None
+    def __init__(self) -> None:
+        self._scores: FloatArray = np.zeros(0)
+        self._shapes: list[tuple[int, ...]] = []
+        self._factors: list[Factor] = []
+        self._layout: Layout | None = None
+        self._last: Solution | None = None
 
     def __getstate__(self):
         # plans and solutions hold memory of the kernels; they are made again when needed
         return self.__dict__ | {"_layout": None, "_last": None}
 
     @property
-    def n_variables(self):
+    def n_variables(self) -> int:
         """Number of variables."""
         return len(self._scores)
 
     @property
-    def n_additional(self):
+    def n_additional(self) -> int:
         """Number of additional scores, of all factors."""
         return sum(factor.n_additional for factor in self._factors)
 
     @property
-    def factors(self):
+    def factors(self) -> tuple[Factor, ...]:
         """The factors, in the order in which they were added."""
         return tuple(self._factors)
 
     @property
-    def scores(self):
+    def scores(self) -> FloatArray:
         """Scores of all variables, (n_variables,)."""
         return self._scores.copy()
 
     @property
-    def additional_scores(self):
+    def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
         parts = [np.broadcast_to(f._additional, f._full_shape).ravel() for f in self._factors]
         return np.concatenate([*parts, np.zeros(0)])
 
-    def variable(self, scores):
+    def variable(self, scores: ArrayLike | tuple[int, ...]) -> Variable:
         """New variables.
 
         Parameters
@@ -124,7 +130,7 @@ class FactorGraph:
         self._layout = None
         return Variable(self, np.arange(first, self.n_variables).reshape(scores.shape))
 
-    def all_variables(self):
+    def all_variables(self) -> Variable:
         """A view of all variables, in the order in which they were made.
 
         Returns
@@ -134,7 +140,7 @@ class FactorGraph:
         """
         return Variable(self, np.arange(self.n_variables))
 
-    def add(self, factor):
+    def add(self, factor: Factor) -> None:
         """Add a factor over variables of this graph.
 
         Parameters
@@ -153,7 +159,7 @@ class FactorGraph:
         >>> graph = FactorGraph()
         >>> u = graph.variable([[0.5, 0.3], [0.9, 0.2]])
         >>> graph.add(Xor(u))  # each row
-        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # single variables, side by side
+        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # views of single variables, side by side
         >>> len(graph.factors)
         2
         """
@@ -166,7 +172,7 @@ class FactorGraph:
         self._factors.append(factor)
         self._layout = None
 
-    def set_scores(self, where, scores):
+    def set_scores(self, where: Variable | Factor, scores: ArrayLike) -> None:
         """New scores for a view's variables, or new additional scores for a factor.
 
         Parameters
@@ -192,7 +198,7 @@ class FactorGraph:
         array([0.7, 0.3])
         """
         scores = as_scores(scores, "scores")
-        if any(where is factor for factor in self._factors):
+        if isinstance(where, Factor) and any(where is factor for factor in self._factors):
             if scores.shape != where._given_shape:
                 raise ValueError(f"scores must have the shape {where._given_shape}; got {scores.shape}")
             where._additional = scores
@@ -214,7 +220,9 @@ class FactorGraph:
             return warm._run
         return Run(self._plan(), n)
 
-    def solve(self, *, warm_start=False, n_jobs=None, **options):
+    def solve(
+        self, *, warm_start: bool = False, n_jobs: int | None = None, **options: Unpack[SolveOptions]
+    ) -> Solution:
         """LP-SparseMAP marginals.
 
         Parameters
@@ -267,7 +275,9 @@ class FactorGraph:
         """
         return self._solve(options, True, warm_start, n_jobs)
 
-    def map(self, *, warm_start=False, n_jobs=None, **options):
+    def map(
+        self, *, warm_start: bool = False, n_jobs: int | None = None, **options: Unpack[SolveOptions]
+    ) -> Solution:
         """The LP-MAP solution, eq. (8): the same without the quadratic term.
 
         With ``exact=True`` proximal steps, each an LP-SparseMAP problem, lead to a solution of the linear
@@ -309,14 +319,21 @@ class FactorGraph:
         last = self._last if warm_start else None
         run = self._run(1, last)
         warm = last is not None and run is last._run
-        if warm:
+        if last is not None and warm:
             last._stale = True
         run.prepare(self._scores[None].astype(np.float64), self.additional_scores[None])
         solve_runs([run], options, warm, count_threads(n_jobs))
         self._last = Solution(self, run, 0, options)
         return self._last
 
-    def solve_batch(self, scores, additional_scores=None, *, n_jobs=None, **options):
+    def solve_batch(
+        self,
+        scores: ArrayLike,
+        additional_scores: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> BatchSolution:
         """Solve this graph for many scores.
 
         Parameters
@@ -370,7 +387,7 @@ class FactorGraph:
         solve_runs([run], options, False, count_threads(n_jobs))
         return BatchSolution(self, run, scores.dtype, options)
 
-    def vjp(self, direction):
+    def vjp(self, direction: ArrayLike | dict[Variable, ArrayLike]) -> Gradients:
         """Gradients of ``<direction, x>`` at the last solution x with respect to all scores.
 
         Parameters

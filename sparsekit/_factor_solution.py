@@ -1,11 +1,21 @@
 """Solutions of factor graphs, and views of their variables."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ._factors import Factor
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import CONVERGED, INFEASIBLE, MESSAGES
 from ._solvers.lp_sparsemap import FORBIDDEN
+from ._typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from ._factor_graph import FactorGraph
 
 
 class Variable:
@@ -20,39 +30,39 @@ class Variable:
 
     is_view = True
 
-    def __init__(self, graph, index):
+    def __init__(self, graph: FactorGraph, index: NDArray[np.integer[Any]]) -> None:
         self.graph, self.index = graph, index
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """The view's shape."""
         return self.index.shape
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of its dimensions."""
         return self.index.ndim
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of its variables."""
         return self.index.size
 
     @property
-    def T(self):
+    def T(self) -> Variable:
         """The same variables, transposed."""
         return Variable(self.graph, self.index.T)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Variable:
         return Variable(self.graph, np.asarray(self.index[key]))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.index)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))
 
-    def reshape(self, *shape):
+    def reshape(self, *shape: Any) -> Variable:
         """The same variables in another shape.
 
         Parameters
@@ -67,7 +77,7 @@ class Variable:
         """
         return Variable(self.graph, self.index.reshape(*shape))
 
-    def ravel(self):
+    def ravel(self) -> Variable:
         """The same variables in one dimension.
 
         Returns
@@ -77,7 +87,7 @@ class Variable:
         """
         return self.reshape(-1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Variable(shape={self.shape})"
 
 
@@ -108,7 +118,7 @@ class Gradients(_Marginals):
     additional_scores : ndarray of shape (..., n_additional)
     """
 
-    def __getitem__(self, where):
+    def __getitem__(self, where: Variable | Factor) -> FloatArray:
         got = self._read(where)
         if not isinstance(got, tuple):
             return got
@@ -148,7 +158,7 @@ class BatchSolution:
         self.x[self.status == INFEASIBLE] = np.nan
         self.additional[self.status == INFEASIBLE] = np.nan
 
-    def __getitem__(self, where):
+    def __getitem__(self, where: Variable | Factor) -> FloatArray:
         if isinstance(where, Factor):
             self._check_fresh()
         values = _Marginals(self._graph, self._run and self._run.layout, self.x, self.additional)._read(where)
@@ -157,7 +167,7 @@ class BatchSolution:
         factor, full = values
         return full.reshape((*full.shape[:-1], *factor._full_shape))
 
-    def vjp(self, direction, *, n_jobs=None):
+    def vjp(self, direction: ArrayLike, *, n_jobs: int | None = None) -> Gradients:
         """Gradients of ``sum(direction * x)`` with respect to all scores (Algorithm 2, in its limit).
 
         Parameters
@@ -189,7 +199,9 @@ class BatchSolution:
             to_add.astype(self._dtype, copy=False),
         )
 
-    def jvp(self, scores, additional_scores=None, *, n_jobs=None):
+    def jvp(
+        self, scores: ArrayLike, additional_scores: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """How x moves as the scores move in these directions.
 
         Parameters
@@ -291,7 +303,7 @@ class Solution(BatchSolution):
             - (0.5 * self.x @ self.x if options.quadratic else 0.0)
         )
 
-    def local(self, factor):
+    def local(self, factor: Factor) -> dict[str, Array]:
         """A factor's own solution.
 
         Parameters
@@ -323,7 +335,9 @@ class Solution(BatchSolution):
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
         return found
 
-    def vjp(self, direction, *, n_jobs=None):
+    def vjp(
+        self, direction: ArrayLike | dict[Variable, ArrayLike], *, n_jobs: int | None = None
+    ) -> Gradients:
         """Gradients of ``<direction, x>`` with respect to all scores (Algorithm 2, in its limit).
 
         Parameters
@@ -358,7 +372,9 @@ class Solution(BatchSolution):
         got.scores, got.additional_scores = got.scores[0], got.additional_scores[0]
         return got
 
-    def jvp(self, scores, additional_scores=None, *, n_jobs=None):
+    def jvp(
+        self, scores: ArrayLike, additional_scores: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """How x moves as the scores move in these directions.
 
         Parameters

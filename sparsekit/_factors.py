@@ -4,9 +4,21 @@ A factor is made of variables, views of a `FactorGraph`, and is told its graph b
 factors take views of one dimension, which are one factor, or of two, which are one factor a row.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._factor_documentation import document
+from ._typing import FloatArray
+
+if TYPE_CHECKING:
+    from ._factor_graph import FactorGraph
+    from ._factor_solution import Variable
+
+VariablesLike: TypeAlias = "Variable | list[Variable] | tuple[Variable, ...]"
 
 AT_MOST, EQUAL, AT_LEAST = -1, 0, 1
 DENSE, SEQUENCE, TREE, PROJECTIVE, MATCHING, CUSTOM = range(6)
@@ -97,8 +109,9 @@ class Factor:
 
     _kind = "structured"  # which part of the plan it belongs to
     _least = 1
+    graph: FactorGraph
 
-    def __init__(self, variables, additional_scores=None):
+    def __init__(self, variables: VariablesLike, additional_scores: ArrayLike | None = None) -> None:
         index, self.graph = as_index(variables)
         self._shape = index.shape
         self._set(index.reshape(1, -1))
@@ -123,7 +136,7 @@ class Factor:
         self._additional = scores
 
     @property
-    def n_additional(self):
+    def n_additional(self) -> int:
         """Number of its additional scores."""
         return int(np.prod(self._full_shape))
 
@@ -132,7 +145,9 @@ class Factor:
         full = full.reshape(self._full_shape)
         return full.sum(axis=tuple(range(full.ndim - len(self._given_shape))))
 
-    def maximize(self, scores, additional_scores):
+    def maximize(
+        self, scores: FloatArray, additional_scores: FloatArray
+    ) -> ArrayLike | tuple[ArrayLike, ArrayLike]:
         """The best structure.
 
         Parameters
@@ -186,7 +201,7 @@ class _Oracle:
 class _Logic(Factor):
     """Factors over binary variables, any of which may be negated."""
 
-    def __init__(self, variables, *, negated=None):
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
         index, self.graph = as_index(variables)
         if index.ndim not in (1, 2):
             raise ValueError(
@@ -276,7 +291,7 @@ class Imply(_Linear):
     _relation = AT_LEAST
     _least = 2
 
-    def __init__(self, variables, *, negated=None):
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
         super().__init__(variables, negated=negated)
         self.negated = self.negated.copy()
         self.negated[:, :-1] ^= True
@@ -296,7 +311,14 @@ class Budget(_Linear):
         Whether the budget is to be used up.""",
     )
 
-    def __init__(self, variables, budget, *, exactly=False, negated=None):
+    def __init__(
+        self,
+        variables: VariablesLike,
+        budget: int | ArrayLike,
+        *,
+        exactly: bool = False,
+        negated: ArrayLike | None = None,
+    ) -> None:
         super().__init__(variables, negated=negated)
         given, size = np.asarray(budget), self.index.shape[1]
         if given.dtype.kind not in "iu":
@@ -325,7 +347,14 @@ class Knapsack(_Linear):
     )
     _relation = AT_MOST
 
-    def __init__(self, variables, costs, budget, *, negated=None):
+    def __init__(
+        self,
+        variables: VariablesLike,
+        costs: ArrayLike,
+        budget: ArrayLike,
+        *,
+        negated: ArrayLike | None = None,
+    ) -> None:
         super().__init__(variables, negated=negated)
         costs = np.asarray(costs, dtype=np.float64)
         budget = np.asarray(budget, dtype=np.float64)
@@ -378,7 +407,7 @@ class AndOut(OrOut):
         "[0.7 , 0.25, 0.25]",
     )
 
-    def __init__(self, variables, *, negated=None):
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
         super().__init__(variables, negated=negated)
         self.negated = ~self.negated
 
@@ -397,7 +426,9 @@ class Pair(_Logic):
     )
     _kind = "pair"
 
-    def __init__(self, variables, score=0.0, *, negated=None):
+    def __init__(
+        self, variables: VariablesLike, score: ArrayLike = 0.0, *, negated: ArrayLike | None = None
+    ) -> None:
         super().__init__(variables, negated=negated)
         if self.index.shape[1] != 2:
             raise ValueError(f"Pair takes variables of shape (2,) or (n, 2); got {self._shape}")

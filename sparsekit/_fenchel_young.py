@@ -1,22 +1,27 @@
 """Sparsemax and softmax regression: linear classifiers with Fenchel-Young losses."""
 
+from __future__ import annotations
+
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin
+from ._decorators import fit_context
 from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._losses.sparsemax import sparsemax
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._targets import check_targets
+from ._typing import Array, ClassWeight, FloatArray, MatrixLike, SolverCallback, Transform
 
 _PARAMETERS = """
     Parameters
@@ -88,7 +93,7 @@ class FenchelYoungClassifierMixin(ClassifierMixin):
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X W + b``.
 
         Parameters
@@ -106,7 +111,7 @@ class FenchelYoungClassifierMixin(ClassifierMixin):
             return scores[:, 1] - scores[:, 0]
         return scores
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of the classes, or of the labels as shares of one distribution.
 
         Parameters
@@ -120,7 +125,7 @@ class FenchelYoungClassifierMixin(ClassifierMixin):
         """
         return self._probabilities(self._scores(X))
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Array:
         """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
 
         Parameters
@@ -162,21 +167,21 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
 
     def __init__(
         self,
-        alpha=1e-4,
+        alpha: float = 1e-4,
         *,
-        fit_intercept=True,
-        penalize_intercept=True,
-        threshold=None,
-        class_weight=None,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
@@ -195,8 +200,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -278,7 +283,8 @@ def pack_table(coef, intercept, fit_intercept):
 class SparsemaxMap:
     """Probabilities by sparsemax."""
 
-    _transform = "sparsemax"
+    _transform: Transform = "sparsemax"
+    n_jobs: int | None
 
     def _probabilities(self, scores):
         return sparsemax(scores, n_jobs=self.n_jobs)
@@ -287,7 +293,7 @@ class SparsemaxMap:
         return 0.0
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the class that this is mixed into
         # It is one; but scikit-learn's checks of multi-label classifiers demand probabilities that are
         # strictly between 0 and 1, and nothing else reads the tag.
         tags.classifier_tags.multi_label = False
@@ -297,7 +303,7 @@ class SparsemaxMap:
 class SoftmaxMap:
     """Probabilities by softmax."""
 
-    _transform = "softmax"
+    _transform: Transform = "softmax"
 
     def _probabilities(self, scores):
         return softmax(scores, axis=1)
@@ -305,7 +311,7 @@ class SoftmaxMap:
     def _least_share(self, n_labels):
         return 1.0 / n_labels
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
         Parameters
@@ -316,7 +322,7 @@ class SoftmaxMap:
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return log_softmax(self._scores(X), axis=1)
+        return log_softmax(self._scores(X), axis=1)  # type: ignore[attr-defined]
 
 
 class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):

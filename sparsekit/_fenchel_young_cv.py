@@ -1,21 +1,25 @@
 """Paths over alpha of sparsemax and softmax regression, and the choice of alpha by cross-validation."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_X_y
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
 from ._cross_validation import CrossValidationMixin, with_labels
+from ._decorators import fit_context, validate_params
 from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from ._linalg.threads import blas_threads, count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
@@ -24,6 +28,7 @@ from ._path_solver import warn_if_path_unconverged
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._targets import check_targets
+from ._typing import ClassWeight, CrossValidation, MatrixLike, Scoring, Transform
 from .metrics import jensen_shannon_divergence
 
 # the range of the paper's Figure 1
@@ -58,20 +63,20 @@ def _solve_path(loss, alphas, start, penalize_intercept, options):
     prefer_skip_nested_validation=True,
 )
 def fenchel_young_path(
-    X,
-    y,
+    X: MatrixLike,
+    y: MatrixLike,
     *,
-    transform="sparsemax",
-    alphas=None,
-    fit_intercept=True,
-    penalize_intercept=True,
-    class_weight=None,
-    sample_weight=None,
-    tol=TOL,
-    max_iter=MAX_ITER,
-    max_time=None,
-    n_jobs=None,
-):
+    transform: Transform = "sparsemax",
+    alphas: ArrayLike | None = None,
+    fit_intercept: bool = True,
+    penalize_intercept: bool = True,
+    class_weight: ClassWeight = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    max_time: float | None = None,
+    n_jobs: int | None = None,
+) -> Bunch:
     """Sparsemax or softmax regression for many alphas, each solution started from the last.
 
     Parameters
@@ -183,19 +188,19 @@ class _FenchelYoungClassifierCV(
 
     def __init__(
         self,
-        alphas=None,
+        alphas: ArrayLike | None = None,
         *,
-        cv=None,
-        scoring=None,
-        fit_intercept=True,
-        penalize_intercept=True,
-        threshold=None,
-        class_weight=None,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        max_time=None,
-        n_jobs=None,
-    ):
+        cv: CrossValidation = None,
+        scoring: Scoring = None,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.scoring = scoring
@@ -208,8 +213,10 @@ class _FenchelYoungClassifierCV(
         self.max_time = max_time
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, **params):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
         """Choose alpha by cross-validation and fit all the data with it.
 
         Parameters

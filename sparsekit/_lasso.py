@@ -1,14 +1,18 @@
 """The Lasso by the orthant-based adaptive method."""
 
-from numbers import Real
-from typing import ClassVar
+from __future__ import annotations
 
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from numbers import Real
+from typing import ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model._base import LinearModel, SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
+from ._decorators import fit_context
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
@@ -22,6 +26,7 @@ from ._problem import (
     pack,
     unpack,
 )
+from ._typing import Hessian, MatrixLike, SolverCallback
 
 
 class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, BaseEstimator):
@@ -126,21 +131,21 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float = 1.0,
         *,
-        fit_intercept=True,
-        penalty_weights=None,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        hessian="exact",
-        memory=MEMORY,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        fit_intercept: bool = True,
+        penalty_weights: ArrayLike | None = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
@@ -155,8 +160,8 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -1,16 +1,20 @@
 """L1-regularised logistic regression, binary and multinomial, by the orthant-based adaptive method."""
 
+from __future__ import annotations
+
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
+from ._decorators import fit_context
 from ._linalg.threads import count_threads
 from ._problem import (
     X_CHECKS,
@@ -24,12 +28,13 @@ from ._problem import (
     pack,
     unpack,
 )
+from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
 
 
 class L1LogisticClassifierMixin(LinearClassifierMixin, SparseCoefMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.
 
         Parameters
@@ -48,7 +53,7 @@ class L1LogisticClassifierMixin(LinearClassifierMixin, SparseCoefMixin):
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
         Parameters
@@ -189,22 +194,22 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        fit_intercept=True,
-        penalty_weights=None,
-        class_weight=None,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        hessian="exact",
-        memory=MEMORY,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        fit_intercept: bool = True,
+        penalty_weights: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
@@ -220,8 +225,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         self.verbose = verbose
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -1,11 +1,14 @@
 """L1 logistic regression with C chosen by cross-validation over warm-started paths."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
@@ -18,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
 from ._cross_validation import CrossValidationMixin, with_labels
+from ._decorators import fit_context
 from ._linalg.threads import count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from ._path import check_penalties
@@ -33,6 +37,7 @@ from ._problem import (
     null_intercept,
     unpack,
 )
+from ._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Scoring
 
 
 class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -122,24 +127,24 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
 
     def __init__(
         self,
-        Cs=10,
+        Cs: int | ArrayLike = 10,
         *,
-        eps=1e-3,
-        cv=None,
-        scoring=None,
-        selection="best",
-        refit=True,
-        fit_intercept=True,
-        penalty_weights=None,
-        class_weight=None,
-        tol=TOL,
-        max_iter=MAX_ITER,
-        max_time=None,
-        n_jobs=None,
-        hessian="exact",
-        memory=MEMORY,
-        verbose=0,
-    ):
+        eps: float = 1e-3,
+        cv: CrossValidation = None,
+        scoring: Scoring = None,
+        selection: Literal["best", "1se"] = "best",
+        refit: bool = True,
+        fit_intercept: bool = True,
+        penalty_weights: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        verbose: int = 0,
+    ) -> None:
         self.Cs = Cs
         self.eps = eps
         self.cv = cv
@@ -157,8 +162,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.memory = memory
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, **params):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Choose C by cross-validation and fit the model.
 
         Parameters
@@ -219,7 +224,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.Cs_ = 1.0 / lambdas
 
         scorer = with_labels(self._get_scorer(), classes)
-        tasks = []
+        tasks: list[Any] = []
         for k in range(len(folds)):
             tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
             if tasks[k] is not None:

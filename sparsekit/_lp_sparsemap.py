@@ -1,14 +1,50 @@
 """lp_sparsemap: one factor graph, one graph for many scores, or many graphs, by threads."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack, overload
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._factor_graph import FactorGraph, check_options
-from ._factor_solution import Solution
+from ._factor_solution import BatchSolution, Solution
 from ._linalg.threads import count_threads
 from ._solvers.lp_sparsemap import solve_runs
+from ._typing import SolveOptions
 
 
-def lp_sparsemap(graphs, scores=None, additional_scores=None, *, n_jobs=None, **options):
+@overload
+def lp_sparsemap(
+    graphs: FactorGraph,
+    scores: None = None,
+    additional_scores: None = None,
+    *,
+    n_jobs: int | None = None,
+    **options: Unpack[SolveOptions],
+) -> Solution: ...
+@overload
+def lp_sparsemap(
+    graphs: FactorGraph,
+    scores: ArrayLike,
+    additional_scores: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+    **options: Unpack[SolveOptions],
+) -> BatchSolution: ...
+@overload
+def lp_sparsemap(
+    graphs: Sequence[FactorGraph], *, n_jobs: int | None = None, **options: Unpack[SolveOptions]
+) -> list[Solution]: ...
+def lp_sparsemap(
+    graphs: FactorGraph | Sequence[FactorGraph],
+    scores: ArrayLike | None = None,
+    additional_scores: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+    **options: Unpack[SolveOptions],
+) -> Solution | BatchSolution | list[Solution]:
     """Solve a factor graph, one graph for many scores, or many graphs.
 
     Parameters
@@ -57,11 +93,11 @@ def lp_sparsemap(graphs, scores=None, additional_scores=None, *, n_jobs=None, **
     if scores is not None or additional_scores is not None:
         raise ValueError("scores and additional_scores are for one graph; graphs in a list have their own")
     options = check_options(options)
-    graphs = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
-    if not all(isinstance(graph, FactorGraph) for graph in graphs):
+    several: list[Any] = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
+    if not all(isinstance(graph, FactorGraph) for graph in several):
         raise TypeError("graphs must be a FactorGraph or a list of them")
-    runs = [graph._run(1) for graph in graphs]
-    for graph, run in zip(graphs, runs):
+    runs = [graph._run(1) for graph in several]
+    for graph, run in zip(several, runs):
         run.prepare(graph._scores[None].astype(np.float64), graph.additional_scores[None])
     solve_runs(runs, options, False, count_threads(n_jobs))
-    return [Solution(graph, run, 0, options) for graph, run in zip(graphs, runs)]
+    return [Solution(graph, run, 0, options) for graph, run in zip(several, runs)]

@@ -1,18 +1,23 @@
 """LPSparseMAPClassifier: multi-label classification with scores of label pairs and logic over labels."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, softmax
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ._decorators import fit_context
 from ._factor_graph import FactorGraph
 from ._factors import Xor
 from ._fenchel_young import FenchelYoungClassifierMixin, pack_table
@@ -24,6 +29,7 @@ from ._losses.labels import LOSSES, LabelLoss, Labels
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._solvers.labels import minimize_labels
+from ._typing import Array, FloatArray, MatrixLike, SolverCallback
 
 
 class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
@@ -148,23 +154,23 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
 
     def __init__(
         self,
-        alpha=1e-4,
+        alpha: float = 1e-4,
         *,
-        loss="sparsemap",
-        pairs="all",
-        pair_alpha=None,
-        factors=None,
-        fit_intercept=True,
-        threshold=0.5,
-        tol=1e-4,
-        max_iter=1000,
-        max_time=None,
-        warm_start=False,
-        n_jobs=None,
-        history=False,
-        verbose=0,
-        callback=None,
-    ):
+        loss: Literal["sparsemap", "hinge", "logistic"] = "sparsemap",
+        pairs: Literal["all"] | int | ArrayLike | None = "all",
+        pair_alpha: float | None = None,
+        factors: Sequence[tuple[Any, ...]] | Callable[..., Any] | None = None,
+        fit_intercept: bool = True,
+        threshold: float = 0.5,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
         self.alpha = alpha
         self.loss = loss
         self.pairs = pairs
@@ -185,8 +191,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -319,7 +325,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             return softmax(log_expit(scores), axis=1)
         return self._inference(scores, True)
 
-    def predict_marginals(self, X):
+    def predict_marginals(self, X: MatrixLike) -> FloatArray:
         """Marginals of the labels: LP-SparseMAP, eq. (10); with loss="logistic" probabilities.
 
         Parameters
@@ -333,7 +339,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         """
         return self._probabilities(self._scores(X))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """The same as `predict_marginals`; rows sum to 1 where y was of one dimension only.
 
         Parameters
@@ -347,7 +353,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         """
         return self.predict_marginals(X)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Array:
         """Labels whose marginal exceeds the threshold; with loss="hinge" that of LP-MAP.
 
         With ``factors`` it is the set of labels that obeys them and is nearest: LP-MAP with what marginals

@@ -1,38 +1,44 @@
 """minimize_nqn: the public face of the solver in `_solvers/nqn.py`."""
 
+from __future__ import annotations
+
 import inspect
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, OptimizeResult
 
 from ._solvers.nqn import ACTIVE_SETS, MESSAGES, STATIONARY, NQNOptions, minimize
+from ._typing import ActiveSet
 
 # relative step of a forward difference: half of the digits
 DIFFERENCE = np.sqrt(np.finfo(np.float64).eps)
 
 
 def minimize_nqn(
-    fun,
-    x0,
-    args=(),
-    jac=None,
-    bounds=None,
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: tuple[Any, ...] = (),
+    jac: Callable[..., ArrayLike] | bool | None = None,
+    bounds: Bounds | Sequence[tuple[float | None, float | None]] | None = None,
     *,
-    active_set=NQNOptions.active_set,
-    memory=NQNOptions.memory,
-    n_gradients=NQNOptions.n_gradients,
-    gtol=NQNOptions.gtol,
-    ftol=NQNOptions.ftol,
-    max_iter=NQNOptions.max_iter,
-    max_fun=None,
-    max_time=None,
-    callback=None,
-    history=False,
-    hess=None,
-    hessp=None,
-    constraints=(),
-):
+    active_set: ActiveSet = NQNOptions.active_set,
+    memory: int = NQNOptions.memory,
+    n_gradients: int = NQNOptions.n_gradients,
+    gtol: float = NQNOptions.gtol,
+    ftol: float = NQNOptions.ftol,
+    max_iter: int = NQNOptions.max_iter,
+    max_fun: int | None = None,
+    max_time: float | None = None,
+    callback: Callable[..., object] | None = None,
+    history: bool = False,
+    hess: None = None,
+    hessp: None = None,
+    constraints: Sequence[Any] = (),
+) -> OptimizeResult:
     r"""Minimise a function, differentiable or not, subject to bounds, by the quasi-Newton method NQN.
 
     .. math:: \min_x f(x) \quad \text{subject to} \quad l \le x \le u
@@ -186,7 +192,7 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
         if name == "max_time" and value is None:
             continue
         least = -np.inf if name == "ftol" else 0.0
-        if not isinstance(value, Real) or not value >= least:
+        if not isinstance(value, Real) or not float(value) >= least:
             raise ValueError(f"{name} must be a number >= {least:g}; got {value!r}.")
     return NQNOptions(
         gtol=float(gtol), ftol=float(ftol), max_iter=int(max_iter),

@@ -1,15 +1,20 @@
 """Regularisation paths of L1 logistic regression and of the Lasso."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_X_y
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL
+from ._decorators import validate_params
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
-from ._path_solver import solve_path, warn_if_path_unconverged
+from ._path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 from ._problem import (
     X_CHECKS,
     apply_class_weight,
@@ -21,6 +26,7 @@ from ._problem import (
     logistic_loss,
     null_intercept,
 )
+from ._typing import ClassWeight, Hessian, MatrixLike, SolverCallback
 
 
 def check_penalties(values, name):
@@ -57,26 +63,26 @@ _PATH_CONSTRAINTS = {
     prefer_skip_nested_validation=True,
 )
 def l1_logistic_path(
-    X,
-    y,
+    X: MatrixLike,
+    y: ArrayLike,
     *,
-    Cs=None,
-    lambdas=None,
-    n_lambdas=50,
-    eps=1e-3,
-    fit_intercept=True,
-    penalty_weights=None,
-    class_weight=None,
-    sample_weight=None,
-    tol=TOL,
-    max_iter=MAX_ITER,
-    max_time=None,
-    hessian="exact",
-    memory=MEMORY,
-    n_jobs=None,
-    coefs="auto",
-    callback=None,
-):
+    Cs: ArrayLike | None = None,
+    lambdas: ArrayLike | None = None,
+    n_lambdas: int = 50,
+    eps: float = 1e-3,
+    fit_intercept: bool = True,
+    penalty_weights: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    max_time: float | None = None,
+    hessian: Hessian = "exact",
+    memory: int = MEMORY,
+    n_jobs: int | None = None,
+    coefs: Literal["auto", "dense", "sparse"] = "auto",
+    callback: SolverCallback | None = None,
+) -> RegularizationPath:
     r"""Regularisation path of L1 logistic regression, binary or multinomial.
 
     Solves, for falling :math:`\lambda` and each time from the solution before,
@@ -203,24 +209,24 @@ def logistic_path(
 
 @validate_params(_PATH_CONSTRAINTS, prefer_skip_nested_validation=True)
 def lasso_path(
-    X,
-    y,
+    X: MatrixLike,
+    y: ArrayLike,
     *,
-    alphas=None,
-    n_lambdas=50,
-    eps=1e-3,
-    fit_intercept=True,
-    penalty_weights=None,
-    sample_weight=None,
-    tol=TOL,
-    max_iter=MAX_ITER,
-    max_time=None,
-    hessian="exact",
-    memory=MEMORY,
-    n_jobs=None,
-    coefs="auto",
-    callback=None,
-):
+    alphas: ArrayLike | None = None,
+    n_lambdas: int = 50,
+    eps: float = 1e-3,
+    fit_intercept: bool = True,
+    penalty_weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    max_time: float | None = None,
+    hessian: Hessian = "exact",
+    memory: int = MEMORY,
+    n_jobs: int | None = None,
+    coefs: Literal["auto", "dense", "sparse"] = "auto",
+    callback: SolverCallback | None = None,
+) -> RegularizationPath:
     r"""Regularisation path of the Lasso, on the scale of :class:`LassoOBA`.
 
     Parameters

@@ -4,9 +4,12 @@ The logistic and the least-squares path are the same code; only the loss, the mo
 features and the scale of the penalty differ.
 """
 
+from __future__ import annotations
+
 import time
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ._base import CONVERGED, STOPPED
 from ._problem import as_kernel_input, l1_weights, pack, unpack
 from ._solvers.oba import minimize_oba
+from ._typing import FloatArray
 
 # dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
 _DENSE_BYTES = 2**26
@@ -56,7 +60,7 @@ class RegularizationPath:
     """
 
     lambdas: np.ndarray
-    coefs: object
+    coefs: Any
     intercepts: np.ndarray
     objectives: np.ndarray
     dual_gaps: np.ndarray
@@ -69,16 +73,16 @@ class RegularizationPath:
     feature_names: np.ndarray | None = field(default=None, repr=False)
 
     @property
-    def Cs(self):
+    def Cs(self) -> FloatArray:
         """``1 / lambdas``: scikit-learn's C of a logistic path."""
         return 1.0 / self.lambdas
 
     @property
-    def alphas(self):
+    def alphas(self) -> FloatArray:
         """``lambdas`` by the name they have in scikit-learn's Lasso."""
         return self.lambdas
 
-    def coef(self, index):
+    def coef(self, index: int) -> FloatArray:
         """Dense coefficients at one penalty.
 
         Parameters

@@ -180,7 +180,7 @@ def apply_class_weight(class_weight, classes, codes, sample_weight):
                         f"class_weight has the key {label!r}, which is not a class; the classes are "
                         f"{classes.tolist()}."
                     )
-                if not (isinstance(value, Real) and 0 <= value < np.inf):
+                if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
                     raise ValueError(f"class_weight[{label!r}] must be a finite number >= 0, got {value!r}.")
                 per_class[index[label]] = value
         weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight

@@ -1,8 +1,21 @@
 """Factors over structures of many parts, each with a MAP oracle of its own (trees.h, structures.h)."""
 
-import numpy as np
+from __future__ import annotations
 
-from ._factors import DENSE, MATCHING, PROJECTIVE, SEQUENCE, TREE, Factor, as_index, as_scores
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._factors import (
+    DENSE,
+    MATCHING,
+    PROJECTIVE,
+    SEQUENCE,
+    TREE,
+    Factor,
+    VariablesLike,
+    as_index,
+    as_scores,
+)
 
 
 class _Structured(Factor):
@@ -53,7 +66,7 @@ class Dense(_Structured):
     (array([0.625, 0.375]), array([0.375, 0.   , 0.625]))
     """
 
-    def __init__(self, variables, scores=None):
+    def __init__(self, variables: VariablesLike, scores: ArrayLike | None = None) -> None:
         parts = list(variables) if isinstance(variables, (list, tuple)) else [variables]
         index, self.graph = as_index(parts)
         self.sizes = tuple(as_index(part)[0].size for part in parts)
@@ -105,7 +118,7 @@ class Sequence(_Structured):
            [0.45, 0.55]])
     """
 
-    def __init__(self, variables, transitions=None):
+    def __init__(self, variables: VariablesLike, transitions: ArrayLike | None = None) -> None:
         index, self.graph = self._matrix(variables, "Sequence")
         T, K = index.shape
         full = (max(T - 1, 0), K, K)
@@ -152,7 +165,9 @@ class DepTree(_Structured):
            [0., 1., 0.]])
     """
 
-    def __init__(self, variables, *, projective=False, single_root=False):
+    def __init__(
+        self, variables: VariablesLike, *, projective: bool = False, single_root: bool = False
+    ) -> None:
         index, self.graph = self._matrix(variables, "DepTree")
         if index.shape[0] != index.shape[1]:
             raise ValueError(f"DepTree takes as many modifiers as heads; got shape {index.shape}")
@@ -198,7 +213,7 @@ class Matching(_Structured):
            [0.571, 0.314, 0.114]])
     """
 
-    def __init__(self, variables):
+    def __init__(self, variables: VariablesLike) -> None:
         index, self.graph = self._matrix(variables, "Matching")
         self._fill(index)
 

@@ -117,11 +117,11 @@ def _weights(q, empty, sample_weight, class_weight):
         per_class = np.divide(mass.sum(), K * mass, out=np.zeros(K), where=mass > 0)
     else:
         for k, value in class_weight.items():
-            if not isinstance(k, Integral) or not 0 <= k < K:
+            if not isinstance(k, Integral) or not 0 <= int(k) < K:
                 raise ValueError(
                     f"class_weight has the key {k!r}; the labels are the columns 0 .. {K - 1} of y."
                 )
-            if not (isinstance(value, Real) and 0 <= value < np.inf):
+            if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
                 raise ValueError(f"class_weight[{k!r}] must be a finite number >= 0, got {value!r}.")
             per_class[k] = value
     # a row that is shared between labels weighs their mean

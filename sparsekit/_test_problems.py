@@ -7,14 +7,20 @@ Section 3.3.1 of Keskar's thesis: with x* the unconstrained minimiser and i coun
 and starts uniform on [-2, 2] around the midpoint of the bounds.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.optimize import Bounds
 from sklearn.utils import check_random_state
 
 from . import _test_functions as functions
+from ._typing import FloatArray, RandomState
 
 N_STARTS = 10
 _HALF_WIDTH = 2.0
@@ -39,7 +45,15 @@ class NonsmoothProblem:
         The paper's bounds. x* lies outside.
     """
 
-    def __init__(self, name, evaluate, minimizer, minimum, bounded_minimum, seed):
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        minimizer: FloatArray,
+        minimum: float,
+        bounded_minimum: float | None,
+        seed: Sequence[int],
+    ) -> None:
         self.name, self.n = name, len(minimizer)
         self.minimizer, self.minimum, self.bounded_minimum = minimizer, minimum, bounded_minimum
         self._evaluate, self._seed = evaluate, seed
@@ -55,7 +69,7 @@ class NonsmoothProblem:
             raise ValueError(f"x must have shape ({self.n},) for {self.name}; got {x.shape}")
         return x
 
-    def fun(self, x):
+    def fun(self, x: ArrayLike) -> float:
         """Value of f at x.
 
         Parameters
@@ -70,7 +84,7 @@ class NonsmoothProblem:
         """
         return float(self._evaluate(self._checked(x), False)[0])
 
-    def jac(self, x):
+    def jac(self, x: ArrayLike) -> FloatArray:
         """Gradient of f at x where f is differentiable, else one fixed generalised gradient.
 
         Of a maximum it is that of the first largest piece; absolute values and norms have 0 at 0. Where f is
@@ -88,7 +102,7 @@ class NonsmoothProblem:
         """
         return self._evaluate(self._checked(x), True)[1]
 
-    def fun_and_jac(self, x):
+    def fun_and_jac(self, x: ArrayLike) -> tuple[float, FloatArray]:
         """Value and gradient for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes them.
 
         Parameters
@@ -106,7 +120,7 @@ class NonsmoothProblem:
         f, g = self._evaluate(self._checked(x), True)
         return float(f), g
 
-    def starts(self, n_starts=N_STARTS):
+    def starts(self, n_starts: int = N_STARTS) -> FloatArray:
         """Starting points; the first ones do not depend on ``n_starts``.
 
         Parameters
@@ -271,7 +285,7 @@ def _table(n, seed):
     return table
 
 
-def nonsmooth_problems(n, *, random_state=0):
+def nonsmooth_problems(n: int, *, random_state: RandomState = 0) -> list[NonsmoothProblem]:
     """The 25 nonsmooth test problems of NQN (Table 3.2 of [1]_), with bounds and starts.
 
     Parameters

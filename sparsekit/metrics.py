@@ -1,11 +1,18 @@
 """Measures of a solution's quality. Plain NumPy, independent of the solvers that they judge."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from ._typing import FloatArray, MatrixLike
 
 __all__ = ["jensen_shannon_divergence", "kkt_violation", "precision_at_k"]
 
 
-def kkt_violation(coef, grad, l1):
+def kkt_violation(coef: ArrayLike, grad: ArrayLike, l1: ArrayLike) -> float:
     r"""Largest violation of the optimality conditions of :math:`\min f(x) + \sum_j \lambda_j |x_j|`.
 
     .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j,\; x_j,\; g_j + \lambda_j)|
@@ -62,7 +69,9 @@ def kkt_violation(coef, grad, l1):
     return float(np.max(np.abs(np.clip(coef, grad - l1, grad + l1)), initial=0.0))
 
 
-def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
+def jensen_shannon_divergence(
+    q: ArrayLike, p: ArrayLike, *, sample_weight: ArrayLike | None = None, average: bool = True
+) -> float | FloatArray:
     r"""Jensen-Shannon divergence between target and predicted distributions.
 
     .. math:: \mathrm{JS}(q, p) = \tfrac12 \mathrm{KL}(q \,\|\, m) + \tfrac12 \mathrm{KL}(p \,\|\, m),
@@ -115,10 +124,13 @@ def jensen_shannon_divergence(q, p, *, sample_weight=None, average=True):
     each = np.maximum(0.5 * terms.sum(axis=-1), 0.0)
     if q.ndim == 1:
         return float(each)
-    return float(np.average(each, weights=sample_weight)) if average else each
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    return float(np.average(each, weights=weights)) if average else each
 
 
-def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
+def precision_at_k(
+    y_true: MatrixLike, y_top: ArrayLike, k: int | None = None, *, sample_weight: ArrayLike | None = None
+) -> float:
     r"""Share of the k first predicted labels that are true, averaged over the rows.
 
     .. math:: \mathrm{P@}k = \frac{1}{n} \sum_i \frac{|\{\text{first } k \text{ of } y^{top}_i\} \cap Y_i|}{k}
@@ -154,6 +166,7 @@ def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
     0.5
     """
     top = np.asarray(y_top)
+    weights = None if sample_weight is None else np.asarray(sample_weight)
     if top.ndim != 2 or top.shape[1] < 1:
         raise ValueError(
             f"y_top must have a row of predicted labels for each sample, got the shape {top.shape}."
@@ -162,8 +175,8 @@ def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
     if not 1 <= k <= top.shape[1]:
         raise ValueError(f"k must be between 1 and the {top.shape[1]} columns of y_top, got {k}.")
     top = top[:, :k]
-    sparse = hasattr(y_true, "tocsr")
-    true = y_true.tocsr() if sparse else np.asarray(y_true)
+    given: Any = y_true
+    true = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given)
     if true.shape[0] != len(top):
         raise ValueError(f"y_true has {true.shape[0]} rows, y_top {len(top)}.")
     if true.ndim == 1:
@@ -173,4 +186,4 @@ def precision_at_k(y_true, y_top, k=None, *, sample_weight=None):
             raise ValueError(f"y_top must hold column numbers of y_true, 0 .. {true.shape[1] - 1}.")
         rows = np.arange(len(top))[:, None]
         hits = np.asarray(true[np.broadcast_to(rows, top.shape).ravel(), top.ravel()]).reshape(top.shape) != 0
-    return float(np.average(hits.mean(axis=1), weights=sample_weight))
+    return float(np.average(hits.mean(axis=1), weights=weights))

@@ -1,10 +1,16 @@
 """Optimisers: OBA for a smooth loss plus an L1 penalty, NQN for nonsmooth ones in a box; test problems."""
 
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
+
 from ._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from ._nqn import minimize_nqn
 from ._solvers.oba import OBAOptions
 from ._solvers.oba import minimize_oba as _minimize_oba
 from ._test_problems import nonsmooth_problems
+from ._typing import Hessian, SmoothLoss, SolverCallback
 
 __all__ = [
     "LeastSquaresLoss",
@@ -18,20 +24,20 @@ __all__ = [
 
 
 def minimize_oba(
-    loss,
-    l1,
-    x0=None,
+    loss: SmoothLoss,
+    l1: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
-    tol=OBAOptions.tol,
-    max_iter=OBAOptions.max_iter,
-    max_time=None,
-    hessian="exact",
-    memory=OBAOptions.memory,
-    callback=None,
-    history=False,
-    gap=True,
-    options=None,
-):
+    tol: float = OBAOptions.tol,
+    max_iter: int = OBAOptions.max_iter,
+    max_time: float | None = None,
+    hessian: Hessian = "exact",
+    memory: int = OBAOptions.memory,
+    callback: SolverCallback | None = None,
+    history: bool = False,
+    gap: bool = True,
+    options: OBAOptions | None = None,
+) -> OptimizeResult:
     r"""Minimise a smooth convex loss plus a weighted L1 norm by the orthant-based method OBA.
 
     The objective is

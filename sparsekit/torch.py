@@ -6,6 +6,7 @@ All operators are differentiable twice and known to ``torch.compile``.
 """
 
 import warnings
+from typing import Literal, Unpack
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +21,9 @@ from torch import Tensor, nn
 from ._factor_graph import FactorGraph, check_options
 from ._losses import sparsemax as _functions
 from ._losses.factor_graph import INFEASIBLE, MAX_ITER
+from ._typing import SolveOptions
+
+_Reduction = Literal["mean", "sum", "none"]
 
 __all__ = ["FactorGraphLayer", "Sparsemax", "SparsemaxLoss", "sparsemax", "sparsemax_loss"]
 
@@ -124,8 +128,7 @@ def _general_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 @_loss.register_fake
 def _(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     shape = [size for i, size in enumerate(z.shape) if i != dim % z.ndim]
-    like = {"dtype": z.dtype, "device": z.device}
-    return torch.empty(shape, **like), torch.empty(z.shape, **like)
+    return z.new_empty(shape), z.new_empty(z.shape)
 
 
 def _keep_loss(ctx, inputs, output):
@@ -200,7 +203,7 @@ def sparsemax(input: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tenso
 
 
 def sparsemax_loss(
-    input: Tensor, target: Tensor, dim: int = -1, reduction: str = "mean", ignore_index: int = -100
+    input: Tensor, target: Tensor, dim: int = -1, reduction: _Reduction = "mean", ignore_index: int = -100
 ) -> Tensor:
     """Sparsemax loss of scores and targets.
 
@@ -266,7 +269,7 @@ class Sparsemax(nn.Module):
     Sparsemax(dim=1)
     """
 
-    def __init__(self, dim: int = -1):
+    def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
@@ -293,7 +296,7 @@ class SparsemaxLoss(nn.Module):
     SparsemaxLoss(dim=-1, reduction='sum')
     """
 
-    def __init__(self, dim: int = -1, reduction: str = "mean", ignore_index: int = -100):
+    def __init__(self, dim: int = -1, reduction: _Reduction = "mean", ignore_index: int = -100) -> None:
         super().__init__()
         self.dim, self.reduction, self.ignore_index = dim, reduction, ignore_index
 
@@ -361,7 +364,7 @@ class FactorGraphLayer(nn.Module):
     tensor([[0.2500, 0.7500, 0.0000]])
     """
 
-    def __init__(self, graph: FactorGraph, **options):
+    def __init__(self, graph: FactorGraph, **options: Unpack[SolveOptions]) -> None:
         super().__init__()
         if not isinstance(graph, FactorGraph):
             raise TypeError(f"graph must be a FactorGraph; got {type(graph).__name__}")

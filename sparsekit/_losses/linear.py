@@ -4,11 +4,17 @@ Each loss is a *sum* over the rows, sum_i s_i l(z_i, y_i). The variables are
 x = [w (p), b], the intercept last and only where ``fit_intercept`` is true.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from .._cython import _glm
 from .._linalg.design import as_design
+from .._typing import Array, FloatArray, SparseMatrix
 from . import _documentation
 from ._selection import Selection
 
@@ -36,17 +42,26 @@ class LinearLoss:
         Threads of the sparse kernels.
     """
 
-    curvature = None  # sup l''
-    _value = None
-    _derivatives = None
+    curvature: Any = None  # sup l''
+    _value: Any = None
+    _derivatives: Any = None
 
-    def __init__(self, X, y, sample_weight=None, *, fit_intercept=False, n_threads=1):
+    def __init__(
+        self,
+        X: Array | SparseMatrix,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        fit_intercept: bool = False,
+        n_threads: int = 1,
+    ) -> None:
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {n_threads!r}")
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()  # a Hessian needs each entry whole
-        self.design = as_design(X, n_threads)
+        matrix: Any = X
+        if sp.issparse(matrix) and not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()  # a Hessian needs each entry whole
+        self.design = as_design(matrix, n_threads)
         self.y = np.ascontiguousarray(y, dtype=np.float64)
         n, p = self.design.shape
         if self.y.shape != (n,):
@@ -63,13 +78,14 @@ class LinearLoss:
         self.n_threads = n_threads
         self.n_features = p
         self.n_variables = p + self.fit_intercept
-        self.origin_scale = self._slopes = None
+        self._slopes: FloatArray | None = None
+        self.origin_scale: float | None = None
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
             raise ValueError("y must be finite; it holds NaN or infinity")
 
-    def l1_vector(self, l1):
+    def l1_vector(self, l1: ArrayLike) -> FloatArray:
         """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
 
         Parameters
@@ -86,7 +102,7 @@ class LinearLoss:
         out[: self.n_features] = l1
         return out
 
-    def predictor(self, x):
+    def predictor(self, x: ArrayLike) -> FloatArray:
         """Predictor z = X w + b.
 
         Parameters
@@ -113,7 +129,7 @@ class LinearLoss:
     blas_threads = 1
 
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset
-    def value(self, x):
+    def value(self, x: ArrayLike) -> float:
         """Value f(x).
 
         Parameters
@@ -128,7 +144,7 @@ class LinearLoss:
         """
         return self._value(self.predictor(x), self.y, self.s)
 
-    def gradient(self, x):
+    def gradient(self, x: ArrayLike) -> FloatArray:
         """Gradient of f at x.
 
         Parameters
@@ -145,7 +161,7 @@ class LinearLoss:
         problem.start(x)
         return problem.gradient()
 
-    def hessian_product(self, x, subset, v):
+    def hessian_product(self, x: ArrayLike, subset: ArrayLike, v: ArrayLike) -> FloatArray:
         """Product of the Hessian at x with a vector, on a subset of the variables.
 
         Parameters
@@ -173,36 +189,38 @@ class LinearLoss:
             out[-1] = z.sum()
         return out[subset]
 
-    def derivatives(self, z, u=None, d=None):
+    def derivatives(
+        self, z: FloatArray, u: FloatArray | None = None, d: FloatArray | None = None
+    ) -> tuple[float, FloatArray, FloatArray]:
         """Value, dl/dz and d2l/dz2 at a predictor (n,)."""
         u = np.empty_like(z) if u is None else u
         d = np.empty_like(z) if d is None else d
         return self._derivatives(z, self.y, self.s, u, d), u, d
 
-    def problem(self):
+    def problem(self) -> LinearProblem:
         """The problem that solvers work on."""
         # scratch space belongs to one solve: the same loss may be minimised by several threads
         return LinearProblem(self, self.design.private(), self.fit_intercept, State(self))
 
-    def majorant(self, z, radius):
+    def majorant(self, z: FloatArray, radius: FloatArray) -> FloatArray:
         """Largest second derivative of each row's loss within ``radius`` (n,) of z, (n,)."""
         return self.derivatives(self._steepest(z, radius))[2]
 
     def _steepest(self, z, radius):
         return z
 
-    def slope_range(self):
+    def slope_range(self) -> FloatArray | None:
         """Bounds of the gradient that hold at every x, (p, 3), or None where there are none.
 
         Minus the lower bound, the upper bound, and the stored entries of the column.
         """
         return None
 
-    def curvature_weights(self):
+    def curvature_weights(self) -> FloatArray:
         """Upper bounds of d2l/dz2 for each row, (n,)."""
         return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
 
-    def dual_value(self, theta):
+    def dual_value(self, theta: FloatArray) -> float | None:
         """Dual objective at theta (n,), like -dl/dz; -inf outside the domain, None without a dual."""
         return None
 
@@ -220,7 +238,7 @@ class LogisticLoss(LinearLoss):
     def _steepest(self, z, radius):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
 
-    def slope_range(self):
+    def slope_range(self) -> FloatArray | None:
         # dl/dz_i lies between 0 and -s_i y_i; at the origin it is half of that
         if self._slopes is None and hasattr(self.design, "slope_range"):
             c = -self.y * self.s if self.s.size else -self.y
@@ -232,7 +250,7 @@ class LogisticLoss(LinearLoss):
             self._slopes = slopes  # last: another thread that finds it needs the scale as well
         return self._slopes
 
-    def dual_value(self, theta):
+    def dual_value(self, theta: FloatArray) -> float:
         s = self.s if self.s.size else 1.0
         t = -theta * self.y
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -251,7 +269,7 @@ class LeastSquaresLoss(LinearLoss):
     _value = staticmethod(_glm.squared_value)
     _derivatives = staticmethod(_glm.squared_derivatives)
 
-    def dual_value(self, theta):
+    def dual_value(self, theta: FloatArray) -> float:
         if self.s.size:
             if np.any((self.s == 0) & (theta != 0)):
                 return -np.inf

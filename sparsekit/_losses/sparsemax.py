@@ -4,10 +4,14 @@ Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen,
 "Tensorflow implementation of sparsemax", whose (5) is meant with the number of support members.
 """
 
+from __future__ import annotations
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._cython import _sparsemax as kernels
 from .._linalg.threads import count_threads
+from .._typing import FloatArray
 
 # entries for which one more thread is worth its start
 _THREAD_WORK = 16384
@@ -119,7 +123,9 @@ def _targets(q, z, axis):
     )
 
 
-def sparsemax(z, axis=-1, *, out=None, n_jobs=None):
+def sparsemax(
+    z: ArrayLike, axis: int = -1, *, out: FloatArray | None = None, n_jobs: int | None = None
+) -> FloatArray:
     r"""Euclidean projection of scores onto the probability simplex.
 
     .. math:: \mathrm{sparsemax}(z) = \arg\min_{p \ge 0,\, 1^T p = 1} \|p - z\|^2
@@ -177,7 +183,7 @@ def sparsemax(z, axis=-1, *, out=None, n_jobs=None):
     return result.done()
 
 
-def sparsemax_threshold(z, axis=-1, *, n_jobs=None):
+def sparsemax_threshold(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> FloatArray:
     r"""Threshold :math:`\tau` of :func:`sparsemax`: :math:`\sum_j \max(z_j - \tau, 0) = 1`.
 
     Parameters
@@ -209,7 +215,7 @@ def sparsemax_threshold(z, axis=-1, *, n_jobs=None):
     return _statistic(z, axis, n_jobs)[0]
 
 
-def sparsemax_support_size(z, axis=-1, *, n_jobs=None):
+def sparsemax_support_size(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> NDArray[np.int64]:
     """Number of non-zero entries of :func:`sparsemax`.
 
     Parameters
@@ -251,7 +257,9 @@ def _statistic(z, axis, n_jobs):
     return tau.reshape(shape).astype(z.dtype)[()], size.reshape(shape)[()]
 
 
-def sparsemax_jvp(p, v, axis=-1, *, out=None, n_jobs=None):
+def sparsemax_jvp(
+    p: ArrayLike, v: ArrayLike, axis: int = -1, *, out: FloatArray | None = None, n_jobs: int | None = None
+) -> FloatArray:
     r"""Product of the Jacobian of :func:`sparsemax` with v, eq. (5) of [1]_ corrected.
 
     .. math:: J v = s \odot (v - \hat v 1), \quad \hat v = \frac{s^T v}{|S|},
@@ -305,7 +313,7 @@ def sparsemax_jvp(p, v, axis=-1, *, out=None, n_jobs=None):
     return result.done()
 
 
-def sparsemax_loss(z, q, axis=-1, *, n_jobs=None):
+def sparsemax_loss(z: ArrayLike, q: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> FloatArray:
     r"""Sparsemax loss of scores and target distributions, eqs. (8) to (10) of [1]_.
 
     .. math:: L(z; q) = \tfrac12 \|q - z\|^2 - \tfrac12 \|p - z\|^2
@@ -352,7 +360,9 @@ def sparsemax_loss(z, q, axis=-1, *, n_jobs=None):
     return _loss(z, q, axis, None, n_jobs, False)[0]
 
 
-def sparsemax_loss_and_gradient(z, q, axis=-1, *, out=None, n_jobs=None):
+def sparsemax_loss_and_gradient(
+    z: ArrayLike, q: ArrayLike, axis: int = -1, *, out: FloatArray | None = None, n_jobs: int | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Sparsemax loss and its gradient in z, :math:`p - q` (eq. (6) of [1]_), in one pass.
 
     Parameters

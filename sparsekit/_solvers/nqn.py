@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 
 from .._cython import _pairs
 from .._linalg.min_norm_point import min_norm_weights
+from .._typing import ActiveSet
 
 ACTIVE_SETS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
 
@@ -73,7 +74,7 @@ class NQNOptions:
     max_iter: int = 15000
     max_fun: float = np.inf
     max_time: float = np.inf
-    active_set: str = "corrected"
+    active_set: ActiveSet = "corrected"
     initial_scale: str = "adaptive"
     longer: float = 2.0
     interpolate: bool = True

@@ -1,5 +1,7 @@
 """ARFF, dense and sparse, and the XML files in which Mulan names a data set's labels."""
 
+from __future__ import annotations
+
 import os
 import re
 from dataclasses import dataclass
@@ -7,8 +9,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
+from .._typing import FileName
 from ._files import FileFormatError, open_bytes, shown
 
 _NUMERIC = {"numeric", "real", "integer"}
@@ -36,7 +40,9 @@ class _Attribute:
         return self.categories[text]
 
 
-def load_arff(path, *, target=None, dtype=np.float64):
+def load_arff(
+    path: FileName, *, target: FileName | list[str] | None = None, dtype: DTypeLike = np.float64
+) -> Bunch:
     """Read an ARFF file, dense or sparse, with numeric and nominal attributes.
 
     Parameters
@@ -186,7 +192,8 @@ def _attribute(line, path, number):
 
 def _read_rows(lines, attributes, path, dtype):
     """The data section as one matrix, all attributes in it."""
-    dense, indptr, indices, values = [], [0], [], []
+    dense: list = []
+    indptr, indices, values = [0], [], []
     for number, raw in lines:
         line = raw.strip()
         if not line or line.startswith("%"):

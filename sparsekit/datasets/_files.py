@@ -5,9 +5,11 @@ import gzip
 import lzma
 import os
 import zlib
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class FileFormatError(ValueError):

@@ -1,14 +1,18 @@
 """Generators of the problems that the papers define."""
 
+from __future__ import annotations
+
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
+
+from .._typing import FloatArray, RandomState
 
 DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 # 0 stands for padding
 LETTERS = "_ " + "".join(sorted(set("".join(DIGIT_NAMES))))
 
 
-def make_oba_synthetic(n, *, random_state=None):
+def make_oba_synthetic(n: int, *, random_state: RandomState = None) -> tuple[FloatArray, FloatArray]:
     """The "Synthetic" problem of the OBA paper: as many rows as columns and a dense Hessian.
 
     The labels are random. With A = U + U^T, U uniform on [0, 1), shifted to A - 2 lambda_min(A) I if its
@@ -67,7 +71,9 @@ def make_oba_synthetic(n, *, random_state=None):
     return np.linalg.cholesky(A).T.copy(), y
 
 
-def make_spelled_digits(n_samples, *, min_digits=1, max_digits=8, random_state=None):
+def make_spelled_digits(
+    n_samples: int, *, min_digits: int = 1, max_digits: int = 8, random_state: RandomState = None
+) -> Bunch:
     """Numbers spelled by letters, "three seven four", to be translated to digits, "374#", as in [1]_.
 
     Parameters

@@ -1,7 +1,13 @@
 """Bracketed expressions of the ListOps data set, and the valencies of their operators."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
+
+from .._typing import RandomState
 
 # 0 stands for padding; the digit d is 1 + d
 LISTOPS_TOKENS = ("_", *"0123456789", "[MAX", "[MIN", "[MED", "[SM", "]")
@@ -12,7 +18,14 @@ P_OPERATOR = 0.25
 APPLY = (max, min, lambda values: int(np.median(values)), lambda values: sum(values) % 10)
 
 
-def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, random_state=None):
+def make_listops(
+    n_samples: int,
+    *,
+    max_depth: int = 20,
+    max_arguments: int = 5,
+    max_length: int = 100,
+    random_state: RandomState = None,
+) -> Bunch:
     """Bracketed expressions, "[MAX 2 9 [MIN 4 7 ] 0 ]", with the number of arguments of every operator.
 
     The grammar of ListOps [1]_, with the valencies that [2]_ tags: an expression is an operator (MAX, MIN,
@@ -87,7 +100,7 @@ def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, ra
         if size < least:
             raise ValueError(f"{name} must be at least {least}, got {size!r}")
     rng = check_random_state(random_state)
-    found = []
+    found: list[tuple] = []
     while len(found) < n_samples:
         drawn = _draw(rng, max_depth, max_arguments, max_length)
         if drawn is not None:
@@ -114,7 +127,8 @@ def make_listops(n_samples, *, max_depth=20, max_arguments=5, max_length=100, ra
 
 def _draw(rng, max_depth, max_arguments, max_length):
     """Tokens, heads and value of an expression; None where it gets too long."""
-    tokens, heads = [], []
+    tokens: list[Any] = []
+    heads: list[int] = []
     open_ = []  # per open operator: its place, arguments to come, values so far
     least = 0  # tokens still due: an argument has one at least, and so has a bracket
 

@@ -1,15 +1,27 @@
 """The svmlight (LIBSVM) format: scikit-learn reads it, this module says where a file is broken."""
 
+from __future__ import annotations
+
 import math
 import os
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.datasets import load_svmlight_file
 
+from .._typing import FileName
 from ._files import FileFormatError, open_bytes, shown
 
 
-def load_svmlight(path, *, n_features=None, dtype=np.float64, multilabel=False, zero_based="auto"):
+def load_svmlight(
+    path: FileName,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float64,
+    multilabel: bool = False,
+    zero_based: bool | Literal["auto"] = "auto",
+) -> tuple[Any, Any]:
     """Read a file of lines ``label index:value index:value ...``.
 
     Parameters

@@ -1,19 +1,24 @@
 """The format of the Extreme Classification repository: a header, then one row a line, labels first."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
+from scipy.sparse import csr_matrix
 
+from .._typing import FileName
 from ._files import FileFormatError, open_bytes, shown
 
 # Lines parsed at a time: enough to make NumPy's number reader the only cost, little beside the arrays made.
 _CHUNK = 20_000
 
 
-def load_xc(path, *, dtype=np.float64):
+def load_xc(path: FileName, *, dtype: DTypeLike = np.float64) -> tuple[csr_matrix, csr_matrix]:
     """Read a multi-label data set in the format of the Extreme Classification repository.
 
     The first line is ``n_samples n_features n_labels``; each following line is one row,
@@ -163,7 +168,7 @@ def _repeats(indices, counts):
 def _diagnose(heads, tails, path, first, n_features, n_labels):
     """Raise FileFormatError for the first of the lines that breaks the format."""
     for number, (head, tail) in enumerate(zip(heads, tails, strict=True), start=first):
-        seen = set()
+        seen: set[int] = set()
         for token in head.split(b",") if head else ():
             _index(token, "label", n_labels, seen, path, number)
         seen = set()

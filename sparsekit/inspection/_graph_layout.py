@@ -40,7 +40,8 @@ def _on_grid(shapes, members):
     if min(n_rows, n_columns) < 2:
         return None
     rows, columns = np.divmod(np.arange(n_rows * n_columns), n_columns)
-    places, taken = [], {}
+    places: list[tuple[float, float]] = []
+    taken: dict[tuple[str, int], int] = {}
     for factor in members:
         in_row, in_column = np.unique(rows[factor]), np.unique(columns[factor])
         whole_row = len(in_row) == 1 and len(factor) == n_columns

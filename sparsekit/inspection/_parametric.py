@@ -245,7 +245,7 @@ class ParametricPlotDisplay:
         ParametricPlotDisplay
         """
         ax = get_axes(ax)
-        self.lines_ = {}
+        self.lines_: dict = {}
 
         def draw(where, name, color, style, label):
             values = getattr(self, name)

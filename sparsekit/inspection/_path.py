@@ -286,7 +286,7 @@ class RegularizationPathDisplay:
         return [f"x{j}" for j in range(n_features)]
 
     def _title(self, n_nonzero, target):
-        path = self.path
+        path: Any = self.path
         title = "Regularisation path"
         if _is_table_path(path) or (path.classes is not None and len(path.classes) > 2):
             title += f", class {path.classes[target]}"
@@ -304,9 +304,9 @@ def _is_logistic(path):
     return isinstance(path, RegularizationPath) and path.classes is not None
 
 
-def _alphas(tried, count):
+def _alphas(tried: Any, count: Any) -> Any:
     """Alphas for `fenchel_young_path`: as many as asked for, over the range of those that were tried."""
     if count is None:
         return tried
     ends = (10.0, 1e-8) if tried is None else (np.max(tried), np.min(tried))
-    return np.geomspace(*ends, count)
+    return np.geomspace(ends[0], ends[1], count)

@@ -294,7 +294,7 @@ def _directions(directions, n_directions, n, rng):
         return A
     if n_directions is None:
         return None
-    if not isinstance(n_directions, Integral) or not 1 <= n_directions <= n:
+    if not isinstance(n_directions, Integral) or not 1 <= int(n_directions) <= n:
         raise ValueError(
             f"n_directions must be an integer from 1 to the number of variables, {n}; got {n_directions!r}."
         )

@@ -1,0 +1,154 @@
+"""Every public signature has types, and they say what the code does."""
+
+import ast
+import functools
+import importlib
+import inspect
+import tomllib
+import typing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from sklearn.utils._param_validation import StrOptions
+
+import sparsekit
+
+MODULES = ("datasets", "inspection", "metrics", "optimize", "torch")
+ESTIMATORS = [
+    getattr(sparsekit, name)
+    for name in sparsekit.__all__
+    if hasattr(getattr(sparsekit, name), "_parameter_constraints")
+]
+
+
+@functools.cache
+def names_for_checkers():
+    """What the modules behind the public names import for type checkers only."""
+    names, root = {}, Path(str(files("sparsekit")))
+    for path in [*root.glob("_*.py"), *root.glob("inspection/*.py")]:
+        package = ".".join(["sparsekit", *path.parent.relative_to(root).parts])
+        for node in ast.parse(path.read_text()).body if path != root / "__init__.py" else ():
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                imports = [part for part in node.body if isinstance(part, ast.ImportFrom | ast.Import)]
+                exec(ast.unparse(ast.Module(imports, [])), {"__package__": package}, names)
+    return names
+
+
+def members(owner):
+    """The functions behind a public function, or behind a class's public methods and properties."""
+    if not inspect.isclass(owner):
+        return {owner.__name__: owner}
+    found = {}
+    for cls in reversed(owner.__mro__):
+        if not cls.__module__.startswith("sparsekit"):
+            continue
+        for name, value in vars(cls).items():
+            if name.startswith("_") and name != "__init__":
+                continue
+            value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+            value = getattr(value, "fn", value)  # scikit-learn's available_if
+            if inspect.isfunction(value):
+                found[name] = value
+    return {f"{owner.__name__}.{name}": value for name, value in found.items()}
+
+
+def untyped(owner):
+    """Parameters and returns without a type; a type that does not resolve raises NameError."""
+    missing = []
+    for name, function in members(owner).items():
+        hints = typing.get_type_hints(function, localns=names_for_checkers())
+        parameters = list(inspect.signature(function).parameters)
+        missing += [f"{name}({p})" for p in parameters if p not in (*hints, "self", "cls")]
+        missing += [] if "return" in hints else [f"{name} ->"]
+    return missing
+
+
+def test_the_scan_sees_what_is_missing():
+    class Half:
+        __module__ = "sparsekit.somewhere"
+
+        def __init__(self, a: int, b=1) -> None: ...
+
+        @property
+        def size(self): ...
+
+        @classmethod
+        def make(cls, c) -> int: ...
+
+        def typed(self, a: int) -> int: ...
+
+    assert untyped(Half) == ["Half.__init__(b)", "Half.size ->", "Half.make(c)"]
+
+
+@pytest.mark.parametrize("name", sorted(set(sparsekit.__all__) - {"__version__"}))
+def test_public_names_are_typed(name):
+    assert not untyped(getattr(sparsekit, name))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_modules_are_typed(name):
+    if name == "torch":
+        pytest.importorskip("torch", reason="sparsekit.torch needs PyTorch")
+    module = importlib.import_module(f"sparsekit.{name}")
+    assert module.__all__
+    for public in module.__all__:
+        assert not untyped(getattr(module, public))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_literals_are_the_options_that_are_allowed(cls):
+    hints = typing.get_type_hints(cls.__init__)
+    assert len(hints) > 3
+    for name, rules in cls._parameter_constraints.items():
+        hint = hints[name]
+        options = set().union(*(rule.options for rule in rules if isinstance(rule, StrOptions)))
+        parts = [hint, *typing.get_args(hint)]
+        literals = [part for part in parts if typing.get_origin(part) is typing.Literal]
+        allowed = {value for part in literals for value in typing.get_args(part)}
+        assert str in parts or allowed == options, name
+        if None in rules:
+            assert hint is typing.Any or type(None) in parts or typing.Any in parts, name
+
+
+def test_options_of_a_solve_are_those_that_are_known():
+    from sparsekit._factor_graph import OPTIONS
+    from sparsekit._typing import SolveOptions
+
+    assert list(SolveOptions.__annotations__) == list(OPTIONS)
+
+
+def test_checkers_see_every_lazy_name(checkout):
+    tree = ast.parse((checkout / "sparsekit" / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom) and node.level == 1
+        for alias in node.names:
+            assert alias.asname == alias.name  # else checkers take it for private
+            seen[alias.name] = node.module
+    assert seen == {**sparsekit._EXPORTS, **dict.fromkeys(sparsekit._SUBMODULES)}
+
+
+def test_types_import_nothing(run_python):
+    code = "import sys, sparsekit\nsparsekit.metrics\nassert not {'scipy', 'sklearn'} & set(sys.modules)"
+    assert run_python(code) == ""
+    code = "import sparsekit, typing\nprint(typing.get_type_hints(sparsekit.L1LogisticOBA.fit)['X'])"
+    assert "scipy.sparse" in run_python(code)
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (files("sparsekit") / "py.typed").is_file()
+
+
+def test_mypy_checks_the_package_and_the_example(checkout):
+    """.ci/run names no files: what `mypy` then checks stands in pyproject.toml."""
+    config = tomllib.loads((checkout / "pyproject.toml").read_text())["tool"]["mypy"]
+    assert config["files"] == ["sparsekit", "tests/typing_example.py"]
+    assert "ignore_errors" not in str(config)
+    assert '\nmypy --cache-dir="$work/mypy"\n' in (checkout / ".ci" / "run").read_text()
+
+
+def test_the_example_runs(checkout, run_python):
+    run_python((checkout / "tests" / "typing_example.py").read_text(), env={"MPLBACKEND": "Agg"})

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._lp_sparsemap_classifier import LPSparseMAPClassifier as LPSparseMAPClassifier
     from ._nqn import minimize_nqn as minimize_nqn
     from ._path import l1_logistic_path as l1_logistic_path
+    from ._show_versions import show_versions as show_versions
     from ._structured_factors import Dense as Dense
     from ._structured_factors import DepTree as DepTree
     from ._structured_factors import Matching as Matching
@@ -87,6 +88,7 @@ _EXPORTS = {
     "lp_sparsemap": "_lp_sparsemap",
     "minimize_nqn": "_nqn",
     "minimize_oba": "optimize",
+    "show_versions": "_show_versions",
     "sparsemax": "_losses.sparsemax",
     "sparsemax_jvp": "_losses.sparsemax",
     "sparsemax_loss": "_losses.sparsemax",

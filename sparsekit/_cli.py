@@ -1,4 +1,6 @@
-"""Command line: ``sparsekit compare`` sets L1 logistic regression solvers side by side on the user's data."""
+"""Command line: ``sparsekit compare`` sets L1 logistic regression solvers side by side on the user's data,
+``sparsekit versions`` prints what a report of a problem needs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+from ._show_versions import show_versions
 
 OK, FAILED, USAGE = 0, 1, 2
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
@@ -34,6 +38,9 @@ def main(argv=None):
     if args.command is None:
         parser.print_help()
         return USAGE
+    if args.command == "versions":
+        show_versions()
+        return OK
     return _compare(args)
 
 
@@ -45,6 +52,9 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"sparsekit {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")
+    commands.add_parser(
+        "versions", help="versions, how the kernels were built, threads: for a report of a problem"
+    )
     compare = commands.add_parser(
         "compare",
         help="L1 logistic regression on your data: this package beside LIBLINEAR and other solvers",

@@ -1,0 +1,101 @@
+"""What a report of a problem needs: versions, how the kernels were built, and threads."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+# what tests and documentation need says nothing about a problem
+_EXTRAS = ("gpu", "torch", "plot", "compare")
+# kernels.h: the loops are compiled for these and for every processor of the kind; NumPy names what there is
+_LEVELS = {
+    "x86-64-v4": {"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"},
+    "x86-64-v3": {"AVX2", "FMA3", "F16C"},
+}
+# calls of the OpenMP libraries of GCC, Clang and MSVC
+_OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
+# byte 7 of an ELF file: 3 if it has functions that are chosen when it is loaded (GNU_IFUNC)
+_OSABI, _GNU = 7, 3
+
+
+def show_versions() -> None:
+    """Print versions, how the kernels were built, and thread pools, to paste into a report of a problem.
+
+    Optional packages are not imported for it; those that are missing are None.
+
+    See Also
+    --------
+    sklearn.show_versions : The same of scikit-learn.
+
+    Examples
+    --------
+    >>> from sparsekit import show_versions
+    >>> show_versions()  # doctest: +ELLIPSIS
+    System:
+    ...
+    """
+    from threadpoolctl import threadpool_info
+
+    from ._linalg.threads import count_threads
+
+    kernels = _kernels()
+    blocks: dict[str, dict[str, Any]] = {
+        "System": {
+            "python": sys.version.replace("\n", " "),
+            "executable": sys.executable,
+            "machine": platform.platform(),
+        },
+        "Packages": _versions(None),
+        "Optional packages": _versions(_EXTRAS),
+        "Kernels": {**kernels, "threads with n_jobs=-1": count_threads(-1)},
+    }
+    for place, pool in enumerate(threadpool_info(), start=1):
+        blocks[f"Thread pool {place}"] = pool
+    for title, rows in blocks.items():
+        width = max(map(len, rows))
+        print(f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items()), "", sep="\n")
+
+
+def _versions(extras: tuple[str, ...] | None) -> dict[str, str | None]:
+    """Versions of what the package requires, or of what its extras do."""
+    found = {} if extras else {"sparsekit": _version("sparsekit")}
+    for line in requires("sparsekit") or ():
+        requirement, _, marker = line.partition(";")
+        extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
+        if extra[1] in extras if extra and extras else not (extra or extras):
+            name = re.split(r"[^\w.-]", requirement.strip())[0]
+            found[name] = _version(name)
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _kernels() -> dict[str, str]:
+    """Instruction set and OpenMP, as the compiled file itself shows them."""
+    from ._cython import _dense
+
+    code = Path(_dense.__file__).read_bytes()
+    chosen = code.startswith(b"\x7fELF") and code[_OSABI] == _GNU
+    return {
+        "compiled file": _dense.__file__,
+        "instruction set": _level() if chosen else "the compiler's baseline",
+        "OpenMP": "yes" if any(name in code for name in _OPENMP) else "no",
+    }
+
+
+def _level() -> str:
+    """The widest vectors that the processor has, of those that kernels are compiled for."""
+    # numpy.show_runtime prints it from the same place; there is no public one
+    umath: Any = import_module("numpy._core._multiarray_umath")
+    has = {name for name, there in umath.__cpu_features__.items() if there}
+    return next((level for level, needed in _LEVELS.items() if needed <= has), "x86-64")

@@ -5,7 +5,7 @@ use, so that ``import sparsekit`` costs next to nothing.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below does it at run time
     from . import datasets as datasets
@@ -101,14 +101,16 @@ _SUBMODULES = ("datasets", "inspection", "metrics", "optimize", "torch")
 __all__ = [*_EXPORTS, "__version__"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        value = getattr(import_module(f".{_EXPORTS[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'sparsekit' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
+
+    def __getattr__(name):
+        if name in _EXPORTS:
+            value = getattr(import_module(f".{_EXPORTS[name]}", __name__), name)
+            globals()[name] = value
+            return value
+        if name in _SUBMODULES:
+            return import_module(f".{name}", __name__)
+        raise AttributeError(f"module 'sparsekit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

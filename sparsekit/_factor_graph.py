@@ -159,7 +159,7 @@ class FactorGraph:
         >>> graph = FactorGraph()
         >>> u = graph.variable([[0.5, 0.3], [0.9, 0.2]])
         >>> graph.add(Xor(u))  # each row
-        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # views of single variables, side by side
+        >>> graph.add(Imply([u[0, 0], u[1, 1]]))  # single variables, side by side
         >>> len(graph.factors)
         2
         """

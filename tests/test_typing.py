@@ -120,14 +120,15 @@ def test_options_of_a_solve_are_those_that_are_known():
 
 def test_checkers_see_every_lazy_name(checkout):
     tree = ast.parse((checkout / "sparsekit" / "__init__.py").read_text())
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    blocks = {ast.unparse(node.test): node for node in tree.body if isinstance(node, ast.If)}
     seen = {}
-    for node in block.body:
+    for node in blocks["TYPE_CHECKING"].body:
         assert isinstance(node, ast.ImportFrom) and node.level == 1
         for alias in node.names:
             assert alias.asname == alias.name  # else checkers take it for private
             seen[alias.name] = node.module
+    # else they would believe in any name
+    assert [node.name for node in blocks["not TYPE_CHECKING"].body] == ["__getattr__"]
     assert seen == {**sparsekit._EXPORTS, **dict.fromkeys(sparsekit._SUBMODULES)}
 
 

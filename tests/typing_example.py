@@ -1,6 +1,6 @@
 """Code as a user writes it, to be checked by mypy; tests/test_typing.py runs it as well."""
 
-from typing import Any, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,3 +67,9 @@ history = {"OBA": {"time": [0.0, 0.1], "fun": [2.0, 1.0], "optimality": [1.0, 1e
 display = sk.inspection.ConvergenceDisplay.from_history(history, y="gap")
 assert_type(display, sk.inspection.ConvergenceDisplay)
 assert_type(sk.__version__, str)
+
+if TYPE_CHECKING:  # what is to be refused: mypy reports an ignore that nothing needs
+    sk.L1LogisticOBA(hessian="lbgfs")  # type: ignore[arg-type]
+    sk.minimize_nqn(absolute, [1.0], active_set="none")  # type: ignore[arg-type]
+    sk.FactorGraph().solve(max_iters=3)  # type: ignore[call-arg]
+    sk.L1LogisticsOBA  # type: ignore[attr-defined]  # noqa: B018

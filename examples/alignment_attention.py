@@ -1,4 +1,9 @@
-"""Attention that aligns: softmax, Matching, LP-matching and LP-sequence, Section 5.2 of the paper.
+"""Attention that aligns
+=====================
+
+Softmax, Matching, LP-matching and LP-sequence on one task: Section 5.2 of the LP-SparseMAP paper.
+
+::
 
     python examples/alignment_attention.py [--quick] [--plot alignment.png]
 
@@ -28,6 +33,11 @@ HIDDEN, BATCH = 32, 64
 ATTENTIONS = ("softmax", "Matching", "LP-matching", "LP-sequence")
 
 
+# %%
+# The task
+# --------
+#
+# Phrases come back in another order, among distractors, some words as synonyms.
 def make_pairs(n, rng):
     """Words (n, ROWS) and (n, COLUMNS), labels (n, COLUMNS) of the latter, and the partners (n, ROWS)."""
     first = rng.randint(VOCABULARY, size=(n, ROWS))
@@ -44,6 +54,11 @@ def make_pairs(n, rng):
     return first, second, rng.randint(LABELS, size=(n, COLUMNS)), partner
 
 
+# %%
+# The structures
+# --------------
+#
+# A Matching factor knows how to find the best matching; the other two are made of small factors.
 def make_graph(attention):
     """Who is aligned with whom: rows of the first sequence, columns of the second."""
     graph = FactorGraph()
@@ -59,6 +74,11 @@ def make_graph(attention):
     return graph
 
 
+# %%
+# The network
+# -----------
+#
+# The scores of pairs of words go through softmax or through a :class:`~sparsekit.torch.FactorGraphLayer`.
 def make_model(torch, attention):
     from sparsekit.torch import FactorGraphLayer
 
@@ -125,6 +145,9 @@ def train(torch, attention, options):
     return model, *evaluate(torch, model, held_out), time.perf_counter() - start
 
 
+# %%
+# The picture, and the run
+# ------------------------
 def draw(torch, models, path, seed):
     """Alignments of one pair, a panel a model; the partners are framed."""
     import matplotlib.pyplot as plt

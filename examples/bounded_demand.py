@@ -1,4 +1,9 @@
-"""Demand at three quantiles, with effects that keep the sign and the size that the trade knows.
+"""Demand at three quantiles, within bounds
+========================================
+
+Quantile regression whose effects keep the sign and the size that the trade knows.
+
+::
 
     python examples/bounded_demand.py [PICTURE.png]
 
@@ -18,6 +23,10 @@ from sparsekit import BoundedRegressor
 QUANTILES = {0.1: "tab:blue", 0.5: "black", 0.9: "tab:red"}
 FREE = (-np.inf, np.inf)
 
+# %%
+# What is known of each effect
+# ----------------------------
+
 # Boxes sold a day for one unit more of the feature: what is believable, and why.
 BOUNDS = {
     "own price, EUR": (-12.0, 0.0),  # dearer sells less, and never loses more than 12 boxes a euro
@@ -34,6 +43,11 @@ BOUNDS = {
 TRUTH = [-6.0, 3.0, 6.0, 1.0, 0.3, 5.0, -3.0, 4.0, -2.0, 0.5]
 
 
+# %%
+# Two years of days
+# -----------------
+#
+# Half a year is for the fit, the rest to judge it.
 def make_days(n_days, rng):
     """Features by name, in the order of BOUNDS, and the boxes sold."""
     day = np.arange(n_days)
@@ -62,6 +76,9 @@ def make_days(n_days, rng):
     return X, np.maximum(np.round(sold), 0.0)
 
 
+# %%
+# Three fits, with bounds and without
+# -----------------------------------
 def as_frame(X):
     """A pandas DataFrame where pandas is installed; the estimators take either."""
     try:
@@ -109,6 +126,9 @@ def print_quality(models, X, y, X_new, y_new, title):
     print(f"{title}: {100 * inside:.0f} % of the new days inside the 80 % band\n")
 
 
+# %%
+# The picture
+# -----------
 def draw(bounded, free, path):
     """The boxes of the bounds, and the coefficients of both fits against them."""
     names = list(BOUNDS)
@@ -147,9 +167,13 @@ def draw(bounded, free, path):
     box = plt.Rectangle((0, 0), 1, 1, facecolor="0.92", edgecolor="0.75", label="allowed")
     figure.legend(handles=[*dots, *shapes, box], ncols=6, loc="outside lower center", frameon=False)
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
+# %%
+# The run
+# -------
+#
+# Free fits put effects on the wrong side of zero; the bounded ones can't, and are no worse on new days.
 def main(picture="bounded_demand.png"):
     rng = np.random.default_rng(3)
     X, y = make_days(182 + 365, rng)

@@ -1,4 +1,9 @@
-"""Dependency parsing with LP-SparseMAP as a layer: the second program of Appendix F of the paper.
+"""Dependency parsing as a layer
+=============================
+
+LP-SparseMAP over trees: the second program of Appendix F of the paper.
+
+::
 
     python examples/dependency_parsing.py
 
@@ -14,6 +19,11 @@ import numpy as np
 from sparsekit import Budget, DepTree, FactorGraph
 
 
+# %%
+# The graph
+# ---------
+#
+# One tree factor over all arcs and, on request, a Budget factor for every head.
 def make_graph(n, budget=None):
     """A projective tree over n words; with a budget, that many modifiers a word at most."""
     graph = FactorGraph()
@@ -25,6 +35,9 @@ def make_graph(n, budget=None):
     return graph
 
 
+# %%
+# Marginals and their gradient
+# ----------------------------
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,4 +1,9 @@
-"""Linear assignment with LP-SparseMAP as a layer: the first program of Appendix F of the paper.
+"""Linear assignment as a layer
+============================
+
+LP-SparseMAP over assignments: the first program of Appendix F of the paper.
+
+::
 
     python examples/linear_assignment.py
 

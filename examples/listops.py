@@ -1,4 +1,9 @@
-"""ListOps: count the arguments of operators through a latent tree, Section 5.1 and Table 2 of the paper.
+"""ListOps: counting through a latent tree
+=======================================
+
+Section 5.1 and Table 2 of the LP-SparseMAP paper: count the arguments of operators.
+
+::
 
     python examples/listops.py [--quick] [--seeds 0 1 2] [--exact]
 
@@ -26,6 +31,9 @@ N_TAGS, HIDDEN, BATCH = 4, 50, 64  # an operator has 2 to 5 arguments
 MODELS = ("left-to-right", "tree", "tree (100 calls)", "tree+budget", "gold tree")
 
 
+# %%
+# The trees
+# ---------
 def make_graph(length, budget):
     """The arcs of a sentence, row = modifier and column = head: a tree, at most five modifiers a head."""
     graph = FactorGraph()
@@ -39,6 +47,9 @@ def make_graph(length, budget):
     return graph
 
 
+# %%
+# The network
+# -----------
 def make_tagger(torch, kind, n_tokens, options):
     from sparsekit.torch import FactorGraphLayer
 
@@ -91,6 +102,9 @@ def make_tagger(torch, kind, n_tokens, options):
     return Tagger()
 
 
+# %%
+# Training
+# --------
 def batches(torch, data, rng=None):
     """Batches of sentences of one length: inputs, heads, tags (-1 where there is none)."""
     chosen = []
@@ -149,6 +163,9 @@ def train(torch, kind, data, seed, options, args):
     return scores, time.perf_counter() - start
 
 
+# %%
+# The comparison
+# --------------
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,4 +1,7 @@
 """Thousands of classes: which word comes next?
+============================================
+
+::
 
     python examples/next_word.py
 
@@ -26,6 +29,9 @@ from sparsekit import ExtremeSoftmaxSGD
 BEFORE, LEAST, RARE = 3, 10, "<rare>"
 
 
+# %%
+# The text
+# --------
 def docstrings(library):
     """The docstrings of a library, a list of words for each of its files."""
     for path in sorted(Path(library.__file__).parent.rglob("*.py")):
@@ -52,6 +58,9 @@ def rows(files, number, n_words):
     return sp.csr_array((data, columns.ravel(), indptr), shape=(n, BEFORE * n_words)), ids[BEFORE:]
 
 
+# %%
+# A vocabulary, and a row for every word
+# --------------------------------------
 files = [words for library in (sklearn, scipy) for words in docstrings(library) if words]
 order = np.random.default_rng(0).permutation(len(files))
 held_out = [files[i] for i in order[::10]]
@@ -64,6 +73,9 @@ X, y = rows(training, number, K)
 X_test, y_test = rows(held_out, number, K)
 print(f"{K} words, {X.shape[0]} rows in training, {X_test.shape[0]} held out")
 
+# %%
+# One pass over a stream
+# ----------------------
 model = ExtremeSoftmaxSGD("is", n_negatives=20, learning_rate=0.5, random_state=0)
 start = time.perf_counter()
 for part in np.array_split(np.random.default_rng(0).permutation(len(y)), 10):  # as if they came one by one
@@ -73,6 +85,9 @@ shares = (np.bincount(y, minlength=K) + 1) / (len(y) + K)
 print(f"perplexity {np.exp(-np.log(shares[y_test]).mean()):.0f} by frequency alone, "
       f"{np.exp(model.log_loss(X_test, y_test)):.0f} by the model, after {seconds:.1f} s")  # fmt: skip
 
+# %%
+# From disk, in half precision
+# ----------------------------
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "model.joblib"
     joblib.dump(model.quantize(np.float16), path)

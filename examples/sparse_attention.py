@@ -1,4 +1,9 @@
-"""Sparse attention: an encoder-decoder that translates "three seven four" to "374#", eq. (12) of the paper.
+"""Sparse attention
+================
+
+An encoder-decoder that translates "three seven four" to "374#": eq. (12) of the sparsemax paper.
+
+::
 
     python examples/sparse_attention.py [--sequences 100000] [--plot attention.png]
 
@@ -17,6 +22,11 @@ from sparsekit.datasets import make_spelled_digits
 END, N_TOKENS, HIDDEN, BATCH = 10, 11, 64, 100
 
 
+# %%
+# The network
+# -----------
+#
+# ``attend`` is the only difference between the two: softmax or sparsemax.
 def make_model(torch, attend):
     """The encoder-decoder with the map ``attend`` from scores to weights."""
     nn = torch.nn
@@ -56,6 +66,9 @@ def make_model(torch, attend):
     return Translator
 
 
+# %%
+# Training
+# --------
 def as_tensors(torch, data):
     return [torch.from_numpy(a) for a in (data.inputs, data.input_lengths, data.targets, data.target_lengths)]
 
@@ -94,6 +107,9 @@ def train(torch, attend, options):
     return model, tokens, whole, time.perf_counter() - start
 
 
+# %%
+# Where it looked
+# ---------------
 def draw(torch, models, data, path):
     """Attention maps of one number, a panel a model."""
     import matplotlib.pyplot as plt
@@ -116,6 +132,9 @@ def draw(torch, models, data, path):
     figure.savefig(path, dpi=120)
 
 
+# %%
+# The comparison
+# --------------
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

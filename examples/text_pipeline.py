@@ -1,4 +1,9 @@
-"""Text classification: a vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR beside it.
+"""Text: L1LogisticOBA beside LIBLINEAR
+====================================
+
+A vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR beside it.
+
+::
 
     python examples/text_pipeline.py [FOLDER]
 
@@ -31,6 +36,9 @@ from sparsekit import L1LogisticOBA
 NAMES = re.compile(r"\b(scikit-?learn|sklearn|scipy)\w*", re.IGNORECASE)
 
 
+# %%
+# The texts
+# ---------
 def docstrings(package):
     """Yield (docstring, file) of the modules, classes and functions of an installed package."""
     root = Path(package.__file__).parent
@@ -59,6 +67,11 @@ def load_texts(folder):
     return texts, np.array(labels), np.array(groups)
 
 
+# %%
+# A grid search over C
+# --------------------
+#
+# Only the last step of the pipeline differs.
 def choose_and_test(name, estimator, train, test):
     """Grid search over C on the training part; prints time, held-out scores and size of the model."""
     (texts, labels, groups), (test_texts, test_labels, _) = train, test
@@ -84,6 +97,9 @@ def choose_and_test(name, estimator, train, test):
     return best
 
 
+# %%
+# The last step alone
+# -------------------
 def time_final_fits(models, texts, labels, C):
     """The fits alone, on one vectorised training set and at one C, by the objective that each reaches."""
     X = models[0][0].transform(texts)
@@ -111,6 +127,9 @@ def liblinear(C, **options):
     return LogisticRegression(penalty="l1", solver="liblinear", C=C, fit_intercept=False, **options)
 
 
+# %%
+# The run
+# -------
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", nargs="?", help="folder with one sub-folder of text files per class")

@@ -1,0 +1,66 @@
+"""Formulas as MathML, which browsers draw themselves: no script, no font, no network.
+
+docutils converts TeX. A formula that it cannot convert is a warning at its place, hence an error with ``-W``.
+"""
+
+import re
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.locale import _
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+# TeX that docutils spells differently
+SPELLINGS = (
+    (re.compile(r"\\(big|Big|bigg|Bigg)(?![A-Za-z])"), r"\\\1l "),
+    (re.compile(r"\\dots[bcm]?(?![A-Za-z])"), r"\\ldots "),
+    (re.compile(r"\\operatorname\*"), r"\\operatorname"),
+    (re.compile(r"\\arg\s*\\(min|max)(?![A-Za-z])"), r"\\operatorname{arg\\,\1}"),
+)
+
+
+def to_mathml(tex, block):
+    """MathML of a formula; raises MathError where it has none."""
+    for pattern, spelling in SPELLINGS:
+        tex = pattern.sub(spelling, tex)
+    if block and r"\\" in tex and r"\begin" not in tex:
+        tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
+    return tex2mathml(tex, as_block=block)
+
+
+def write(translator, node, tex, block):
+    try:
+        translator.body.append(to_mathml(tex, block))
+    except MathError as error:
+        logger.warning("formula %r: %s", tex, error, location=node, type="mathml")
+        translator.body.append(f"<code>{translator.encode(tex)}</code>")
+
+
+def visit_inline(translator, node):
+    translator.body.append(translator.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    write(translator, node, node.astext(), False)
+    translator.body.append("</span>")
+    raise nodes.SkipNode
+
+
+def visit_block(translator, node):
+    translator.body.append(translator.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        translator.body.append(f'<span class="eqno">({get_node_equation_number(translator, node)})')
+        translator.add_permalink_ref(node, _("Link to this equation"))
+        translator.body.append("</span>")
+    # Sphinx separates the formulas of one directive by empty lines
+    for tex in re.split(r"\n\s*\n", node.astext()):
+        if tex.strip():
+            write(translator, node, tex, True)
+    translator.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,177 @@
+"""The documentation's build.
+
+    pip install ".[doc]"    # and torch, if its examples are to run
+    sphinx-build -W --keep-going doc doc/_build/html
+    python doc/check_links.py doc/_build/html
+
+The build runs every example, for minutes; with SPARSEKIT_DOC=quick in the environment it runs two.
+The pages are Markdown that reads well in the repository too, so the tree of the site stands here only.
+Nothing is fetched: formulas are MathML, links to other projects' documentation are taken only on request
+(SPARSEKIT_DOC_LINKS=1).
+"""
+
+import importlib.util
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import sparsekit
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+import gallery  # noqa: E402
+
+QUICK = os.environ.get("SPARSEKIT_DOC") == "quick"
+
+project = "sparsekit"
+author = "The sparsekit developers"
+copyright = "the sparsekit developers"
+version = release = sparsekit.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "api_pages",
+    "mathml",
+]
+exclude_patterns = ["_build", "**/README.md"]
+templates_path = ["_templates"]
+root_doc = "index"
+default_role = "py:obj"
+nitpicky = True
+# other projects' names, and what scikit-learn's inherited docstrings refer to
+nitpick_ignore_regex = [("py:.*", "(?!sparsekit).*"), ("std:.*", ".*")]
+if os.environ.get("SPARSEKIT_DOC_LINKS"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
+
+# -- the tree of the site: pages under each page --
+
+TREE = {
+    "index": [
+        "getting_started",
+        "user_guide",
+        "Examples <auto_examples/index>",
+        "API <api/index>",
+        "Speed <benchmarks>",
+        "architecture",
+        "contributing",
+        "changelog",
+    ],
+    "user_guide": [
+        "which_solver",
+        "coming_from",
+        "solver",
+        "sparsemax",
+        "extreme_softmax",
+        "lp_sparsemap",
+        "bounded",
+        "nqn",
+        "sharpness",
+    ],
+    "benchmarks": [
+        "sparsemax_benchmarks",
+        "extreme_softmax_benchmarks",
+        "lp_sparsemap_benchmarks",
+        "bounded_benchmarks",
+        "nqn_benchmarks",
+    ],
+}
+
+
+# not written yet
+if not (HERE.parent / "CHANGELOG.md").exists():
+    exclude_patterns.append("changelog.md")
+    TREE["index"].remove("changelog")
+
+
+def exists(entry):
+    page = re.sub(r".*<(.*)>", r"\1", entry)
+    generated = page.startswith("auto_examples/")
+    return generated or any((HERE / f"{page}.{kind}").exists() for kind in ("md", "rst"))
+
+
+def add_toctree(app, docname, content):
+    """Append the page's part of TREE, and turn links to files of the repository into links to their pages."""
+    if app.env.doc2path(docname).suffix != ".md":
+        return
+    content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
+    content[0] = content[0].replace("](../README.md)", "](index.md)")
+    if entries := [entry for entry in TREE.get(docname, []) if exists(entry)]:
+        content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *entries, "```", ""])
+
+
+# -- pages --
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]
+# ```math is what GitHub draws
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+myst_update_mathjax = False
+html_math_renderer = "mathml"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings name the types
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False  # the template lists them
+numpydoc_xref_param_type = False
+if importlib.util.find_spec("torch") is None:
+    autodoc_mock_imports = ["torch"]
+
+# -- gallery --
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": gallery.pattern(QUICK),
+    "reset_argv": "gallery.arguments",
+    "doc_module": ("sparsekit",),
+    "backreferences_dir": "api/backreferences",
+    "prefer_full_module": set(),
+    "within_subsection_order": "FileNameSortKey",
+    "default_thumb_file": str(HERE / "_static" / "logo.svg"),
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "min_reported_time": 1,
+    "plot_gallery": "True",
+}
+warnings.filterwarnings("ignore", category=UserWarning, message=".*non-interactive.*")
+
+# -- theme --
+
+html_theme = "pydata_sphinx_theme"
+html_title = "sparsekit"
+html_static_path = ["_static"]
+html_css_files = ["sparsekit.css"]
+html_favicon = "_static/logo.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "sparsekit", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"index": [], "getting_started": [], "architecture": [], "contributing": [], "changelog": []}
+
+
+def setup(app):
+    app.connect("source-read", add_toctree)

@@ -13,13 +13,20 @@ def skip_member(app, what, name, thing, skip, options):
     return None
 
 
+def without_labels(app, what, name, thing, options, lines):
+    """Inherited docstrings refer to sections of scikit-learn's guide: keep the words."""
+    if not str(getattr(thing, "__module__", "")).startswith("sparsekit"):
+        lines[:] = [re.sub(r":(?:ref|term):`([^`<]*?)(?: *<[^`]*>)?`", r"\1", line) for line in lines]
+
+
 def resolve_bare_name(app, env, node, contnode):
     """A name without its module means the public object of that name, wherever it is written."""
-    if node.get("refdomain") != "py" or "." in node["reftarget"]:
+    if node.get("refdomain") != "py":
         return None
-    domain = env.get_domain("py")
-    found = [name for name in domain.objects if name.split(".")[-1] == node["reftarget"]]
-    found = [name for name in found if name.count(".") <= 2 and name.startswith("sparsekit.")]
+    domain, target = env.get_domain("py"), "." + node["reftarget"]
+    found = [name for name in domain.objects if name.endswith(target)]
+    # a bare name is a class or a function, not a method of some class
+    found = [name for name in found if name.count(".") < target.count(".") + 2]
     if len(found) != 1:
         return None
     docname = node.get("refdoc", env.docname)
@@ -28,5 +35,6 @@ def resolve_bare_name(app, env, node, contnode):
 
 def setup(app):
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-docstring", without_labels)
     app.connect("missing-reference", resolve_bare_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,9 +18,16 @@ logger = logging.getLogger(__name__)
 SPELLINGS = (
     (re.compile(r"\\(big|Big|bigg|Bigg)(?![A-Za-z])"), r"\\\1l "),
     (re.compile(r"\\dots[bcm]?(?![A-Za-z])"), r"\\ldots "),
+    (re.compile(r"\\iff(?![A-Za-z])"), r"\\Leftrightarrow "),
     (re.compile(r"\\operatorname\*"), r"\\operatorname"),
-    (re.compile(r"\\arg\s*\\(min|max)(?![A-Za-z])"), r"\\operatorname{arg\\,\1}"),
+    (re.compile(r"\\arg\s*\\(min|max)(?![A-Za-z])"), r"\\arg\\,\\\1 "),
+    (re.compile(r"\\([td]?frac)\s*(\d)\s*(\d)"), r"\\\1{\2}{\3}"),
+    # TeX sets a thin space before an operator's name
+    (re.compile(r"(?<=[\w})|])\s*\\(log|exp|max|min|sup|inf)(?![A-Za-z])"), r"\\,\\\1"),
+    (re.compile(r"\\(?:begin|end)\{(?:align|equation|gather|split)\*?\}"), ""),
 )
+# a bar that no \left or \right stretches is a bracket, not a relation with space around it
+BAR = re.compile(r'<mo(?: class="mathopen")?(?: stretchy="false")?>([|‖])</mo>')
 
 
 def to_mathml(tex, block):
@@ -29,7 +36,13 @@ def to_mathml(tex, block):
         tex = pattern.sub(spelling, tex)
     if block and r"\\" in tex and r"\begin" not in tex:
         tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
-    return tex2mathml(tex, as_block=block)
+    try:
+        mathml = tex2mathml(tex, as_block=block)
+    except AttributeError as error:  # how docutils fails at an & outside of a table
+        raise MathError(f"cannot be parsed: {error}") from error
+    if r"\left" in tex:
+        return mathml
+    return BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
 
 
 def write(translator, node, tex, block):

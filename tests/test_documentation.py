@@ -1,0 +1,33 @@
+"""The documentation's source: every public name has its page."""
+
+import importlib
+import re
+
+import pytest
+
+import sparsekit
+
+
+def listed_names(text):
+    """Full names in the tables of the API's index."""
+    module, names = None, []
+    for line in text.splitlines():
+        if found := re.fullmatch(r"\.\. currentmodule:: ([\w.]+)", line):
+            module = found[1]
+        elif found := re.fullmatch(r" {3}(\w+)", line):
+            names.append(f"{module}.{found[1]}")
+    return names
+
+
+@pytest.mark.parametrize("module", ["", ".datasets", ".inspection", ".metrics", ".optimize", ".torch"])
+def test_the_api_pages_are_those_of_the_public_names(checkout, module):
+    if module == ".torch":
+        pytest.importorskip("torch", reason="the names of sparsekit.torch need PyTorch")
+    name = f"sparsekit{module}"
+    public = set(importlib.import_module(name).__all__) - {"__version__"}
+    if module == ".optimize":  # two of its names are the package's, which have one page
+        public -= set(sparsekit.__all__)
+    listed = listed_names((checkout / "doc" / "api" / "index.rst").read_text())
+    assert sorted(found for found in listed if found.rpartition(".")[0] == name) == sorted(
+        f"{name}.{found}" for found in public
+    )

@@ -62,13 +62,13 @@ if os.environ.get("SPARSEKIT_DOC_LINKS"):
 TREE = {
     "index": [
         "getting_started",
-        "user_guide",
+        "User guide <user_guide>",
         "Examples <auto_examples/index>",
         "API <api/index>",
         "Speed <benchmarks>",
-        "architecture",
-        "contributing",
-        "changelog",
+        "Architecture <architecture>",
+        "Contributing <contributing>",
+        "Changelog <changelog>",
     ],
     "user_guide": [
         "which_solver",
@@ -94,7 +94,7 @@ TREE = {
 # not written yet
 if not (HERE.parent / "CHANGELOG.md").exists():
     exclude_patterns.append("changelog.md")
-    TREE["index"].remove("changelog")
+    TREE["index"].remove("Changelog <changelog>")
 
 
 def exists(entry):
@@ -122,6 +122,7 @@ myst_heading_anchors = 4
 myst_update_mathjax = False
 html_math_renderer = "mathml"
 
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings name the types
 autodoc_member_order = "groupwise"
@@ -162,7 +163,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "sparsekit", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "show_toc_level": 2,

@@ -26,8 +26,8 @@ SPELLINGS = (
     (re.compile(r"(?<=[\w})|])\s*\\(log|exp|max|min|sup|inf)(?![A-Za-z])"), r"\\,\\\1"),
     (re.compile(r"\\(?:begin|end)\{(?:align|equation|gather|split)\*?\}"), ""),
 )
-# a bar that no \left or \right stretches is a bracket, not a relation with space around it
-BAR = re.compile(r'<mo(?: class="mathopen")?(?: stretchy="false")?>([|‖])</mo>')
+# a bracket that no \left or \right stretches keeps its size, and a bar is one: no space around it
+BRACKET = re.compile(r'<mo(?: class="mathopen")?(?: stretchy="false")?>([|‖{}⟨⟩⌊⌋⌈⌉])</mo>')
 
 
 def to_mathml(tex, block):
@@ -42,7 +42,7 @@ def to_mathml(tex, block):
         raise MathError(f"cannot be parsed: {error}") from error
     if r"\left" in tex:
         return mathml
-    return BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
+    return BRACKET.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
 
 
 def write(translator, node, tex, block):

@@ -141,7 +141,7 @@ sphinx_gallery_conf = {
     "doc_module": ("sparsekit",),
     "backreferences_dir": "api/backreferences",
     "prefer_full_module": set(),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery.Order",
     "default_thumb_file": str(HERE / "_static" / "logo.svg"),
     "download_all_examples": False,
     "show_signature": False,

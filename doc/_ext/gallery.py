@@ -12,6 +12,29 @@ SHORT = ("bounded_demand", "regularization_path")
 QUICK = {"alignment_attention": ["--quick"], "listops": ["--quick"]}
 # the option before the name of the picture that they write; the gallery takes it from the open figures
 PICTURE = {"alignment_attention": ["--plot"], "bounded_demand": [], "sparse_attention": ["--plot"]}
+# the order of the gallery; what is not named comes last
+ORDER = (
+    "regularization_path",
+    "text_pipeline",
+    "bounded_demand",
+    "next_word",
+    "sparse_attention",
+    "linear_assignment",
+    "dependency_parsing",
+    "alignment_attention",
+    "listops",
+)
+
+
+class Order:
+    """Sort key of the examples."""
+
+    def __init__(self, folder):
+        pass
+
+    def __call__(self, file):
+        name = Path(file).stem
+        return ORDER.index(name) if name in ORDER else len(ORDER), name
 
 
 @cache

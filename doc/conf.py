@@ -17,6 +17,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from sphinx.ext.autodoc.mock import _MockObject
+
 import sparsekit
 
 HERE = Path(__file__).parent
@@ -130,6 +132,8 @@ numpydoc_show_class_members = False  # the template lists them
 numpydoc_xref_param_type = False
 if importlib.util.find_spec("torch") is None:
     autodoc_mock_imports = ["torch"]
+    # annotations such as Tensor | None are evaluated when sparsekit.torch is imported
+    _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self
 
 # -- gallery --
 

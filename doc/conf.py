@@ -99,20 +99,14 @@ if not (HERE.parent / "CHANGELOG.md").exists():
     TREE["index"].remove("Changelog <changelog>")
 
 
-def exists(entry):
-    page = re.sub(r".*<(.*)>", r"\1", entry)
-    generated = page.startswith("auto_examples/")
-    return generated or any((HERE / f"{page}.{kind}").exists() for kind in ("md", "rst"))
-
-
 def add_toctree(app, docname, content):
     """Append the page's part of TREE, and turn links to files of the repository into links to their pages."""
     if app.env.doc2path(docname).suffix != ".md":
         return
     content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
     content[0] = content[0].replace("](../README.md)", "](index.md)")
-    if entries := [entry for entry in TREE.get(docname, []) if exists(entry)]:
-        content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *entries, "```", ""])
+    if docname in TREE:
+        content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *TREE[docname], "```", ""])
 
 
 # -- pages --

@@ -17,6 +17,7 @@ ORDER = (
     "regularization_path",
     "text_pipeline",
     "bounded_demand",
+    "plot_displays",
     "next_word",
     "sparse_attention",
     "linear_assignment",

@@ -62,10 +62,12 @@ def minimize_oba(
     x0 : array-like of shape (n_variables,), default=None
         Start; None means zeros. Not changed.
     tol : float, default=1e-5
-        Stop when the relative optimality measure
-        :math:`\max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| / \max_j |\nabla_j f(0)|`
-        is at most this; mid is the median of three and g the gradient of f. It is unit-free and the
-        same for every loss, and does not depend on ``x0``.
+        Stop when the relative optimality measure is at most this,
+
+        .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| \;/\; \max_j |\nabla_j f(0)|,
+
+        mid the median of three and g the gradient of f. It is unit-free and the same for every loss, and does
+        not depend on ``x0``.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None

@@ -1,6 +1,9 @@
-"""What the API pages list, and bare names as references."""
+"""What the API pages list, and names as links to them."""
 
 import re
+
+from docutils import nodes
+from sphinx.util.nodes import make_refnode
 
 # metadata routing is scikit-learn's, the same for every estimator, and described there
 ROUTING = re.compile(r"set_\w+_request|get_metadata_routing")
@@ -33,8 +36,22 @@ def resolve_bare_name(app, env, node, contnode):
     return domain.resolve_xref(env, docname, app.builder, node["reftype"], found[0], node, contnode)
 
 
+def link_names(app, doctree, docname):
+    """In the guides, `a public name` in code is a link to its page."""
+    if app.env.doc2path(docname).suffix != ".md":
+        return
+    objects = app.env.get_domain("py").objects
+    for literal in list(doctree.findall(nodes.literal)):
+        name = "sparsekit." + literal.astext().removeprefix("sparsekit.").removesuffix("()")
+        if name in objects and not isinstance(literal.parent, nodes.reference):
+            entry = objects[name]
+            link = make_refnode(app.builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name)
+            literal.replace_self(link)
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-docstring", without_labels)
+    app.connect("doctree-resolved", link_names)
     app.connect("missing-reference", resolve_bare_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

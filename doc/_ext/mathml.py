@@ -28,6 +28,15 @@ SPELLINGS = (
 )
 # a bracket that no \left or \right stretches keeps its size, and a bar is one: no space around it
 BRACKET = re.compile(r'<mo(?: class="mathopen")?(?: stretchy="false")?>([|‖{}⟨⟩⌊⌋⌈⌉])</mo>')
+# what stands after \left or \right is to stretch
+STRETCHED = re.compile(r"\\(?:left|right)\s*(\\[A-Za-z]+|\\?.)")
+GLYPHS = {
+    "|": "|", r"\vert": "|", r"\lvert": "|", r"\rvert": "|",
+    r"\|": "‖", r"\Vert": "‖", r"\lVert": "‖", r"\rVert": "‖",
+    r"\{": "{", r"\lbrace": "{", r"\}": "}", r"\rbrace": "}",
+    r"\langle": "⟨", r"\rangle": "⟩",
+    r"\lfloor": "⌊", r"\rfloor": "⌋", r"\lceil": "⌈", r"\rceil": "⌉",
+}  # fmt: skip
 
 
 def to_mathml(tex, block):
@@ -40,9 +49,15 @@ def to_mathml(tex, block):
         mathml = tex2mathml(tex, as_block=block)
     except AttributeError as error:  # how docutils fails at an & outside of a table
         raise MathError(f"cannot be parsed: {error}") from error
-    if r"\left" in tex:
-        return mathml
-    return BRACKET.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
+    stretched = "".join(GLYPHS.get(bracket, "") for bracket in STRETCHED.findall(tex))
+
+    def keep_size(match):
+        bracket = match[1]
+        return (
+            match[0] if bracket in stretched else f'<mo stretchy="false" lspace="0" rspace="0">{bracket}</mo>'
+        )
+
+    return BRACKET.sub(keep_size, mathml)
 
 
 def write(translator, node, tex, block):

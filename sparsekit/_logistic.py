@@ -144,7 +144,6 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         The summed loss plus ``sum_j v_j |w_j| / C``: the objective above, divided by C.
     dual_gap_ : float
         Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
-        NaN where the solver has none (multinomial).
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.

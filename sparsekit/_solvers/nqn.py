@@ -315,8 +315,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False
-        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held, nfev and time of each
-        iteration.
+        Whether the result has a list of f, optimality, alpha, n_active, n_predicted, n_held, nfev and time of
+        each iteration.
 
     Returns
     -------

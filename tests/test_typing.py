@@ -25,7 +25,7 @@ ESTIMATORS = [
 @functools.cache
 def names_for_checkers():
     """What the modules behind the public names import for type checkers only."""
-    names, root = {}, Path(str(files("sparsekit")))
+    names, root = {}, Path(sparsekit.__file__).parent
     for path in [*root.glob("_*.py"), *root.glob("inspection/*.py")]:
         package = ".".join(["sparsekit", *path.parent.relative_to(root).parts])
         for node in ast.parse(path.read_text()).body if path != root / "__init__.py" else ():

@@ -172,9 +172,8 @@ def minima(torch, data, seed, options):
 # What is measured
 # ----------------
 # Sharpness is Metric 4.2.1, by how many percent one plus the training loss rises in a box around the
-# minimiser: a box in all weights, and one in a random manifold of dimension 100. The manifold's directions
-# have normally distributed entries, not length one: each weight would move so much less than in the full box
-# that nothing would show. Batch normalisation uses the averages it has collected, as it does on new rows.
+# minimiser: a box in all weights, and one in a random manifold of dimension 100. Batch normalisation uses the
+# averages it has collected, as it does on new rows.
 def measure(torch, network, start, data, seed):
     X, y, X_test, y_test = data
     with torch.no_grad():
@@ -182,8 +181,7 @@ def measure(torch, network, start, data, seed):
     weights = flat(torch, network)
     loss = torch.nn.functional.cross_entropy
     full = sharpness(network, X, y, loss=loss, epsilon=EPSILONS)
-    A = np.random.default_rng(seed).standard_normal((len(weights), MANIFOLD))
-    part = sharpness(network, X, y, loss=loss, epsilon=EPSILONS, directions=A)
+    part = sharpness(network, X, y, loss=loss, epsilon=EPSILONS, n_directions=MANIFOLD, random_state=seed)
     return [100 * right[0], 100 * right[1], *full, *part, np.linalg.norm(weights - flat(torch, start))]
 
 

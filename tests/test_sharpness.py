@@ -108,7 +108,7 @@ def test_several_boxes_and_what_is_reported():
         value, x, jac=gradient, epsilon=epsilons, random_state=0, return_result=True, n_directions=3
     )
     A = result.directions
-    np.testing.assert_allclose(np.linalg.norm(A, axis=0), 1.0)
+    assert A.shape == (8, 3)
     assert result.sharpness.shape == (3,)
     for k, epsilon in enumerate(epsilons):
         assert value(result.x_max[k]) == pytest.approx(result.fun_max[k], rel=1e-12)
@@ -157,15 +157,16 @@ def test_pseudo_inverse_and_directions():
     np.testing.assert_allclose(pseudo_inverse(twice, x), np.linalg.pinv(twice) @ x, atol=1e-10)
     nearly = np.column_stack([A, A[:, 0] + 1e-7 * rng.standard_normal(50)])
     np.testing.assert_allclose(pseudo_inverse(nearly, x), np.linalg.pinv(nearly) @ x, rtol=1e-5)
-    assert abs(np.corrcoef(A.ravel(), np.tile(np.arange(7), 50))[0, 1]) < 0.2
+    large = random_directions(3000, 7, np.random.RandomState(1))
+    np.testing.assert_allclose(large.T @ large / 3000, np.eye(7), atol=0.1)  # standard normal, independent
+    assert abs(large.mean()) < 0.05
 
 
 def test_large_manifolds_are_kept_in_single_precision(monkeypatch):
     monkeypatch.setattr("sparsekit.inspection._sharpness._LARGE", 64)
     A = random_directions(50, 7, np.random.RandomState(0))
     assert A.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(A, axis=0), 1.0, rtol=1e-5)
-    assert len(np.unique(A.round(5))) > 340  # no block is drawn twice
+    np.testing.assert_array_equal(A, np.random.RandomState(0).standard_normal((50, 7)).astype(np.float32))
     value, gradient, x = quadratic(50, 0, 0.1)
     single = sharpness(value, x, jac=gradient, directions=A)
     double = sharpness(value, x, jac=gradient, directions=A.astype(np.float64))

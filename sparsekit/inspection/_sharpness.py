@@ -73,8 +73,8 @@ def sharpness(
         Half the width of the box, relative to :math:`|A^+ x| + 1`; several are done one after the other, each
         from where the smaller one has led.
     n_directions : int, default=None
-        Dimension p of a random manifold, at most n (100 in [1]_): the columns of A are drawn from a normal
-        distribution and scaled to length 1. None: the full space, A = I.
+        Dimension p of a random manifold, at most n (100 in [1]_): the entries of A are drawn from a standard
+        normal distribution. None: the full space, A = I.
     directions : array-like of shape (n, p), default=None
         A itself, instead of random columns.
     max_iter : int, default=10
@@ -125,9 +125,9 @@ def sharpness(
     Both methods work in units of the box's half-widths and of the first slope: in the variables z the first
     steps would be as short as the gradient at a minimum is small, and ten of them might end near x. Ten
     iterations need 11 to 20 evaluations of f and its gradient, memory for some 50 vectors of the dimension of
-    the search, and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least
-    squares solution by the p x p normal equations. With columns of length 1 each coordinate of x moves by
-    much less than in the full space, and numbers of the two kinds are not to be compared.
+    the search, and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least squares solution by the
+    p x p normal equations. In a manifold a coordinate of x moves by up to about 0.8 p epsilon, in the full
+    space by epsilon (1 + its size): numbers of the two kinds are not to be compared.
 
     References
     ----------
@@ -262,15 +262,11 @@ def _run(box, v, max_iter, method):
 
 
 def random_directions(n, p, rng):
-    """A of shape (n, p): columns from a normal distribution, scaled to length 1."""
+    """A of shape (n, p) with entries from a standard normal distribution."""
     A = np.empty((n, p), dtype=np.float64 if n * p < _LARGE else np.float32)
-    squares = np.zeros(p)
     height = max(1, _LARGE // (8 * p))
     for at in range(0, n, height):  # a temporary of the whole size would double the memory
-        part = rng.standard_normal((min(height, n - at), p))
-        squares += (part**2).sum(axis=0)
-        A[at : at + height] = part
-    A /= np.sqrt(squares).astype(A.dtype)
+        A[at : at + height] = rng.standard_normal((min(height, n - at), p))
     return A
 
 

@@ -93,12 +93,6 @@ TREE = {
 }
 
 
-# not written yet
-if not (HERE.parent / "CHANGELOG.md").exists():
-    exclude_patterns.append("changelog.md")
-    TREE["index"].remove("Changelog <changelog>")
-
-
 def add_toctree(app, docname, content):
     """Append the page's part of TREE, and turn links to files of the repository into links to their pages."""
     if app.env.doc2path(docname).suffix != ".md":
@@ -143,6 +137,8 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(HERE / "_static" / "logo.svg"),
     "download_all_examples": False,
     "show_signature": False,
+    # what is printed, not what the last line is worth
+    "capture_repr": (),
     "show_memory": False,
     "write_computation_times": False,
     "min_reported_time": 1,

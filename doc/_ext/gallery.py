@@ -5,13 +5,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-# those that say that they need PyTorch where it is not: better shown without being run
-TORCH = ("alignment_attention", "dependency_parsing", "linear_assignment", "listops", "sparse_attention")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 # all that the quick build runs
 SHORT = ("bounded_demand", "regularization_path")
-QUICK = {"alignment_attention": ["--quick"], "listops": ["--quick"]}
-# the option before the name of the picture that they write; the gallery takes it from the open figures
-PICTURE = {"alignment_attention": ["--plot"], "bounded_demand": [], "sparse_attention": ["--plot"]}
 # the order of the gallery; what is not named comes last
 ORDER = (
     "regularization_path",
@@ -24,6 +20,7 @@ ORDER = (
     "dependency_parsing",
     "alignment_attention",
     "listops",
+    "sharp_minima",
 )
 
 
@@ -45,15 +42,22 @@ def folder():
 
 def arguments(gallery_conf, script_vars):
     """The command line of an example: its short version, and no picture beside the source."""
-    name = Path(script_vars["src_file"]).stem
-    words = list(QUICK.get(name, []))
-    if name in PICTURE:
-        words += [*PICTURE[name], str(Path(folder().name) / f"{name}.png")]
+    path = Path(script_vars["src_file"])
+    source, picture = path.read_text(encoding="utf-8"), str(Path(folder().name) / f"{path.stem}.png")
+    words = ["--quick"] if '"--quick"' in source else []
+    if '"--plot"' in source:
+        words += ["--plot", picture]
+    elif path.stem == "bounded_demand":
+        words.append(picture)
     return words
 
 
 def pattern(quick):
     """Regular expression of the files that are run."""
-    names = "|".join(SHORT) if quick else r"\w+"
-    torch = importlib.util.find_spec("torch") is not None
-    return r"[\\/]" + ("" if torch else rf"(?!{'|'.join(TORCH)})") + rf"(?:{names})\.py$"
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    if quick:
+        names &= set(SHORT)
+    if importlib.util.find_spec("torch") is None:
+        # those that need it would only say so: better shown without being run
+        names = {name for name in names if "import torch" not in (EXAMPLES / f"{name}.py").read_text("utf-8")}
+    return rf"[\\/](?:{'|'.join(sorted(names))})\.py$"

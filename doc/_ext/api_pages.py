@@ -42,8 +42,13 @@ def link_names(app, doctree, docname):
         return
     objects = app.env.get_domain("py").objects
     for literal in list(doctree.findall(nodes.literal)):
-        name = "sparsekit." + literal.astext().removeprefix("sparsekit.").removesuffix("()")
-        if name in objects and not isinstance(literal.parent, nodes.reference):
+        bare = literal.astext().removeprefix("sparsekit.").removesuffix("()")
+        # sparsekit.torch is left out: its names are those of the array functions
+        places = (
+            f"sparsekit.{place}{bare}" for place in ("", "inspection.", "metrics.", "optimize.", "datasets.")
+        )
+        name = next((name for name in places if name in objects), None)
+        if name is not None and not isinstance(literal.parent, nodes.reference):
             entry = objects[name]
             link = make_refnode(app.builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name)
             literal.replace_self(link)

@@ -141,6 +141,28 @@ def test_without_a_gradient():
         assert result.nfev % (1 + options.get("n_directions", 6)) == 0
 
 
+def test_differences_are_counted_and_fit_the_size_of_x():
+    calls = []
+    far = np.full(3, 1.0001e9)
+
+    def value(x):
+        calls.append(1)
+        return float(np.sum((x - 1e9) ** 2) / 1e18)
+
+    result = sharpness(value, far, jac=False, random_state=0, return_result=True)
+    assert result.nfev == len(calls)
+    exact = sharpness(value, far, jac=lambda x: 2 * (x - 1e9) / 1e18, random_state=0)
+    assert result.sharpness == pytest.approx(exact, rel=1e-2)
+
+
+def test_single_precision_data_is_no_rise():
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X).astype(np.float32)
+    model = LassoOBA(alpha=0.1).fit(X, y)
+    double = sharpness(model, X.astype(np.float64), y, epsilon=1e-5, random_state=0)
+    assert sharpness(model, X, y, epsilon=1e-5, random_state=0) == pytest.approx(double, rel=1e-3)
+
+
 def test_larger_boxes_never_have_less():
     value, gradient, x = quadratic(30, 3, 1e-4)
     epsilons = np.geomspace(1e-5, 1e-1, 9)
@@ -211,6 +233,16 @@ def test_bad_options(options, message):
         (lambda x: 1.0, [], {}, ValueError, "x must have shape"),
         (lambda x: 1.0, [np.inf], {}, ValueError, "x must be finite"),
         (lambda x: x, [0.0, 1.0], {}, ValueError, "one number"),
+        (lambda x: (x @ x, 2 * x), [0.0, 1.0], {}, ValueError, "say jac=True"),
+        (
+            lambda x: (1.0, np.full(2, np.nan)),
+            [0.0, 1.0],
+            {"jac": True},
+            ValueError,
+            "gradient at x must be finite",
+        ),
+        (lambda x: 1.0, [0.0], {"batch_size": 5}, TypeError, "batch_size goes with"),
+        (L1LogisticOBA(), [[0.0]], {"y": [0], "batch_size": 5}, TypeError, "batch_size is for PyTorch"),
         (lambda x: 1.0, [0.0], {"jac": True}, ValueError, "f and its gradient"),
         (lambda x: 1.0, [0.0], {"jac": lambda x: np.zeros(2)}, ValueError, "gradient must have shape"),
         (lambda x: 1.0, [0.0], {"y": [1]}, TypeError, "y goes with"),

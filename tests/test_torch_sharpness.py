@@ -141,13 +141,84 @@ def test_parametric_plot_adapts_batch_normalisation(data):
     for k, alpha in enumerate((0, 0.4, 1)):
         x = (1 - alpha) * vectors[0] + alpha * vectors[1]
         torch.nn.utils.vector_to_parameters(x.detach(), between.parameters())
-        torch.optim.swa_utils.update_bn([X], between)
+        with torch.no_grad():
+            hidden = between[0](X)
+            between[1].running_mean.copy_(hidden.mean(0))
+            between[1].running_var.copy_(hidden.var(0))
         between.eval()
         with torch.no_grad():
             expected = float(functional.cross_entropy(between(X), y))
             right = float((between(X[:50]).argmax(1) == y[:50]).float().mean())
         assert display.loss[k] == pytest.approx(expected, rel=1e-4)
         assert display.test_score[k] == pytest.approx(right)
+
+
+def test_pictures_of_networks_with_dropout_are_the_same_twice(data):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
+    X, y = data
+    nets = [
+        torch.nn.Sequential(
+            torch.nn.Linear(4, 5), torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3)
+        )
+        for _ in range(2)
+    ]
+    state = torch.get_rng_state()
+    losses = [
+        # 50 + 50 + 50 rows, not 149 and one, of which there is no variance
+        ParametricPlotDisplay.from_estimator(
+            *nets, X, y, loss=functional.cross_entropy, alphas=[0.5], batch_size=149
+        ).loss
+        for _ in range(2)
+    ]
+    assert losses[0] == losses[1]
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_what_comes_out_and_goes_in_may_be_of_any_kind(data):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, y = data
+    net = trained(data)
+    expected = sharpness(net, X, y, loss=functional.cross_entropy, random_state=0)
+    frame, series = pandas.DataFrame(X.numpy()), pandas.Series(y.numpy())
+    assert sharpness(net, frame, series, loss=functional.cross_entropy, random_state=0) == expected
+    tracked = X.clone().requires_grad_()
+    assert sharpness(net, tracked, y, loss=functional.cross_entropy, random_state=0) == expected
+    assert tracked.grad is None
+    with torch.inference_mode():
+        made_there = X.clone()
+        assert sharpness(net, made_there, y, loss=functional.cross_entropy, random_state=0) == expected
+    with torch.no_grad():
+        assert sharpness(net, X, y, loss=functional.cross_entropy, random_state=0) == expected
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def forward(self, X):
+            return self.net(X), "something else"
+
+    several = Several()
+    loss = lambda output, y: functional.cross_entropy(output[0], y)  # noqa: E731
+    assert sharpness(several, X, y, loss=loss, random_state=0) == expected
+    f = training_function(several, X, y, loss=loss)
+    assert np.isnan(f.measure(f.x)[1])
+
+
+def test_shared_parameters_move_together(data):
+    X, y = data
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 4)
+    net = torch.nn.Sequential(layer, torch.nn.Tanh(), layer, torch.nn.Linear(4, 3)).double()
+    f = training_function(net, X.double(), y, loss=functional.cross_entropy)
+    assert len(f.x) == 20 + 15
+    d = np.random.default_rng(0).standard_normal(35)
+    slope = (f.fun(f.x + 1e-6 * d)[0] - f.fun(f.x - 1e-6 * d)[0]) / 2e-6
+    assert f.fun(f.x)[1] @ d == pytest.approx(slope, rel=1e-6)
+    torch.nn.utils.vector_to_parameters(torch.tensor(f.x + d), net.parameters())
+    with torch.no_grad():
+        moved = float(functional.cross_entropy(net(X.double()), y))
+    assert f.fun(f.x + d)[0] == pytest.approx(moved)
 
 
 def test_regression_has_no_accuracy(data):
@@ -173,7 +244,10 @@ def test_bad_input(data):
         sharpness(net, X, y, loss=functional.cross_entropy, sample_weight=np.ones(150))
     with pytest.raises(ValueError, match="as many rows"):
         sharpness(net, X, y[:3], loss=functional.cross_entropy)
-    with pytest.raises(ValueError, match="batch_size must be at least 1"):
-        sharpness(net, X, y, loss=functional.cross_entropy, batch_size=0)
+    for size in (0, 2.7, "a"):
+        with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+            sharpness(net, X, y, loss=functional.cross_entropy, batch_size=size)
+    with pytest.raises(ValueError, match="bfloat16, which is too coarse"):
+        sharpness(network(dtype=torch.bfloat16), X, y, loss=functional.cross_entropy)
     with pytest.raises(ValueError, match="no trainable parameters"):
         sharpness(torch.nn.ReLU(), X, y, loss=functional.cross_entropy)

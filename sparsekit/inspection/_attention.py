@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._axes import get_axes
+from ._axes import closes_its_figure, get_axes
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class AttentionDisplay:
             labels.append(given)
         return cls(table, *labels).plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self,
         ax: Axes | None = None,

@@ -3,6 +3,16 @@
 Matplotlib is imported here and in the displays' methods, when something is drawn, and nowhere else.
 """
 
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _NEEDED = "matplotlib is needed for plotting; install it, or sparsekit[plot]."
 
 # told apart by people who do not tell red from green (Okabe and Ito, 2002)
@@ -18,6 +28,40 @@ def get_axes(ax):
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     return ax
+
+
+def closes_its_figure(plot: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a `plot`: an error leaves no empty figure open that nobody knows of."""
+
+    @functools.wraps(plot)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        before = _figures()
+        try:
+            return plot(*args, **kwargs)
+        except Exception:
+            for number in _figures() - before:
+                sys.modules["matplotlib.pyplot"].close(number)
+            raise
+
+    return guarded
+
+
+def _figures() -> set[int]:
+    plt = sys.modules.get("matplotlib.pyplot")
+    return set(plt.get_fignums()) if plt is not None else set()
+
+
+def with_options(style: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """A line's style with the user's options over it, each by its long or its short name (lw, linewidth)."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return normalize_kwargs(style, Line2D) | normalize_kwargs(options, Line2D)
+
+
+def as_label(name: Any) -> str:
+    """What a legend shows of a name; matplotlib leaves out labels that begin with an underscore."""
+    return f" {name}" if str(name).startswith("_") else str(name)
 
 
 def line_style(number):

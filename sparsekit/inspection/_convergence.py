@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ._axes import check_names, get_axes, line_style
+from ._axes import as_label, check_names, closes_its_figure, get_axes, line_style, with_options
 from ._histories import POSITIONS, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
@@ -175,8 +175,13 @@ class ConvergenceDisplay:
         """
         if not histories:
             raise ValueError("histories must hold at least one.")
+        for name, history in histories.items():
+            lengths = {len(np.ravel(np.asarray(column))) for column in history.values()}
+            if len(lengths) != 1 or lengths == {0}:
+                raise ValueError(f"The history {name!r} must hold arrays of one length, at least 1.")
         return cls(histories).plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self,
         ax: Axes | None = None,
@@ -227,8 +232,8 @@ class ConvergenceDisplay:
             position = np.asarray(history[x], dtype=np.float64)
             # a log axis has no zero and no infinity; rounding may take a gap below zero
             shown = np.isfinite(values) & ((values > 0) | (not logarithmic))
-            style = dict(**line_style(number), marker="o", ms=3.5, lw=1.4, label=name) | line_options
-            line = ax.plot(position, np.where(shown, values, np.nan), **style)[0]
+            style = dict(**line_style(number), marker="o", ms=3.5, lw=1.4, label=as_label(name))
+            line = ax.plot(position, np.where(shown, values, np.nan), **with_options(style, line_options))[0]
             self.lines_.append(line)
             if logarithmic:
                 self._draw_edges(ax, line, position, values)
@@ -244,7 +249,9 @@ class ConvergenceDisplay:
     def _choose(self, argument, given, allowed, defaults):
         if given is None:
             first, other = defaults
-            return first if all(first in history for history in self.histories.values()) else other
+            if all(first in history for history in self.histories.values()):
+                return first
+            given = other
         if given not in allowed:
             raise ValueError(f"{argument} must be one of {allowed}, got {given!r}.")
         column = "fun" if given in ("gap", "objective") else given
@@ -288,4 +295,6 @@ class ConvergenceDisplay:
 
 def _lowest(runs, output):
     """The least objective of one output, which is a problem of its own."""
-    return min(float(np.min(history["fun"])) for _, other, history in runs if other == output)
+    values = np.concatenate([np.ravel(history["fun"]) for _, other, history in runs if other == output])
+    known = values[~np.isnan(values)]  # a run that broke down hides nothing of the others
+    return float(known.min()) if len(known) else np.nan

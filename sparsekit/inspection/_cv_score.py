@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._logistic_cv import L1LogisticOBACV
-from ._axes import COLORS, get_axes
+from ._axes import COLORS, closes_its_figure, get_axes, with_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,6 +123,7 @@ class CVScoreDisplay:
         display = cls(penalties, estimator.scores_, estimator.se_, name, scoring)
         return display.plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(self, ax: Axes | None = None, **line_options: Any) -> CVScoreDisplay:
         """Draw the scores.
 
@@ -137,9 +138,14 @@ class CVScoreDisplay:
         -------
         CVScoreDisplay
         """
-        ax = get_axes(ax)
         penalties, scores = np.asarray(self.penalties), np.asarray(self.scores)
         mean, error = scores.mean(axis=0), np.asarray(self.standard_errors)
+        if self.penalty_name not in ("C", "alpha"):
+            raise ValueError(f"penalty_name must be 'C' or 'alpha'; got {self.penalty_name!r}.")
+        if not np.isfinite(mean).all():
+            wrong = penalties[~np.isfinite(mean)]
+            raise ValueError(f"The scores of {self.penalty_name} = {wrong[0]:.3g} are not finite.")
+        ax = get_axes(ax)
         sign = 1.0 if self.penalty_name == "C" else -1.0
         place = sign * np.log10(penalties)
         best = int(np.argmax(mean))
@@ -152,7 +158,7 @@ class CVScoreDisplay:
             self.fold_lines_ += ax.plot(place, fold, color="0.8", lw=0.8, zorder=1, label=label)
         style: dict[str, Any] = dict(color=COLORS[0], lw=1.6, marker="o", ms=3.5, capsize=2, zorder=3)
         self.errorbar_ = ax.errorbar(
-            place, mean, yerr=error, label="mean, one standard error", **style | line_options
+            place, mean, yerr=error, label="mean, one standard error", **with_options(style, line_options)
         )
         self.line_ = self.errorbar_.lines[0]
         ax.axhline(lowest, color="0.4", lw=0.8, ls=":", zorder=2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._factor_graph import FactorGraph
 from .._factor_solution import Solution
-from ._axes import get_axes
+from ._axes import closes_its_figure, get_axes
 from ._cells import weights_map
 from ._graph_layout import layout
 
@@ -143,6 +143,7 @@ class FactorGraphDisplay:
             raise ValueError(f"names must be {graph.n_variables}, one a variable; got {len(names)}.")
         return cls(graph, _marginals(graph, solution), names).plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self, ax: Axes | None = None, *, cmap: str = "Blues", colorbar: bool = True
     ) -> FactorGraphDisplay:

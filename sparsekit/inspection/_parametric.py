@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._axes import get_axes
+from ._axes import closes_its_figure, get_axes, with_options
 from ._training import TrainingFunction, training_function
 
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ class ParametricPlotDisplay:
         )  # fmt: skip
         return display.plot(ax, **plot_options)
 
+    @closes_its_figure
     def plot(self, ax: Axes | None = None, *, log: bool = True, **line_options: Any) -> ParametricPlotDisplay:
         """Draw the losses, and the scores on an axis of their own to the right.
 
@@ -250,7 +251,7 @@ class ParametricPlotDisplay:
         def draw(where, name, color, style, label):
             values = getattr(self, name)
             if values is not None:
-                options = {**dict(color=color, ls=style, lw=1.8, label=label), **line_options}
+                options = with_options(dict(color=color, ls=style, lw=1.8, label=label), line_options)
                 (self.lines_[name],) = where.plot(self.alphas, values, **options)
 
         draw(ax, "loss", "C0", "-", "training loss")

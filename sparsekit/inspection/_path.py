@@ -14,7 +14,7 @@ from .._logistic import L1LogisticOBA
 from .._logistic_cv import L1LogisticOBACV
 from .._path import l1_logistic_path
 from .._path_solver import RegularizationPath
-from ._axes import COLORS, get_axes
+from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,6 +199,7 @@ class RegularizationPathDisplay:
             )
         return cls.from_path(path, **chosen, ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self,
         ax: Axes | None = None,
@@ -244,10 +245,12 @@ class RegularizationPathDisplay:
         self.lines_: list[Line2D] = []
         for rank, (feature, values) in enumerate(zip(self.drawn_, drawn)):
             if rank < n_named:
-                style = dict(color=COLORS[rank % len(COLORS)], lw=1.6, zorder=3, label=str(names[feature]))
+                style = dict(
+                    color=COLORS[rank % len(COLORS)], lw=1.6, zorder=3, label=as_label(names[feature])
+                )
             else:
                 style = dict(color="0.75", lw=0.7, zorder=2)
-            self.lines_ += ax.plot(position, values, **{**style, **line_options})
+            self.lines_ += ax.plot(position, values, **with_options(style, line_options))
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
         name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)
         if chosen is not None and 0 < chosen < np.inf:

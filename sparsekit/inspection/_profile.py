@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._axes import check_names, get_axes, line_style
+from ._axes import check_names, closes_its_figure, get_axes, line_style, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +115,7 @@ class PerformanceProfileDisplay:
         names = check_names(names, costs.shape[1], lambda k: f"solver {k + 1}")
         return cls(costs, names).plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self,
         ax: Axes | None = None,
@@ -161,7 +162,7 @@ class PerformanceProfileDisplay:
             if len(ratios) and ratios[0] == 1.0:
                 x, y = x[1:], y[1:]
             style = dict(**line_style(k), lw=1.8, label=name)
-            self.lines_ += ax.step(x, y, where="post", **{**style, **line_options})
+            self.lines_ += ax.step(x, y, where="post", **with_options(style, line_options))
         ax.set_xscale("log", base=base)
         ax.xaxis.set_major_formatter(lambda value, _: _power(value, base))
         # room for lines at 0 and 1, and at the ratio 1

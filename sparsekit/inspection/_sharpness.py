@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import Bounds, OptimizeResult, approx_fprime, minimize
+from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
 from .._nqn import minimize_nqn
@@ -84,9 +84,10 @@ def sharpness(
     n_starts : int, default=1
         Runs of the maximisation: the first from z = 0, others from random points of the box. Where the first
         stays near z = 0, since the gradient vanishes there, one from a random point is made anyway.
-    jac : callable, True or None, default=None
+    jac : callable, bool or None, default=None
         For a callable ``fun``, as in SciPy: the gradient's function; True if ``fun`` returns it as well; None
-        for forward differences, which cost one evaluation for each variable (each direction, in a manifold).
+        or False for forward differences, which cost one evaluation for each variable (each direction, in a
+        manifold).
     loss : callable, default=None
         For a module: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -151,7 +152,8 @@ def sharpness(
     rng = check_random_state(random_state)
     is_function = callable(fun) and not hasattr(fun, "fit") and not hasattr(fun, "named_parameters")
     if is_function:
-        for name, given in (("y", y), ("loss", loss), ("sample_weight", sample_weight)):
+        given_for_models = {"y": y, "loss": loss, "sample_weight": sample_weight, "batch_size": batch_size}
+        for name, given in given_for_models.items():
             if given is not None:
                 raise TypeError(f"{name} goes with an estimator or a module; fun is a function.")
         function = _user_function(fun, jac)
@@ -188,21 +190,33 @@ class _Box:
             raise ValueError(f"f must be finite at x; it is {self.f}.")
         if 1.0 + self.f <= 0.0:
             raise ValueError(f"f(x) must be larger than -1, or (4.4) has no meaning; it is {self.f:g}.")
+        if not np.isfinite(self.g).all():
+            raise ValueError("The gradient at x must be finite.")
         self.best, self.where = self.f, np.zeros(self.p)
 
     def point(self, z):
-        return self.x + (z if self.A is None else self.A @ z)
+        # products of one precision go to BLAS, of two they do not
+        return self.x + (z if self.A is None else self.A @ z.astype(self.A.dtype, copy=False))
 
     def evaluate(self, z):
         """f and its gradient in z."""
         self.nfev += 1
         f, g = self.function(self.point(z))
         if g is None:
-            self.nfev += self.p
-            g = approx_fprime(z, lambda z: self.function(self.point(z))[0], _STEP)
+            g = self.differences(z, f)
         elif self.A is not None:
-            g = np.asarray(self.A.T @ g, dtype=np.float64)
+            g = (self.A.T @ g.astype(self.A.dtype, copy=False)).astype(np.float64)
         return f, g
+
+    def differences(self, z, f):
+        """The gradient in z by forward differences, as large a step as the coordinate allows for."""
+        self.nfev += self.p
+        g = np.empty(self.p)
+        for i, step in enumerate(_STEP * self.reach):
+            moved = z.copy()
+            moved[i] += step
+            g[i] = (self.function(self.point(moved))[0] - f) / step
+        return g
 
     def descend(self, v):
         """-f and its gradient in v, to be minimised."""
@@ -274,7 +288,7 @@ def pseudo_inverse(A, x):
     """The least-norm solution of min ||A z - x||, A^+ x, without a matrix of n rows and columns."""
     gram = np.asarray(A.T @ A, dtype=np.float64)
     if np.linalg.cond(gram) <= _WELL_CONDITIONED:
-        return cho_solve(cho_factor(gram), np.asarray(A.T @ x, dtype=np.float64))
+        return cho_solve(cho_factor(gram), (A.T @ x.astype(A.dtype, copy=False)).astype(np.float64))
     return np.linalg.lstsq(A.astype(np.float64), x, rcond=None)[0]
 
 
@@ -299,7 +313,7 @@ def _directions(directions, n_directions, n, rng):
 
 def _user_function(fun, jac):
     """``fun`` as x -> (f, gradient), the gradient None where it is to be found by differences."""
-    if not (jac is None or jac is True or callable(jac)):
+    if not (jac is None or isinstance(jac, bool) or callable(jac)):
         raise ValueError(f"jac must be a callable, True or None; got {jac!r}.")
 
     def function(x):
@@ -311,10 +325,10 @@ def _user_function(fun, jac):
             returned, g = returned
         elif callable(jac):
             g = jac(x.copy())
-        if np.size(returned) != 1:
+        if isinstance(returned, (tuple, list)) or np.size(returned) != 1:
             raise ValueError(
-                f"fun must return one number; got an array of shape {np.shape(returned)}. Does it return the "
-                "gradient too? Then say jac=True."
+                f"fun must return one number; got {type(returned).__name__}. If it returns the gradient too, "
+                "say jac=True."
             )
         if g is not None:
             g = np.asarray(g, dtype=np.float64)

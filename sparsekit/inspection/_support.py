@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._axes import COLORS, get_axes
+from ._axes import COLORS, closes_its_figure, get_axes
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ class SupportDisplay:
             true_classes = np.where(same.any(axis=1), same.argmax(axis=1), -1)
         return cls(table, names, true_classes).plot(ax=ax, **plot_options)
 
+    @closes_its_figure
     def plot(
         self,
         ax: Axes | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,16 +34,17 @@ def module_function(
     if not named:
         raise ValueError("The module has no trainable parameters.")
     names, parameters = list(named), list(named.values())
-    device = parameters[0].device
-    X, y = (torch.as_tensor(part, device=device) for part in (X, y))
-    if X.is_floating_point():
-        X = X.to(parameters[0].dtype)
+    coarse = next((p.dtype for p in parameters if torch.finfo(p.dtype).bits < 32), None)
+    if coarse is not None:
+        raise ValueError(
+            f"The module has parameters of type {coarse}, which is too coarse for small boxes; pass "
+            "copy.deepcopy(module).float()."
+        )
+    X, y = as_rows(X, parameters[0]), as_rows(y, parameters[0], same=False)
     n = len(y)
     if len(X) != n or not n:
         raise ValueError(f"X and y must have as many rows, at least one; they have {len(X)} and {n}.")
-    size = BATCH_SIZE if batch_size is None else int(batch_size)
-    if size < 1:
-        raise ValueError(f"batch_size must be at least 1; got {batch_size}.")
+    size = check_batch_size(batch_size)
     chunks = [slice(at, at + size) for at in range(0, n, size)]
 
     def place(x: np.ndarray, track: bool) -> dict[str, Any]:
@@ -64,22 +66,23 @@ def module_function(
                 part.training = mode
 
     def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
-        parts, value = place(x, True), 0.0
-        with evaluation(), torch.enable_grad():
+        value, gradients = 0.0, [np.zeros(p.numel()) for p in parameters]
+        with evaluation(), torch.inference_mode(False), torch.enable_grad():
+            parts = place(x, True)
             for rows in chunks:
                 f = loss(functional_call(module, parts, (X[rows],)), y[rows]).mean() * (len(y[rows]) / n)
-                f.backward()
+                # with respect to these alone: X and whatever else the user tracks gets no gradient
+                found = torch.autograd.grad(f, list(parts.values()), allow_unused=True)
+                for total, g in zip(gradients, found):
+                    if g is not None:
+                        total += g.detach().double().cpu().numpy().ravel()
                 value += f.item()
-        gradients = [
-            np.zeros(p.numel()) if p.grad is None else p.grad.detach().double().cpu().numpy().ravel()
-            for p in parts.values()
-        ]
         return value, np.concatenate(gradients)
 
     # classes have an accuracy; what other targets mean is the loss's matter
     with evaluation(), torch.no_grad():
         output = module(X[:1])
-    is_classes = y.ndim == 1 and not y.is_floating_point() and output.ndim == 2
+    is_classes = y.ndim == 1 and not y.is_floating_point() and getattr(output, "ndim", None) == 2
 
     def measure(x: np.ndarray) -> tuple[float, float]:
         parts, value, right = place(x, False), 0.0, 0
@@ -94,31 +97,61 @@ def module_function(
     return TrainingFunction(x, fun, measure)
 
 
+def as_rows(rows: Any, like: Any, same: bool = True) -> Any:
+    """A tensor on the device of ``like``; floating-point rows in its dtype too, if ``same``."""
+    import torch
+
+    with torch.inference_mode(False):
+        if not isinstance(rows, torch.Tensor):
+            rows = torch.as_tensor(np.array(rows))  # a copy: of read-only memory there is no tensor
+        # one that was made in inference mode takes no part in differentiation
+        rows = (rows.clone() if rows.is_inference() else rows.detach()).to(like.device)
+        return rows.to(like.dtype) if same and rows.is_floating_point() else rows
+
+
+def check_batch_size(batch_size: int | None) -> int:
+    if batch_size is None:
+        return BATCH_SIZE
+    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f"batch_size must be an integer of at least 1; got {batch_size!r}.")
+    return int(batch_size)
+
+
 def normalized_copy(
     module: Any, X: Any, batch_size: int | None = None
 ) -> tuple[Any, Callable[[np.ndarray], None]]:
     """A copy of a module, and a function that adapts the copy's batch normalisation to parameters x.
 
     Running averages belong to the parameters that they were collected with. At others they are collected anew
-    from the rows X, as :func:`torch.optim.swa_utils.update_bn` does.
+    from the rows X, everything but batch normalisation being in ``eval`` mode.
     """
     import torch
     from torch.nn.modules.batchnorm import _BatchNorm
     from torch.nn.utils import vector_to_parameters
-    from torch.optim.swa_utils import update_bn
 
     work = copy.deepcopy(module)
     trained = [p for p in work.parameters() if p.requires_grad]
-    needed = any(isinstance(part, _BatchNorm) and part.track_running_stats for part in work.modules())
+    norms = [part for part in work.modules() if isinstance(part, _BatchNorm) and part.track_running_stats]
+    size = check_batch_size(batch_size)
 
     def adapt(x: np.ndarray) -> None:
-        if not needed:
+        if not norms:
             return
         like = trained[0]
+        rows = as_rows(X, like)
+        momenta = [part.momentum for part in norms]
         with torch.no_grad():
             vector_to_parameters(torch.as_tensor(x, dtype=like.dtype, device=like.device), trained)
-        rows = torch.as_tensor(X, device=like.device)
-        rows = rows.to(like.dtype) if rows.is_floating_point() else rows
-        update_bn(rows.split(batch_size or BATCH_SIZE), work)
+            work.eval()
+            for part in norms:
+                part.reset_running_stats()
+                part.momentum = None  # the plain mean over the chunks
+                part.train()
+            # of nearly equal size: batch normalisation has no averages of a chunk of one row
+            for chunk in rows.tensor_split(-(-len(rows) // size)):
+                work(chunk)
+        for part, momentum in zip(norms, momenta):
+            part.momentum = momentum
+            part.eval()
 
     return work, adapt

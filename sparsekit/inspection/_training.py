@@ -71,8 +71,9 @@ def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFun
         if options.get("sample_weight") is not None:
             raise TypeError("sample_weight is for estimators; weight the rows of a module in its loss.")
         return module_function(model, X, y, options.get("loss"), options.get("batch_size"))
-    if options.get("loss") is not None:
-        raise TypeError("loss is for PyTorch modules; an estimator has its own.")
+    for name in ("loss", "batch_size"):
+        if options.get(name) is not None:
+            raise TypeError(f"{name} is for PyTorch modules; {type(model).__name__} is an estimator.")
     return estimator_function(model, X, y, options.get("sample_weight"))
 
 
@@ -96,7 +97,8 @@ def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None
     raw = X, y
     numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}
     X, y = validate_data(estimator, X, y, reset=False, multi_output=several, **numbers, **X_CHECKS)
-    X = as_kernel_input(X)
+    # in double precision whatever the fit had: the rounding of a sum in float32 would pass for a rise
+    X = as_kernel_input(X.astype(np.float64, copy=False))
     x, fun, attributes = make(estimator, X, y, check_sample_weight(sample_weight, X.shape[0]))
 
     def measure(x: np.ndarray) -> tuple[float, float]:

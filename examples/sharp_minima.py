@@ -254,7 +254,7 @@ def main():
     parser.add_argument("--width", type=int, default=128, help="neurons a layer (default %(default)s)")
     parser.add_argument("--small-batch", type=int, help="rows (default: 16, with MNIST 256)")
     parser.add_argument("--epochs", type=int, default=150, help="at most (default %(default)s)")
-    parser.add_argument("--patience", type=int, default=30, help="epochs without improvement that end it")
+    parser.add_argument("--patience", type=int, default=50, help="epochs without improvement that end it")
     parser.add_argument("--warm", type=int, default=30, help="small-batch epochs of the warm start")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="starting points")
     parser.add_argument("--remedies", nargs="*", default=REMEDIES, choices=REMEDIES, metavar="REMEDY")

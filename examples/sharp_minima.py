@@ -75,8 +75,7 @@ def load(torch, options):
     X, y, X_test, y_test = mnist(options.mnist) if options.mnist else enlarged_digits(options.noise)
     if options.rows and options.rows < len(X):
         X, _, y, _ = train_test_split(X, y, train_size=options.rows, random_state=0, stratify=y)
-    kinds = torch.float32, torch.int64
-    return [torch.tensor(a, dtype=kinds[a.ndim == 1]) for a in (X, y, X_test, y_test)]
+    return [torch.tensor(a, dtype=[torch.int64, torch.float32][a.ndim - 1]) for a in (X, y, X_test, y_test)]
 
 
 # %%

@@ -265,7 +265,7 @@ def main():
     parser.add_argument("--save", metavar="FILE", help="where to write all numbers, as JSON")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.width, options.epochs, options.warm = options.seeds[:2], 32, 50, 25
+        options.seeds, options.width, options.epochs, options.warm = options.seeds[:2], 32, 30, 15
     options.small_batch = options.small_batch or (256 if options.mnist else 16)
     try:
         import torch

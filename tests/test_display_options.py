@@ -1,5 +1,7 @@
 """What all displays have in common: names of line options, errors that leave nothing behind, odd labels."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -95,6 +97,18 @@ def test_an_error_leaves_no_figure_open(displays, name, options):
 def test_names_that_begin_with_an_underscore_are_in_the_legend(displays):
     texts = displays["convergence"]().ax_.get_legend().get_texts()
     assert [text.get_text().strip() for text in texts] == ["_mine"]
+
+
+def test_tokens_with_dollars_are_drawn_as_they_are():
+    display = AttentionDisplay.from_weights(np.eye(2), queries=["$x_$", "$^$"], keys=["a", "US$"])
+    display.figure_.canvas.draw()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["$x_$", "$^$"]
+
+
+@pytest.mark.parametrize("name", ["path", "scores", "profile", "parametric", "attention", "support", "graph"])
+def test_displays_pickle(displays, name):
+    copy = pickle.loads(pickle.dumps(displays[name]()))
+    copy.figure_.canvas.draw()
 
 
 def test_a_run_that_broke_down_hides_no_other():

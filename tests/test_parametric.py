@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.preprocessing import scale
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
 from sparsekit import L1LogisticOBA, LassoOBA, SparsemaxClassifier
 from sparsekit.inspection import ParametricPlotDisplay
@@ -84,6 +85,35 @@ def test_regression_has_r2_and_one_set_of_data_is_enough():
     assert display.test_loss is None and display.score_ax_.get_ylabel() == "R²"
     redrawn = display.plot(log=False, lw=4)
     assert redrawn.ax_.get_yscale() == "linear" and redrawn.lines_["score"].get_linewidth() == 4
+
+
+def test_the_second_end_is_the_second_model():
+    X, y = load_breast_cancer(return_X_y=True)
+    parts = (X, y), (3 * X[:200], y[:200])
+    models = [make_pipeline(StandardScaler(), L1LogisticOBA(C=0.1)).fit(*part) for part in parts]
+    with pytest.raises(ValueError, match="differ in more than parameters"):
+        ParametricPlotDisplay.from_estimator(*models, X, y)
+    same = [make_pipeline(StandardScaler(), L1LogisticOBA(C=C)).fit(X, y) for C in (0.1, 1.0)]
+    display = ParametricPlotDisplay.from_estimator(*same, X, y, alphas=[0, 1])
+    np.testing.assert_allclose(display.score, [model.score(X, y) for model in same])
+    other = make_pipeline(StandardScaler(), SparsemaxClassifier()).fit(X, y)
+    with pytest.raises(TypeError, match="one class; got L1LogisticOBA and SparsemaxClassifier"):
+        ParametricPlotDisplay.from_estimator(same[0], other, X, y)
+
+
+def test_functions_get_copies_and_return_numbers():
+    def spoils(x):
+        value = float(x @ x)
+        x[:] = 0.0
+        return [value, None]
+
+    display = ParametricPlotDisplay.from_function(
+        spoils, [1.0, 0.0], [0.0, 2.0], test_fun=spoils, alphas=[0, 1]
+    )
+    np.testing.assert_allclose(display.loss, [1.0, 4.0])
+    np.testing.assert_allclose(display.test_loss, [1.0, 4.0])
+    with pytest.raises(ValueError, match=r"one number; got the shape \(2,\)"):
+        ParametricPlotDisplay.from_function(lambda x: x, [1.0, 0.0], [0.0, 2.0])
 
 
 def test_bad_input():

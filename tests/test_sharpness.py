@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference_sharpness as reference
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -368,6 +369,27 @@ def test_scaled_weights_are_sharper():
     for options in ({}, {"n_directions": 5}):
         flat = sharpness(wide, X, y, epsilon=1e-2, random_state=0, **options)
         assert sharpness(narrow, 10 * X, y, epsilon=1e-2, random_state=0, **options) > 10 * flat
+
+
+def test_wrong_numbers_of_labels_are_refused():
+    X, Y = labels(False)
+    for model in (
+        SparsemaxClassifier(alpha=1e-2),
+        ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=1, random_state=0),
+        LPSparseMAPClassifier(alpha=0.1, pairs=None),
+    ):
+        model.fit(X, Y)
+        for wrong in (Y[:, :3], np.column_stack([Y, Y])):
+            with pytest.raises(ValueError, match="a column for each of the 4 labels"):
+                sharpness(model, X, wrong)
+
+
+def test_searches_without_a_best_estimator():
+    X, y = classes(False)
+    search = GridSearchCV(L1LogisticOBA(), {"C": [1.0]}, cv=2, refit=False).fit(X, y)
+    for unfitted in (search, GridSearchCV(L1LogisticOBA(), {"C": [1.0]})):
+        with pytest.raises(NotFittedError, match="GridSearchCV has no best_estimator_"):
+            sharpness(unfitted, X, y)
 
 
 def test_hashed_weights_have_no_coefficients():

@@ -153,6 +153,26 @@ def test_parametric_plot_adapts_batch_normalisation(data):
         assert display.test_score[k] == pytest.approx(right)
 
 
+def test_modules_that_differ_elsewhere_are_refused(data):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
+    X, y = data
+    first, second = trained(data, 0), trained(data, 1)
+    for net in (first, second):
+        net[0].requires_grad_(False)
+    with pytest.raises(ValueError, match=r"differ in '0\.(weight|bias)', which is not trained"):
+        ParametricPlotDisplay.from_estimator(first, second, X, y, loss=functional.cross_entropy)
+    second[0].load_state_dict(first[0].state_dict())
+    display = ParametricPlotDisplay.from_estimator(
+        first, second, X, y, loss=functional.cross_entropy, alphas=[1]
+    )
+    second[1].momentum = None
+    second[1].reset_running_stats()
+    second[1].train()(second[0](X))
+    second.eval()
+    with torch.no_grad():
+        assert display.loss[0] == pytest.approx(float(functional.cross_entropy(second(X), y)), rel=1e-4)
+
+
 def test_pictures_of_networks_with_dropout_are_the_same_twice(data):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
     X, y = data

@@ -35,6 +35,8 @@ def draw_cells(ax, weights, *, cmap, vmax, row_labels, column_labels):
     upright = longest * 0.6 * 9.0 > 0.95 * width / n_columns
     size = float(np.clip(0.8 * width / n_columns, 5.0, 10.0)) if upright else 10.0
     ax.set_xticks(range(n_columns), column_labels, rotation=90 if upright else 0, fontsize=size)
+    for text in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_parse_math(False)  # labels are words of users' data: a $ is a $
     return image
 
 

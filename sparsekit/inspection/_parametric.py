@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._axes import closes_its_figure, get_axes, with_options
-from ._training import TrainingFunction, training_function
+from ._training import TrainingFunction, training_function, unwrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,10 +137,15 @@ class ParametricPlotDisplay:
         """
         points, alphas = _curve(np.asarray(first, float), np.asarray(second, float), curve, alphas)
 
-        def values(fun):
-            return np.array(
-                [np.ravel(value[0] if isinstance(value, tuple) else value)[0] for value in map(fun, points)]
-            )
+        def values(fun: Callable[[np.ndarray], Any]) -> np.ndarray:
+            found = []
+            for x in points:
+                value = fun(x.copy())
+                value = value[0] if isinstance(value, (tuple, list)) else value
+                if np.size(value) != 1:
+                    raise ValueError(f"A function must return one number; got the shape {np.shape(value)}.")
+                found.append(float(np.asarray(value).item()))
+            return np.array(found)
 
         test_loss = None if test_fun is None else values(test_fun)
         return cls(alphas, values(fun), test_loss=test_loss, curve=curve, names=names).plot(
@@ -201,10 +206,9 @@ class ParametricPlotDisplay:
         ValueError
             If their parameters differ in shape, or an argument is out of its range.
         """
-        if type(first) is not type(second):
-            raise TypeError(
-                f"Both must be of one class; got {type(first).__name__} and {type(second).__name__}."
-            )
+        kinds = [type(unwrap(model)[0]) for model in (first, second)]
+        if kinds[0] is not kinds[1]:
+            raise TypeError(f"Both must be of one class; got {kinds[0].__name__} and {kinds[1].__name__}.")
         if (X_test is None) != (y_test is None):
             raise ValueError("X_test and y_test go together.")
         options = {"loss": loss, "batch_size": batch_size}
@@ -212,10 +216,13 @@ class ParametricPlotDisplay:
         points, alphas = _curve(ends[0].x, ends[1].x, curve, alphas)
         model, adapt = first, None
         if hasattr(first, "named_parameters"):
-            from ._torch import normalized_copy
+            from ._torch import check_alike, normalized_copy
 
+            check_alike(first, second)
             model, adapt = normalized_copy(first, X, batch_size)
             ends[0] = training_function(model, X, y, **options)
+        else:
+            _check_end(*ends)
         functions = [ends[0]]
         if X_test is not None:
             functions.append(training_function(model, X_test, y_test, **options))
@@ -282,6 +289,16 @@ class ParametricPlotDisplay:
         )  # fmt: skip
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _check_end(first: TrainingFunction, second: TrainingFunction) -> None:
+    """The first model with the second's parameters has to be the second."""
+    there, own = (function.measure(second.x)[1] for function in (first, second))
+    if abs(there - own) > 1e-6:
+        raise ValueError(
+            f"With the second's parameters the first has the {first.score_name} {there:.6g}, the second "
+            f"{own:.6g}: they differ in more than parameters (transformers before them, thresholds)."
+        )
 
 
 def _curve(first, second, curve, alphas):

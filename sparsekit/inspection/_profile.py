@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class PerformanceProfileDisplay:
             style = dict(**line_style(k), lw=1.8, label=name)
             self.lines_ += ax.step(x, y, where="post", **with_options(style, line_options))
         ax.set_xscale("log", base=base)
-        ax.xaxis.set_major_formatter(lambda value, _: _power(value, base))
+        ax.xaxis.set_major_formatter(partial(_tick, base=base))
         # room for lines at 0 and 1, and at the ratio 1
         ax.set_xlim(end**-0.015, end)
         ax.set_ylim(-0.02, 1.02)
@@ -186,6 +187,11 @@ class PerformanceProfileDisplay:
             steps, counts = np.unique(column[np.isfinite(column)], return_counts=True)
             profiles[name] = steps, np.cumsum(counts) / len(column)
         return ratios, profiles
+
+
+def _tick(value, position, base):
+    """For matplotlib; a function of the module, which pickles."""
+    return _power(value, base)
 
 
 def _power(value, base):

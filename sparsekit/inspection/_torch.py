@@ -117,6 +117,29 @@ def check_batch_size(batch_size: int | None) -> int:
     return int(batch_size)
 
 
+def check_alike(first: Any, second: Any) -> None:
+    """Raise ValueError if two modules differ in what is neither trained nor a running average."""
+    import torch
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    averages = {
+        f"{name}.{buffer}" if name else buffer
+        for name, part in first.named_modules()
+        if isinstance(part, _BatchNorm)
+        for buffer in ("running_mean", "running_var", "num_batches_tracked")
+    }
+    trained = {name for name, p in first.named_parameters(remove_duplicate=False) if p.requires_grad}
+    one, other = first.state_dict(), second.state_dict()
+    for name in one.keys() | other.keys():
+        if name in averages or name in trained:
+            continue
+        if name not in one or name not in other or not torch.equal(one[name], other[name]):
+            raise ValueError(
+                f"The modules differ in {name!r}, which is not trained: no curve through their parameters "
+                "ends at the second."
+            )
+
+
 def normalized_copy(
     module: Any, X: Any, batch_size: int | None = None
 ) -> tuple[Any, Callable[[np.ndarray], None]]:

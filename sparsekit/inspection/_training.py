@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._bounded_classifier import BoundedClassifier
@@ -77,13 +79,24 @@ def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFun
     return estimator_function(model, X, y, options.get("sample_weight"))
 
 
+def unwrap(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+    """The model at the end of searches and pipelines, and the data as they reach it; X may be None."""
+    if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):  # a search
+        if not hasattr(estimator, "best_estimator_"):
+            raise NotFittedError(
+                f"{type(estimator).__name__} has no best_estimator_: fit it, with refit=True."
+            )
+        return unwrap(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        if X is not None and len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        return unwrap(estimator[-1], X)
+    return estimator, X
+
+
 def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingFunction:
     """The function that ``estimator`` minimised, on (X, y)."""
-    while hasattr(estimator, "best_estimator_"):  # searches
-        estimator = estimator.best_estimator_
-    if hasattr(estimator, "named_steps"):  # pipelines
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        return estimator_function(estimator[-1], X, y, sample_weight)
+    estimator, X = unwrap(estimator, X)
     make = next((make for kinds, make in _FAMILIES if isinstance(estimator, kinds)), None)
     if make is None:
         raise TypeError(
@@ -196,8 +209,16 @@ def _tabular(loss, table, alpha, penalize_intercept):
     return table.x, fun, table.attributes
 
 
+def _check_columns(estimator, y):
+    """The kernels trust the number of labels."""
+    K = len(estimator.classes_)
+    if np.ndim(y) != 2 or np.shape(y)[1] != K:
+        raise ValueError(f"y must have a column for each of the {K} labels; its shape is {np.shape(y)}.")
+
+
 def _fenchel_young(estimator, X, y, weight):
     if estimator.multilabel_:
+        _check_columns(estimator, y)
         targets = check_targets(y, weight, estimator.class_weight)
         values, weight = targets.values, targets.weight
     else:
@@ -213,6 +234,7 @@ def _fenchel_young(estimator, X, y, weight):
 
 def _extreme(estimator, X, y, weight):
     if estimator.multilabel_:
+        _check_columns(estimator, y)
         targets = check_extreme_targets(y, weight, None)
         weight, first = targets.weight, targets.first
         counts = np.diff(first)
@@ -287,9 +309,8 @@ def _label_sets(estimator, X, y, weight):
     table, K = _Table(estimator), len(estimator.classes_)
     threads = count_threads(estimator.n_jobs)
     if estimator.multilabel_:
+        _check_columns(estimator, y)
         Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(np.float64)
-        if Y.ndim != 2 or Y.shape[1] != K:
-            raise ValueError(f"y must have a column for each of the {K} labels; its shape is {Y.shape}.")
         labels = Labels(K, estimator.pairs_, logic(estimator.factors, K)[1])
     else:
         codes, _ = _codes(estimator, y, None)

@@ -376,7 +376,8 @@ class ExtremeSoftmaxSGD(
         classes : array-like of shape (n_classes,), default=None
             Further labels that are known to exist; they are sampled from the start.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows.
+            Weights >= 0 of the rows: factors of their steps' lengths, as they are. (`fit` divides them by
+            their mean, which a stream does not know.)
 
         Returns
         -------
@@ -398,7 +399,8 @@ class ExtremeSoftmaxSGD(
         if not first:  # rows are few, weights are many: the rows change their type
             X = X.astype(self._weight_dtype(), copy=False)
         rng = make_generator(self.random_state if first else self._rng_state)
-        rows = make_rows(X, targets, self.label_choice)
+        # of batches that come one by one the mean weight is not known
+        rows = make_rows(X, targets, self.label_choice, relative=False)
         n_classes = len(targets.classes)
         counts = label_counts(rows, n_classes)
         if not first:

@@ -84,7 +84,7 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None):
             codes = encode(y, classes)
     codes = codes.astype(np.int64)
     return ExtremeTargets(
-        codes, None, classes, apply_class_weight(class_weight, classes, codes, sample_weight)
+        codes, None, classes, apply_class_weight(class_weight, classes, codes, sample_weight, least=1)
     )
 
 
@@ -118,11 +118,12 @@ def _indicator(y, sample_weight, class_weight, classes):
     )
 
 
-def make_rows(X, targets, label_choice, kept=None):
+def make_rows(X, targets, label_choice, kept=None, relative=True):
     """The examples of X's rows ``kept`` (None: all) that have a label and a positive weight.
 
     X : C-ordered dense array, or canonical CSR; read in place.
     label_choice : "first" or "sample", for rows of several labels.
+    relative : whether only the ratios of the weights matter.
     """
     n = X.shape[0]
     use = np.ones(n, dtype=bool)
@@ -139,7 +140,9 @@ def make_rows(X, targets, label_choice, kept=None):
         raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
     rows = None if use.all() else np.flatnonzero(use).astype(np.int64)
     chosen = slice(None) if rows is None else rows
-    weight = None if targets.weight is None else targets.weight[chosen] / targets.weight[chosen].mean()
+    weight = None if targets.weight is None else targets.weight[chosen]
+    if weight is not None and relative:
+        weight = weight / weight.mean()
     first = None
     if not targets.multilabel:
         y, of = targets.codes[chosen], rows

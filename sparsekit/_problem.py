@@ -141,7 +141,7 @@ def encode_labels(y):
     return classes, codes.astype(np.intp, copy=False)
 
 
-def apply_class_weight(class_weight, classes, codes, sample_weight):
+def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
     """Fold ``class_weight`` into the sample weights.
 
     Parameters
@@ -152,6 +152,8 @@ def apply_class_weight(class_weight, classes, codes, sample_weight):
     codes : ndarray of shape (n_samples,)
         Index of each row's class.
     sample_weight : ndarray of shape (n_samples,) or None
+    least : int, default=2
+        Classes that must be left with a positive weight.
 
     Returns
     -------
@@ -160,7 +162,7 @@ def apply_class_weight(class_weight, classes, codes, sample_weight):
     Raises
     ------
     ValueError
-        If a key is not a class, a weight is not a finite number >= 0, or fewer than two classes
+        If a key is not a class, a weight is not a finite number >= 0, or fewer classes than ``least``
         are left with a positive weight.
     """
     if class_weight is None and sample_weight is None:
@@ -185,10 +187,10 @@ def apply_class_weight(class_weight, classes, codes, sample_weight):
                 per_class[index[label]] = value
         weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
         totals = totals * per_class
-    if np.count_nonzero(totals) < 2:
+    if np.count_nonzero(totals) < least:
         raise ValueError(
-            "This solver needs samples of at least 2 classes with a positive weight (sample_weight times "
-            f"class_weight), but only these have one: {classes[totals > 0].tolist()}"
+            f"This solver needs samples of at least {least} classes with a positive weight (sample_weight "
+            f"times class_weight), but only these have one: {classes[totals > 0].tolist()}"
         )
     return weight
 

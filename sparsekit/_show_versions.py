@@ -64,7 +64,11 @@ def show_versions() -> None:
 def _versions(extras: tuple[str, ...] | None) -> dict[str, str | None]:
     """Versions of what the package requires, or of what its extras do."""
     found = {} if extras else {"sparsekit": _version("sparsekit")}
-    for line in requires("sparsekit") or ():
+    try:
+        lines = requires("sparsekit") or []
+    except PackageNotFoundError:  # on the path, but not installed
+        lines = []
+    for line in lines:
         requirement, _, marker = line.partition(";")
         extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
         if extra[1] in extras if extra and extras else not (extra or extras):

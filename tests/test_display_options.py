@@ -111,6 +111,12 @@ def test_displays_pickle(displays, name):
     copy.figure_.canvas.draw()
 
 
+def test_columns_of_a_frame_name_the_classes():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    display = SupportDisplay.from_probabilities(pandas.DataFrame(np.eye(2), columns=["cat", "dog"]))
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["cat", "dog"]
+
+
 def test_a_run_that_broke_down_hides_no_other():
     runs = {"broken": {"fun": [3.0, np.nan, 2.0]}, "whole": {"fun": [3.0, 2.0, 1.0]}}
     display = ConvergenceDisplay.from_history(runs, y="gap")

@@ -194,6 +194,20 @@ def test_sample_weight(many, method):
     assert np.abs(balanced.coef_ - d.coef_).max() > 1e-3
 
 
+def test_partial_fit_takes_weights_as_they_are(many):
+    X, y = many
+    model = ExtremeSoftmaxSGD(method="ove", learning_rate=0.5, random_state=0)
+    once = clone(model).partial_fit(X, y)
+    heavy = clone(model).partial_fit(X, y, sample_weight=np.full(len(y), 3.0))
+    longer = clone(model).set_params(learning_rate=1.5).partial_fit(X, y)
+    assert np.abs(heavy.coef_ - once.coef_).max() > 0.1 * np.abs(once.coef_).max()
+    np.testing.assert_allclose(heavy.coef_, longer.coef_, rtol=1e-6, atol=1e-9)
+    only = np.flatnonzero(y == y[0])[:3]  # a batch of one class, weighted
+    before = once.coef_.copy()
+    once.partial_fit(X[only], y[only], sample_weight=np.ones(len(only)))
+    assert (once.coef_ != before).any()
+
+
 def test_partial_fit_meets_new_classes(many):
     X, y = many
     model = ExtremeSoftmaxSGD(learning_rate=10.0, random_state=0)

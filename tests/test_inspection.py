@@ -229,6 +229,11 @@ def test_convergence_of_results(cancer):
         ConvergenceDisplay.from_result(minimize_nqn(fun, np.ones(3), jac=True))
 
 
+def test_evaluations_of_differences_are_counted():
+    run = minimize_nqn(lambda x: float(np.abs(x - 1).sum()), np.zeros(4), history=True)
+    assert run.history[-1]["nfev"] > run.nit * 4 and run.history[-1]["nfev"] <= run.nfev
+
+
 def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     done = minimize_nqn(lambda x: (x @ x, 2 * x), np.zeros(2), jac=True, history=True)
     far = minimize_nqn(lambda x: (x @ x, 2 * x), np.full(2, 5.0), jac=True, history=True)

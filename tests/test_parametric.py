@@ -87,6 +87,17 @@ def test_regression_has_r2_and_one_set_of_data_is_enough():
     assert redrawn.ax_.get_yscale() == "linear" and redrawn.lines_["score"].get_linewidth() == 4
 
 
+def test_where_the_arc_leads():
+    # the ends and the ways are not mirror images of each other
+    first, second = np.array([2.0, 0.0]), np.array([0.0, 5.0])
+    display = ParametricPlotDisplay.from_function(
+        lambda x: x[0] + 100 * x[1], first, second, curve="arc", alphas=[0, 1 / 3, 1]
+    )
+    np.testing.assert_allclose(display.loss, [2.0, 2 * np.cos(np.pi / 6) + 500 * np.sin(np.pi / 6), 500.0])
+    with pytest.raises(ValueError, match="names must be those of the two solutions"):
+        ParametricPlotDisplay.from_function(fun, first, second, names=("a", "b", "c"))
+
+
 def test_the_second_end_is_the_second_model():
     X, y = load_breast_cancer(return_X_y=True)
     parts = (X, y), (3 * X[:200], y[:200])

@@ -196,6 +196,57 @@ def test_large_manifolds_are_kept_in_single_precision(monkeypatch):
     assert single == pytest.approx(double, rel=1e-4)
 
 
+def test_negative_functions_and_buffers_that_are_used_again():
+    buffer = np.empty(4)
+
+    def fun(x):
+        np.multiply(2.0, x, out=buffer)
+        buffer[0] += 0.5
+        value = float(x @ x + 0.5 * x[0] - 0.75)
+        x[:] = np.nan  # its own copy
+        return value, buffer
+
+    x = np.full(4, 0.1)
+    f = 4 * 0.01 + 0.05 - 0.75
+    for epsilon in (0.1, 0.01):
+        half = epsilon * 1.1
+        largest = 4 * (0.1 + half) ** 2 + 0.5 * (0.1 + half) - 0.75
+        expected = 100 * (largest - f) / (1 + f)  # f < 0 raises it
+        found = sharpness(fun, x, jac=True, epsilon=[0.1, 0.01], max_iter=3, random_state=0)
+        assert found[0 if epsilon == 0.1 else 1] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_larger_box_begins_where_the_smaller_one_ended():
+    # from z = 0 the way leads up to the left; a small box finds the rise to the right by its random start
+    def fun(x):
+        return float(x[0] ** 2), 2 * x
+
+    for seed in range(6):
+        both = sharpness(fun, [0.0], jac=True, epsilon=[1e-3, 1e-2], max_iter=1, random_state=seed)
+        assert both[1] >= both[0] > 0
+    starts = []
+
+    def recorded(x):
+        starts.append(x.copy())
+        return float(np.sum(x**2)), 2 * x
+
+    result = sharpness(
+        recorded, np.zeros(2), jac=True, epsilon=[1e-3, 1e-2], max_iter=1, random_state=0, return_result=True
+    )
+    assert any(np.array_equal(x, result.x_max[0]) for x in starts[-10:])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_functions_that_are_not_defined_everywhere(method):
+    def fun(x):
+        defined = x[1] >= 0
+        return (1 + float(x @ x) if defined else np.nan), (2 * x if defined else np.full(2, np.inf))
+
+    for seed in range(8):
+        found = sharpness(fun, np.zeros(2), jac=True, n_starts=2, method=method, random_state=seed)
+        assert found == pytest.approx(100 * 2e-6 / 2, rel=0.6) and np.isfinite(found) and found > 0
+
+
 def test_infinite_values_count():
     def fun(x):
         return float(x @ x) if np.all(x < 1e-4) else np.inf

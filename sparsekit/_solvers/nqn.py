@@ -392,6 +392,7 @@ def _line(state, evaluate):
         # A^init and A^k of the step just made
         "n_predicted": len(state.x) - int(state.free.sum()),
         "n_held": len(state.x) - int(state.pairs.free_set().sum()),
-        "nfev": evaluate.count,
+        # with those that forward differences take
+        "nfev": evaluate.count + getattr(evaluate.fun_and_jac, "differences", 0),
         "time": time.perf_counter() - evaluate.start,
     }

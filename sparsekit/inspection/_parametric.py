@@ -252,6 +252,8 @@ class ParametricPlotDisplay:
         -------
         ParametricPlotDisplay
         """
+        if len(self.names) != 2:
+            raise ValueError(f"names must be those of the two solutions; got {self.names!r}.")
         ax = get_axes(ax)
         self.lines_: dict = {}
 

@@ -25,6 +25,8 @@ _STEP = 1.5e-8
 _TRIALS = 5
 # part of the box's half-width that an ascent has to reach, or it has not looked around
 _NEAR = 0.5
+# random points that are tried where f is not defined everywhere
+_DRAWS = 10
 
 
 def sharpness(
@@ -241,7 +243,11 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
         for v in starts:
             nit += _run(box, v, max_iter, method)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
-            nit += _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+            for _ in range(_DRAWS):
+                done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+                nit += done
+                if done:  # f may be undefined in a part of the box
+                    break
         found[k], points[k] = box.best, box.point(box.where)
     with np.errstate(invalid="ignore"):
         value = 100.0 * (found - box.f) / (1.0 + box.f)
@@ -256,7 +262,8 @@ def _run(box, v, max_iter, method):
     No tolerance stops it: x is nearly stationary, and where the ascent begins all slopes are small.
     """
     start, slope = box.descend(v)
-    if not np.isfinite(start):  # infinite: no larger value exists; NaN: nothing to start from
+    # infinite: no larger value exists; NaN, or a slope that is not finite: nothing to start from
+    if not np.isfinite(start) or not np.isfinite(slope).all():
         return 0
     # f rises faster the farther it is from its minimum, so that the methods never learn a curvature to take
     # steps from. In this unit a step down the gradient is about as long as the box is wide.
@@ -331,7 +338,7 @@ def _user_function(fun, jac):
                 "say jac=True."
             )
         if g is not None:
-            g = np.asarray(g, dtype=np.float64)
+            g = np.array(g, dtype=np.float64)  # a copy: the next call may write into theirs
             if g.shape != x.shape:
                 raise ValueError(f"the gradient must have shape {x.shape}, as x has; got {g.shape}.")
         return float(np.asarray(returned).item()), g

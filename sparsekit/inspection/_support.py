@@ -92,7 +92,7 @@ class SupportDisplay:
         estimator : fitted classifier
             With ``predict_proba``.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            The rows to show.
         y : array-like of shape (n_samples,), default=None
             The true labels, which are framed.
         class_names : sequence of str of length n_classes, default=None
@@ -164,6 +164,8 @@ class SupportDisplay:
         ValueError
             If P is not finite or negative, or the number of labels does not fit.
         """
+        if classes is None and hasattr(P, "columns"):
+            classes = P.columns
         table = check_weights(P, "P", "(n_samples, n_classes)")
         n_samples, n_classes = table.shape
         classes = np.arange(n_classes) if classes is None else np.asarray(classes)

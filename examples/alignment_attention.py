@@ -13,7 +13,7 @@ labels are taught, no alignment, and a score depends on the two words alone. Wha
 from the structure: no word is taken twice (Matching; LP-matching, which has an Xor factor a row and an
 AtMostOne factor a column), and neighbours have neighbours for partners (LP-sequence: a Sequence factor over
 the rows, with one learned score for steps of +1 and -1, and an AtMostOne factor a column). Needs PyTorch
-(pip install "sparsekit[torch,plot]"); without it the example says so and ends.
+(pip install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse
@@ -190,7 +190,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch. Nothing was run.")
         return
     torch.set_num_threads(options.threads)
     models = {}

@@ -9,7 +9,7 @@ LP-SparseMAP over trees: the second program of Appendix F of the paper.
 
 Marginals of the arcs of a projective dependency tree, first without a limit, then with at most two modifiers
 for every word. Row i, column j is the arc from the head j to its modifier i; the diagonal holds the arcs from
-the root. Needs PyTorch (pip install "sparsekit[torch]"); without it the example says so and ends.
+the root. Needs PyTorch (pip install torch); without it the example says so and ends.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch. Nothing was run.")
         return
     from sparsekit.torch import FactorGraphLayer
 

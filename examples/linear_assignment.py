@@ -8,7 +8,7 @@ LP-SparseMAP over assignments: the first program of Appendix F of the paper.
     python examples/linear_assignment.py
 
 Every row of a 3 x 5 matrix takes exactly one column, every column goes to one row at most: an Xor factor a
-row, an AtMostOne factor a column. Needs PyTorch (pip install "sparsekit[torch]"); without it the example says
+row, an AtMostOne factor a column. Needs PyTorch (pip install torch); without it the example says
 so and ends.
 """
 
@@ -28,7 +28,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch. Nothing was run.")
         return
     from sparsekit.torch import FactorGraphLayer
 

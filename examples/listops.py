@@ -14,7 +14,7 @@ the trees. One model has a tree factor alone, one a Budget factor a head besides
 Both are solved as the paper does, by ten calls of the tree oracle and by ten iterations with ten calls each;
 "tree (100 calls)" gives the tree alone as many calls, and --exact solves all exactly. Takes minutes on a CPU,
 --quick less than one. Needs PyTorch
-(pip install "sparsekit[torch]"); without it the example says so and ends.
+(pip install torch); without it the example says so and ends.
 """
 
 import argparse
@@ -186,7 +186,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch. Nothing was run.")
         return
     torch.set_num_threads(args.threads)
     truncated = dict(exact=False, max_iter=10, inner_iter=10, step_size=0.5)

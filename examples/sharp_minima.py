@@ -13,7 +13,7 @@ starts: on small batches, and on batches of 10 % of the rows. Both minima fit th
 the loss rises around them differs, and so does the accuracy on new rows. Three remedies of the thesis follow.
 The network is F1 of the thesis, narrower; the data are MNIST where you name its file, otherwise the digits
 that ship with scikit-learn, larger and noisy. Takes minutes on a CPU, ``--quick`` less than one. Needs
-PyTorch (pip install "sparsekit[torch,plot]"); without it the example says so and ends.
+PyTorch (pip install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse
@@ -270,7 +270,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch,plot]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch matplotlib. Nothing was run.")
         return
     torch.set_num_threads(options.threads)
     data = load(torch, options)

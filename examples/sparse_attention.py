@@ -9,7 +9,7 @@ An encoder-decoder that translates "three seven four" to "374#": eq. (12) of the
 
 The same network is trained with softmax and with sparsemax attention. Without arguments it is a small version
 (shorter numbers, fewer sequences) that takes less than a minute; ``--sequences 100000 --max-digits 8`` is
-the paper's scale. Needs PyTorch (pip install "sparsekit[torch,plot]"); without it the example says so and
+the paper's scale. Needs PyTorch (pip install torch matplotlib); without it the example says so and
 ends.
 """
 
@@ -152,7 +152,7 @@ def main():
     try:
         import torch
     except ImportError:
-        print('This example needs PyTorch: pip install "sparsekit[torch]". Nothing was run.')
+        print("This example needs PyTorch: pip install torch. Nothing was run.")
         return
     from sparsekit.torch import sparsemax
 

@@ -1,6 +1,6 @@
 """PyTorch layers: sparsemax, its loss, and LP-SparseMAP, on the kernels of :mod:`sparsekit`.
 
-Needs PyTorch (``pip install "sparsekit[torch]"``); nothing else in the package does. Tensors on the CPU use
+Needs PyTorch (``pip install torch``); nothing else in the package does. Tensors on the CPU use
 the package's own kernels with ``torch.get_num_threads()`` threads, those on other devices PyTorch's sort.
 All operators are differentiable twice and known to ``torch.compile``.
 """
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 try:
     import torch
 except ImportError as error:
-    raise ImportError('sparsekit.torch needs PyTorch: pip install "sparsekit[torch]"') from error
+    raise ImportError("sparsekit.torch needs PyTorch: pip install torch") from error
 
 from torch import Tensor, nn
 

@@ -5,7 +5,7 @@ import pytest
 
 import sparsekit
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'sparsekit[torch]')")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import sparsekit as sk
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'sparsekit[torch]')")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
 from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_NEEDED = "matplotlib is needed for plotting; install it, or sparsekit[plot]."
+_NEEDED = "matplotlib is needed for plotting: pip install matplotlib"
 
 # told apart by people who do not tell red from green (Okabe and Ito, 2002)
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")

@@ -1,6 +1,6 @@
 """Every link inside of the built pages leads somewhere, and nothing is loaded from elsewhere.
 
-    python doc/check_links.py doc/build/html
+    python doc/check_links.py doc/_build/html
 
 Prints what is wrong, a line each, and ends with status 1 if there is anything.
 """

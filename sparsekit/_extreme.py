@@ -42,11 +42,12 @@ class ExtremeSoftmaxSGD(
 
     Minimises the mean log-loss of a linear softmax, with a ridge,
 
-    .. math:: \frac{1}{N} \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
+    .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
 
-    by stochastic steps that see a row and ``n_negatives`` other classes: neither the number of rows nor that
-    of classes is in their cost. The intercept is a feature of ones. Probabilities sum to 1 for every method;
-    the unbiased ones ("implicit", "umax", "sgd") also converge to those of the full softmax.
+    with weights :math:`\omega` scaled to sum to 1, by stochastic steps that see a row and ``n_negatives``
+    other classes: neither the number of rows nor that of classes is in their cost. The intercept is a feature
+    of ones. Probabilities sum to 1 for every method; the unbiased ones ("implicit", "umax", "sgd") also
+    converge to those of the full softmax.
 
     Parameters
     ----------
@@ -125,7 +126,8 @@ class ExtremeSoftmaxSGD(
     n_iter_no_change : int, default=5
         Epochs without an improvement before an early stop.
     tol : float, default=1e-4
-        What counts as an improvement of the held-out log-loss.
+        What counts as an improvement of the held-out log-loss; only with ``early_stopping``. There is no
+        certificate: however a fit ends, it issues no ConvergenceWarning. See ``loss_curve_``.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False

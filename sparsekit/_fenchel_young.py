@@ -29,7 +29,8 @@ _PARAMETERS = """
     alpha : float, default=1e-4
         Strength of the L2 penalty, >= 0. The loss is a mean over the rows, so alpha keeps its meaning when
         rows are added; scikit-learn's ``LogisticRegression(C)`` of three classes and more has ``alpha = 1 /
-        (C * n_samples)``, that of two, which has one row of coefficients, twice as much.
+        (C * n_samples)``, that of two, which has one row of coefficients, twice as much; with weights their
+        sum takes the place of n_samples.
     fit_intercept : bool, default=True
         Whether to fit the intercepts b.
     penalize_intercept : bool, default=True

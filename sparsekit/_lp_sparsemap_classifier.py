@@ -65,7 +65,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         `predict` gives a row each label whose marginal is larger.
     tol : float, default=1e-4
         The fit stops when the largest entry of the (projected) gradient is at most tol times that at zero.
-        With loss="hinge", when ten iterations lower the objective by less than tol / 100 times it.
+        With loss="hinge", when ten iterations lower the objective by less than tol / 100 times it, or no
+        step lowers it.
     max_iter : int, default=1000
         Largest number of quasi-Newton steps.
     max_time : float, default=None

@@ -5,12 +5,14 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import (
     ElasticNet,
+    HuberRegressor,
     Lasso,
     LogisticRegression,
     QuantileRegressor,
     Ridge,
     SGDClassifier,
 )
+from sklearn.metrics import d2_log_loss_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
@@ -78,6 +80,31 @@ def test_class_weight(two):
     assert_same(ours, LogisticRegression(solver="saga", C=C, class_weight=weights, **L1, **EXACT).fit(*two))
 
 
+def test_weights_take_the_place_of_n(two):
+    """Class weights times sample weights: their sum is what C is divided by."""
+    X, y = two
+    weights = {0: 0.5, 1: 3.0}
+    s = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
+    total = np.sum(s * np.where(y == 1, 3.0, 0.5))
+    assert abs(total / len(y) - 1) > 0.2  # n instead would be seen
+    theirs = LogisticRegression(C=C, class_weight=weights, **EXACT).fit(X, y, sample_weight=s)
+    ours = BoundedClassifier("log_loss", alpha=1 / (C * total), class_weight=weights, tol=1e-10)
+    assert_same(ours.fit(X, y, sample_weight=s), theirs)
+    pair = SoftmaxClassifier(
+        alpha=2 / (C * total), class_weight=weights, penalize_intercept=False, tol=1e-8
+    ).fit(X, y, sample_weight=s)
+    np.testing.assert_allclose(pair.coef_[1] - pair.coef_[0], theirs.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(pair.intercept_[1] - pair.intercept_[0], theirs.intercept_[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["liblinear", "saga"])
+def test_l1_needs_no_conversion_for_weights(two, solver):
+    X, y = two
+    options = dict(C=C, class_weight={0: 3.0}, fit_intercept=False)
+    theirs = LogisticRegression(solver=solver, **options, **L1, **EXACT).fit(X, y)
+    assert_same(L1LogisticOBA(**options, tol=1e-8).fit(X, y), theirs)
+
+
 def test_l2_of_two_classes(two):
     n = len(two[1])
     theirs = LogisticRegression(C=C, **EXACT).fit(*two)
@@ -105,6 +132,10 @@ def test_linear_svc(two, loss):
     ours = BoundedClassifier(loss, alpha=alpha, fit_intercept=False, tol=1e-10).fit(*two)
     theirs = LinearSVC(C=C, loss=loss, fit_intercept=False, **EXACT).fit(*two)
     assert_same(ours, theirs)
+    options = dict(class_weight={0: 3.0}, fit_intercept=False)
+    total = len(two[1]) + 2 * np.sum(two[1] == 0)
+    ours = BoundedClassifier(loss, alpha=1 / (C * total), **options, tol=1e-10).fit(*two)
+    assert_same(ours, LinearSVC(C=C, loss=loss, **options, **EXACT).fit(*two))
 
 
 def test_linear_svc_with_l1(two):
@@ -114,8 +145,17 @@ def test_linear_svc_with_l1(two):
     assert_same(ours.fit(*two), theirs.fit(*two))
 
 
-def test_lasso(numbers):
-    assert_same(LassoOBA(2.0, tol=1e-9).fit(*numbers), Lasso(2.0, **EXACT).fit(*numbers), atol=1e-3)
+def drawn_weights(y):
+    s = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    assert abs(s.mean() - 1) > 0.2
+    return s
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lasso(numbers, weighted):
+    s = drawn_weights(numbers[1]) if weighted else None
+    ours, theirs = LassoOBA(2.0, tol=1e-9), Lasso(2.0, **EXACT)
+    assert_same(ours.fit(*numbers, sample_weight=s), theirs.fit(*numbers, sample_weight=s), atol=1e-3)
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -134,9 +174,28 @@ def test_ridge(numbers, positive):
     assert_same(ours.fit(*numbers), theirs.fit(*numbers), atol=1e-3)
 
 
-def test_quantile_regressor(numbers):
-    ours = BoundedRegressor("quantile", quantile=0.3, alpha=0.05, l1_ratio=1, tol=1e-11).fit(*numbers)
-    assert_same(ours, QuantileRegressor(quantile=0.3, alpha=0.05).fit(*numbers))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_quantile_regressor(numbers, weighted):
+    s = drawn_weights(numbers[1]) if weighted else None
+    ours = BoundedRegressor("quantile", quantile=0.3, alpha=0.05, l1_ratio=1, tol=1e-11)
+    theirs = QuantileRegressor(quantile=0.3, alpha=0.05)
+    assert_same(ours.fit(*numbers, sample_weight=s), theirs.fit(*numbers, sample_weight=s))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_huber_regressor(numbers, weighted):
+    """Its penalty is in units of the scale that it estimates; its own tolerance decides the digits."""
+    s = drawn_weights(numbers[1]) if weighted else np.ones(len(numbers[1]))
+    theirs = HuberRegressor(epsilon=1.35, alpha=10, tol=1e-9, max_iter=10000).fit(*numbers, sample_weight=s)
+    scale = theirs.scale_
+    ours = BoundedRegressor("huber", epsilon=1.35 * scale, alpha=10 * scale / s.sum(), tol=1e-11)
+    assert_same(ours.fit(*numbers, sample_weight=s), theirs, atol=1e-2)
+
+
+def test_ridge_with_weights(numbers):
+    s = drawn_weights(numbers[1])
+    ours = BoundedRegressor("squared", alpha=30 / s.sum(), tol=1e-11).fit(*numbers, sample_weight=s)
+    assert_same(ours, Ridge(30, **EXACT).fit(*numbers, sample_weight=s), atol=1e-3)
 
 
 def test_linear_svr(numbers):
@@ -146,6 +205,9 @@ def test_linear_svr(numbers):
     )
     theirs = LinearSVR(C=C, epsilon=5, fit_intercept=False, **EXACT)
     assert_same(ours.fit(*numbers), theirs.fit(*numbers), atol=1e-3)
+    s = drawn_weights(numbers[1])
+    ours.set_params(alpha=1 / (C * s.sum()))
+    assert_same(ours.fit(*numbers, sample_weight=s), theirs.fit(*numbers, sample_weight=s), atol=1e-3)
 
 
 def test_sgd_has_the_same_alpha(two):
@@ -155,6 +217,25 @@ def test_sgd_has_the_same_alpha(two):
     theirs = SGDClassifier("log_loss", max_iter=300, random_state=0, average=True, **options).fit(X, y)
     ours = BoundedClassifier(alpha=0.1, fit_intercept=False, tol=1e-10).fit(X, y)
     assert_same(ours, theirs, atol=0.02)
+    # it divides the weighted losses by the number of rows, not by the sum of the weights
+    weights = {0: 3.0, 1: 1.0}
+    theirs = SGDClassifier(
+        "log_loss", max_iter=300, random_state=0, average=True, class_weight=weights, **options
+    ).fit(X, y)
+    alpha = 0.1 * len(y) / (len(y) + 2 * np.sum(y == 0))
+    ours = BoundedClassifier(alpha=alpha, fit_intercept=False, class_weight=weights, tol=1e-10).fit(X, y)
+    assert_same(ours, theirs, atol=0.02)
+
+
+def test_the_share_of_deviance(two):
+    """glmnet's dev.ratio is 1 - deviance / null deviance, of the fit without its penalty."""
+    X, y = two
+    model = L1LogisticOBA(C=C, tol=1e-8).fit(X, y)
+    share = np.mean(y)
+    null = -len(y) * (share * np.log(share) + (1 - share) * np.log(1 - share))
+    ratio = 1 - (model.objective_ - np.abs(model.coef_).sum() / C) / null
+    assert 0.1 < ratio < 0.95
+    np.testing.assert_allclose(d2_log_loss_score(y, model.predict_proba(X)), ratio, rtol=1e-6)
 
 
 def test_glmnets_standardization(two):

@@ -378,8 +378,8 @@ class ExtremeSoftmaxSGD(
         classes : array-like of shape (n_classes,), default=None
             Further labels that are known to exist; they are sampled from the start.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows: factors of their steps' lengths, as they are. (`fit` divides them by
-            their mean, which a stream does not know.)
+            Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
+            their mean, which a stream does not know.
 
         Returns
         -------

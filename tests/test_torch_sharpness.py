@@ -111,7 +111,8 @@ def test_the_module_stays_as_it_is(data):
     X, y = data
     options = dict(loss=functional.cross_entropy)
     numpy_input = sharpness(net, X.double().numpy(), y.numpy(), n_directions=10, random_state=0, **options)
-    assert numpy_input == sharpness(net, X, y, n_directions=10, random_state=0, **options) > 0
+    tensor_input = sharpness(net, X, y, n_directions=10, random_state=0, **options)
+    assert numpy_input == pytest.approx(tensor_input, rel=1e-3) and tensor_input > 0
     ParametricPlotDisplay.from_estimator(net, other, X, y, alphas=[0.5], **options)
     for name, value in net.state_dict().items():
         assert torch.equal(value, state[name]), name
@@ -190,7 +191,7 @@ def test_pictures_of_networks_with_dropout_are_the_same_twice(data):
         ).loss
         for _ in range(2)
     ]
-    assert losses[0] == losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert torch.equal(state, torch.get_rng_state())
 
 
@@ -198,7 +199,8 @@ def test_what_comes_out_and_goes_in_may_be_of_any_kind(data):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     X, y = data
     net = trained(data)
-    expected = sharpness(net, X, y, loss=functional.cross_entropy, random_state=0)
+    # another layout of the rows sums in another order
+    expected = pytest.approx(sharpness(net, X, y, loss=functional.cross_entropy, random_state=0), rel=1e-3)
     frame, series = pandas.DataFrame(X.numpy()), pandas.Series(y.numpy())
     assert sharpness(net, frame, series, loss=functional.cross_entropy, random_state=0) == expected
     tracked = X.clone().requires_grad_()

@@ -1,0 +1,173 @@
+"""Sharpness of what estimators minimised: value, gradient, score, and refusals."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from sparsekit import (
+    BoundedClassifier,
+    BoundedRegressor,
+    ExtremeSoftmaxSGD,
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    LPSparseMAPClassifier,
+    SoftmaxClassifier,
+    SoftmaxClassifierCV,
+    SparsemaxClassifier,
+)
+from sparsekit.inspection import sharpness
+from sparsekit.inspection._training import training_function
+
+
+def numbers():
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X), y / y.std()
+
+
+def classes(two=True):
+    X, y = (load_breast_cancer if two else load_iris)(return_X_y=True)
+    return scale(X), np.array(["a", "b", "c"])[y]
+
+
+def labels(empty=True):
+    X, _ = classes(False)
+    Y = (np.random.default_rng(0).uniform(size=(len(X), 4)) < 0.4).astype(int)
+    Y[0] = 0
+    if not empty:
+        Y[Y.sum(axis=1) == 0, 0] = 1
+    return X, Y
+
+
+ESTIMATORS = [
+    (L1LogisticOBA(C=0.1, class_weight="balanced"), classes),
+    (L1LogisticOBA(C=0.1, fit_intercept=False, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
+    (L1LogisticOBACV(Cs=3), classes),
+    (LassoOBA(alpha=0.05), numbers),
+    (SparsemaxClassifier(), lambda: classes(False)),
+    (SparsemaxClassifier(alpha=1e-2), lambda: labels(False)),
+    (SoftmaxClassifier(alpha=1e-3, penalize_intercept=False), lambda: classes(False)),
+    (SoftmaxClassifierCV(alphas=[0.1, 0.01]), lambda: classes(False)),
+    (BoundedRegressor("quantile", quantile=0.7, alpha=0.1, l1_ratio=0.5, bounds=(0, None)), numbers),
+    (BoundedRegressor("huber"), numbers),
+    (BoundedClassifier("hinge", alpha=0.1), lambda: classes(False)),
+    (BoundedClassifier(alpha=0.1), classes),
+    (LPSparseMAPClassifier(pairs="all", alpha=0.01), labels),
+    (LPSparseMAPClassifier(pairs="all", alpha=0.01, loss="hinge"), labels),
+    (LPSparseMAPClassifier(alpha=0.01, loss="logistic"), labels),
+    (LPSparseMAPClassifier(alpha=0.01), lambda: classes(False)),
+    (LPSparseMAPClassifier(alpha=0.01, loss="hinge"), lambda: classes(False)),
+    (ExtremeSoftmaxSGD(alpha=1e-3, learning_rate=1.0, max_iter=5, random_state=0), lambda: classes(False)),
+    (ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=5, random_state=0), labels),
+    (ExtremeSoftmaxSGD(learning_rate=1.0, label_choice="sample", max_iter=5, random_state=0), labels),
+]
+
+
+def name_of(value):
+    return type(value).__name__ if hasattr(value, "fit") else ""
+
+
+@pytest.mark.parametrize("estimator, data", ESTIMATORS, ids=name_of)
+def test_estimators(estimator, data):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows without labels; the hinge's accuracy
+        estimator.fit(X, y, sample_weight=weight)
+    before = estimator.coef_.copy()
+    f = training_function(estimator, X, y, sample_weight=weight)
+    value = f.fun(f.x)[0]
+    # the function is the one that the estimator says it minimised, on the scale of the mean loss
+    if hasattr(estimator, "objective_"):
+        sums = isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV))
+        expected = np.sum(estimator.objective_) / (weight.sum() if sums else 1.0)
+        assert value == pytest.approx(expected, rel=2e-6)
+    # its gradient
+    rng = np.random.default_rng(0)
+    d = rng.standard_normal(len(f.x))
+    x = f.x + 0.01 * d
+    slope = (f.fun(x + 1e-6 * d)[0] - f.fun(x - 1e-6 * d)[0]) / 2e-6
+    assert f.fun(x)[1] @ d == pytest.approx(slope, rel=1e-5)
+    # its score
+    measured = f.measure(f.x)
+    assert measured[0] == pytest.approx(value)
+    assert measured[1] == pytest.approx(estimator.score(X, y, sample_weight=weight))
+    moved = f.measure(0.0 * f.x)
+    assert moved != measured
+    # and nothing about the estimator has changed
+    np.testing.assert_array_equal(estimator.coef_, before)
+
+    direct = sharpness(lambda x: f.fun(x), f.x, jac=True, random_state=0)
+    assert sharpness(estimator, X, y, sample_weight=weight, random_state=0) == pytest.approx(direct)
+    assert direct > 0
+
+
+def test_pipelines_searches_and_parts_of_the_classes():
+    X, y = classes(False)
+    model = L1LogisticOBA().fit(StandardScaler().fit_transform(X), y)
+    expected = sharpness(model, StandardScaler().fit_transform(X), y)
+    pipeline = make_pipeline(StandardScaler(), L1LogisticOBA()).fit(X, y)
+    assert sharpness(pipeline, X, y) == pytest.approx(expected)
+    search = GridSearchCV(pipeline, {"l1logisticoba__C": [1.0]}, cv=2).fit(X, y)
+    assert sharpness(search, X, y) == pytest.approx(expected)
+    some = np.flatnonzero(y != "a")
+    f = training_function(model, X[some], y[some])
+    log_loss = -np.log(model.predict_proba(X[some])[np.arange(100), (y[some] == "c") + 1]).mean()
+    assert f.fun(f.x)[0] == pytest.approx(log_loss + np.abs(model.coef_).sum() / 100)
+    with pytest.raises(ValueError, match="'z', which is no class"):
+        sharpness(model, X[:2], ["a", "z"])
+    with pytest.raises(ValueError, match="features"):
+        sharpness(model, X[:, :2], y)
+
+
+def test_scaled_weights_are_sharper():
+    # ten times the weights on data a tenth as large: the same predictions, from a narrower valley
+    X, y = numbers()
+    wide = BoundedRegressor("squared").fit(X, y)
+    narrow = BoundedRegressor("squared").fit(10 * X, y)
+    np.testing.assert_allclose(10 * narrow.coef_, wide.coef_, rtol=1e-4)
+    for options in ({}, {"n_directions": 5}):
+        flat = sharpness(wide, X, y, epsilon=1e-2, random_state=0, **options)
+        assert sharpness(narrow, 10 * X, y, epsilon=1e-2, random_state=0, **options) > 10 * flat
+
+
+def test_wrong_numbers_of_labels_are_refused():
+    X, Y = labels(False)
+    for model in (
+        SparsemaxClassifier(alpha=1e-2),
+        ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=1, random_state=0),
+        LPSparseMAPClassifier(alpha=0.1, pairs=None),
+    ):
+        model.fit(X, Y)
+        for wrong in (Y[:, :3], np.column_stack([Y, Y])):
+            with pytest.raises(ValueError, match="a column for each of the 4 labels"):
+                sharpness(model, X, wrong)
+
+
+def test_searches_without_a_best_estimator():
+    X, y = classes(False)
+    search = GridSearchCV(L1LogisticOBA(), {"C": [1.0]}, cv=2, refit=False).fit(X, y)
+    for unfitted in (search, GridSearchCV(L1LogisticOBA(), {"C": [1.0]})):
+        with pytest.raises(NotFittedError, match="GridSearchCV has no best_estimator_"):
+            sharpness(unfitted, X, y)
+
+
+def test_hashed_weights_have_no_coefficients():
+    X, y = classes(False)
+    model = ExtremeSoftmaxSGD(hash_bits=8, learning_rate=1.0, max_iter=1, random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="hashed weights"):
+        sharpness(model, X, y)
+
+
+def test_single_precision_data_is_no_rise():
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X).astype(np.float32)
+    model = LassoOBA(alpha=0.1).fit(X, y)
+    double = sharpness(model, X.astype(np.float64), y, epsilon=1e-5, random_state=0)
+    assert sharpness(model, X, y, epsilon=1e-5, random_state=0) == pytest.approx(double, rel=1e-3)

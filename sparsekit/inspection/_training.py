@@ -20,7 +20,7 @@ from .._bounded_classifier import BoundedClassifier
 from .._bounded_fit import normalized
 from .._bounded_regressor import BoundedRegressor
 from .._extreme import ExtremeSoftmaxSGD
-from .._extreme_targets import check_extreme_targets
+from .._extreme_targets import check_extreme_targets, encode
 from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
 from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._label_sets import logic
@@ -41,6 +41,7 @@ from .._problem import (
     check_sample_weight,
     l1_weights,
     logistic_loss,
+    pack,
 )
 from .._solvers.bounded import BoundedProblem
 from .._targets import check_targets
@@ -126,32 +127,22 @@ def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None
 def _codes(estimator, y, weight):
     """Positions of the labels among the estimator's, and the weights of the rows with those of classes."""
     classes = estimator.classes_
-    order = np.argsort(classes, kind="stable")
-    place = order[np.minimum(np.searchsorted(classes, y, sorter=order), len(classes) - 1)]
-    unknown = classes[place] != y
-    if unknown.any():
-        raise ValueError(f"y holds {y[unknown][0].item()!r}, which is no class of the estimator.")
+    place = encode(y, classes)
+    if (place < 0).any():
+        raise ValueError(f"y holds {y[place < 0][0].item()!r}, which is no class of the estimator.")
     # the classes of a part of the data are weighted by that part's frequencies, as a fit to it would
     return place, apply_class_weight(getattr(estimator, "class_weight", None), classes, place, weight)
-
-
-def _dense(coef):
-    coef = coef.toarray() if hasattr(coef, "toarray") else np.asarray(coef)
-    return np.atleast_2d(coef).astype(np.float64)
 
 
 class _Table:
     """Parameters as a table [W; b], a column for each output, in C order; with b only if it is fitted."""
 
     def __init__(self, estimator):
-        coef = _dense(estimator.coef_)
         self.scalar = np.ndim(estimator.coef_) == 1
-        self.intercept = np.ravel(estimator.intercept_).astype(np.float64)
         self.fitted = bool(estimator.fit_intercept)
-        self.shape = (coef.shape[1] + self.fitted, coef.shape[0])
-        self.p = coef.shape[1]
-        b = [np.broadcast_to(self.intercept, coef.shape[0])] if self.fitted else []
-        self.x = np.vstack([coef.T, *b]).ravel()
+        self.x = pack(estimator.coef_, estimator.intercept_, self.fitted)
+        self.p = estimator.coef_.shape[-1]
+        self.shape = (self.p + self.fitted, len(self.x) // (self.p + self.fitted))
 
     def split(self, x):
         """W of shape (p, K) and b of shape (K,)."""

@@ -22,6 +22,7 @@ FLOORS = {
     "_cython": KERNELS,
     "gpu": KERNELS,
     "_typing": KERNELS,  # aliases for signatures on any floor
+    "_device": KERNELS,  # where an array lives
     "_losses": PIECES,
     "_linalg": PIECES,
     "_solvers": SOLVERS,

@@ -1,0 +1,46 @@
+"""Where arrays live: in main memory (NumPy, SciPy) or on a GPU (CuPy).
+
+Every floor may import this. CuPy itself is not imported: whoever hands in its arrays has it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+def is_device(x: object) -> bool:
+    """Whether ``x`` is a CuPy array or a sparse matrix of ``cupyx.scipy.sparse``."""
+    return any(base.__module__.partition(".")[0] in ("cupy", "cupyx") for base in type(x).__mro__)
+
+
+def namespace(**arrays: object) -> ModuleType:
+    """The module, NumPy or CuPy, of the arrays, which are given by the names that the user knows.
+
+    None and Python scalars belong anywhere. Arrays of both kinds are a TypeError that says what to do.
+    """
+    placed = {name: is_device(x) for name, x in arrays.items() if x is not None and not np.isscalar(x)}
+    if not any(placed.values()):
+        return np
+    if not all(placed.values()):
+        there = ", ".join(name for name, device in placed.items() if device)
+        here = [name for name, device in placed.items() if not device]
+        raise TypeError(
+            f"{there} is on the GPU and {', '.join(here)} in main memory; put all on one side: "
+            f"cupy.asarray({here[0]}) moves an array to the GPU, cupy.asnumpy and .get() bring one back"
+        )
+    return sys.modules["cupy"]
+
+
+def kernel_module(name: str, x: object) -> Any:
+    """The kernels ``name`` for arrays like ``x``: of ``sparsekit.gpu`` or of ``sparsekit._cython``."""
+    return importlib.import_module(f"sparsekit.{'gpu' if is_device(x) else '_cython'}.{name}")
+
+
+def to_host(x: Any) -> Any:
+    """``x`` in main memory; what is there already is returned as it is."""
+    return x.get() if is_device(x) else x

@@ -1,0 +1,132 @@
+"""CUDA C sources of this folder, compiled when first used, once per device and choice of types."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_FOLDER = Path(__file__).parent
+_REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+_INDEX = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+
+THREADS = 256  # of a block, where a kernel has no reason for another number
+
+
+@functools.cache
+def source(file: str) -> str:
+    """Text of ``file``.cu with the headers of this folder in place.
+
+    The compiler gets one text and no path, so that CuPy's cache of compiled kernels sees every change.
+    """
+    seen: set[str] = set()
+
+    def paste(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        return _INCLUDE.sub(paste, (_FOLDER / name).read_text(encoding="utf-8"))
+
+    return _INCLUDE.sub(paste, (_FOLDER / f"{file}.cu").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _module(device: int, file: str, defines: tuple[str, ...]) -> Any:
+    import cupy
+
+    return cupy.RawModule(code=source(file), options=("--std=c++17", *defines))
+
+
+@functools.cache
+def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> Any:
+    return _module(device, file, defines).get_function(name)
+
+
+def clear() -> None:
+    """Forget what was compiled in this process."""
+    for cached in (source, _module, _function, _processors):
+        cached.cache_clear()
+
+
+class Launcher:
+    """One kernel on the current device; call it with (blocks, threads, arguments)."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, blocks: Any, threads: Any, args: Iterable[Any], shared: int = 0) -> None:
+        """Launch the kernel.
+
+        Python and NumPy integers become ``long long``, floats ``double``, arrays pointers to their first
+        entry: they must be C-contiguous or the kernel must know their strides. ``shared`` is in bytes.
+        """
+        if shared > 48 * 1024:
+            self.function.max_dynamic_shared_size_bytes = shared  # more than that must be asked for
+        self.function(_triple(blocks), _triple(threads), tuple(map(_plain, args)), shared_mem=shared)
+
+
+def _triple(sizes: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in np.atleast_1d(sizes))
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, (bool, np.bool_, int, np.integer)):
+        return np.int64(x)
+    if isinstance(x, (float, np.floating)):
+        return np.float64(x)
+    return x
+
+
+def kernel(
+    file: str,
+    name: str,
+    *,
+    real: Any = None,
+    index: Any = None,
+    defines: Mapping[str, object] | None = None,
+) -> Launcher:
+    """The kernel ``name`` of ``file``.cu for the current device.
+
+    Parameters
+    ----------
+    file, name : str
+        Source file without its ending, and the name of the function in it.
+    real, index : dtype, default=None
+        What ``real`` (float32, float64) and ``index_t`` (int32, int64) stand for in the source.
+    defines : mapping, default=None
+        Further macros and their values.
+    """
+    import cupy
+
+    macros = dict(defines or {})
+    if real is not None:
+        macros["REAL"] = _REAL[np.dtype(real)]
+    if index is not None:
+        macros["INDEX"] = _INDEX[np.dtype(index)]
+    options = tuple(f"-D{key}={value}" for key, value in sorted(macros.items()))
+    return Launcher(_function(cupy.cuda.Device().id, file, name, options))
+
+
+@functools.cache
+def _processors(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceProperties(device)["multiProcessorCount"])
+
+
+def sm_count() -> int:
+    """Multiprocessors of the current device."""
+    import cupy
+
+    return _processors(cupy.cuda.Device().id)
+
+
+def grid1d(n: int, threads: int = THREADS, per_sm: int = 8) -> int:
+    """Blocks for a loop over ``n`` entries with a stride of the whole grid: at least 1, at most what fits."""
+    return max(1, min(-(-int(n) // threads), per_sm * sm_count()))

@@ -30,7 +30,7 @@ asm(".text\n.globl sk_emulated_switch\n.hidden sk_emulated_switch\n.type sk_emul
     "sk_emulated_switch:\n"
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
     "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
-    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\npopq %rcx\njmp *%rcx\n"
     ".size sk_emulated_switch,.-sk_emulated_switch\n");
 #elif defined(__aarch64__)
 asm(".text\n.globl sk_emulated_switch\n.hidden sk_emulated_switch\n.type sk_emulated_switch,%function\n"
@@ -194,7 +194,9 @@ static bool start(Fiber& fiber) {
         ++engine.stacks->made;
     }
     fiber.stack = engine.stacks->free[--engine.n_free];
-    void** top = reinterpret_cast<void**>(fiber.stack + page + stack_bytes);
+    // at different distances from the end, or the stacks of a block share a few sets of the caches
+    const size_t colour = fiber.number % 64 * 192;
+    void** top = reinterpret_cast<void**>(fiber.stack + page + stack_bytes - colour);
 #if defined(__x86_64__)
     top -= 8;  // six registers, the address that `ret` takes, and none to return to from there
     memset(top, 0, 8 * sizeof(void*));

@@ -10,7 +10,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
+#define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)

@@ -148,3 +148,65 @@ def many():
     y = rng.integers(0, 60, 600)
     noise = sp.random_array((600, 200), density=0.03, rng=rng)
     return sp.csr_array(normalize(sp.csr_array(centres.tocsr()[y] + noise))), y
+
+
+EMULATED = Path(__file__).resolve().parent / "emulated"
+_emulated_modules = {}
+
+
+def _is_cupy(name):
+    return name.split(".")[0] in ("cupy", "cupyx", "cupy_backends")
+
+
+def _device_cupy():
+    """The real CuPy where it finds a device, or why it does not."""
+    try:
+        import cupy
+    except ImportError as error:
+        return None, f"cupy cannot be imported: {error}"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return None, f"cupy finds no device: {error}"
+    return (cupy, "") if count else (None, "cupy finds no device")
+
+
+def _forget_kernels():
+    compiled = sys.modules.get("sparsekit.gpu._compile")
+    if compiled is not None:
+        compiled.clear()
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    """CuPy on a GPU where there is one, else the stand-in for it in tests/emulated.
+
+    SPARSEKIT_TEST_GPU=device makes a missing GPU an error, SPARSEKIT_TEST_GPU=emulated leaves a GPU alone. The
+    stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run; only it has
+    ``cupy.emulation``, which counts what the device was asked for.
+    """
+    before = {name: module for name, module in sys.modules.items() if _is_cupy(name)}
+    wanted = os.environ.get("SPARSEKIT_TEST_GPU", "")
+    device, problem = (None, "") if wanted == "emulated" else _device_cupy()
+    if device is not None:
+        yield device
+        _forget_kernels()
+        return
+    if wanted == "device":
+        pytest.fail(f"SPARSEKIT_TEST_GPU=device, but {problem}")
+    for name in [name for name in sys.modules if _is_cupy(name)]:
+        del sys.modules[name]
+    sys.modules.update(_emulated_modules)
+    sys.path.insert(0, str(EMULATED))
+    _forget_kernels()
+    try:
+        import cupy
+
+        cupy.emulation.reset()
+        yield cupy
+    finally:
+        _forget_kernels()
+        sys.path.remove(str(EMULATED))
+        for name in [name for name in sys.modules if _is_cupy(name)]:
+            _emulated_modules[name] = sys.modules.pop(name)
+        sys.modules.update(before)

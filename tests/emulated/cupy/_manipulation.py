@@ -1,0 +1,167 @@
+"""Joining, splitting and reshaping arrays."""
+
+import numpy as np
+
+from ._convert import deliver, host, is_array, is_scalar, new, sync, upload, view
+
+
+def concatenate(tup, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    parts = []
+    for part in tup:
+        if not is_array(part):
+            raise TypeError("Only cupy arrays can be concatenated")
+        parts.append(part._array)
+    made = np.concatenate(parts, axis=axis, dtype=None if out is not None else dtype, casting=casting)
+    return deliver(made, out, casting)
+
+
+concat = concatenate
+
+
+def stack(tup, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    return concatenate([expand_dims(x, axis) for x in tup], axis, out, dtype=dtype, casting=casting)
+
+
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    return concatenate([atleast_2d(x) for x in tup], 0, dtype=dtype, casting=casting)
+
+
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    parts = [atleast_1d(x) for x in tup]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+def column_stack(tup):
+    if not all(is_array(x) for x in tup):
+        raise TypeError("Only cupy arrays can be column stacked")
+    return new(np.column_stack([x._array for x in tup]))
+
+
+def dstack(tup):
+    return new(np.dstack([host(x, "tup") for x in tup]))
+
+
+def atleast_1d(*arys):
+    return _at_least(np.atleast_1d, arys)
+
+
+def atleast_2d(*arys):
+    return _at_least(np.atleast_2d, arys)
+
+
+def _at_least(function, arys):
+    for x in arys:
+        if not is_array(x):
+            raise TypeError("Only cupy arrays can be atleast_1d and atleast_2d")
+    made = [view(x, function(x._array)) for x in arys]
+    return made[0] if len(made) == 1 else made
+
+
+def expand_dims(a, axis):
+    return view(a, np.expand_dims(host(a), axis))
+
+
+def squeeze(a, axis=None):
+    return view(a, np.squeeze(host(a), axis))
+
+
+def moveaxis(a, source, destination):
+    return view(a, np.moveaxis(host(a), source, destination))
+
+
+def swapaxes(a, axis1, axis2):
+    return view(a, np.swapaxes(host(a), axis1, axis2))
+
+
+def rollaxis(a, axis, start=0):
+    return view(a, np.rollaxis(host(a), axis, start))
+
+
+def transpose(a, axes=None):
+    return view(a, np.transpose(host(a), axes))
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x, /):
+    return view(x, np.matrix_transpose(host(x, "x")))
+
+
+def reshape(a, newshape, order="C", *, copy=None):
+    host(a)
+    return a.reshape(newshape, order=order, copy=copy)
+
+
+def ravel(a, order="C"):
+    host(a)
+    return a.ravel(order)
+
+
+def broadcast_to(array, shape):
+    return view(array, np.broadcast_to(host(array, "array"), shape))
+
+
+def broadcast_arrays(*args):
+    return [view(x, part) for x, part in zip(args, np.broadcast_arrays(*map(host, args)), strict=True)]
+
+
+def flip(a, axis=None):
+    return view(a, np.flip(host(a), axis))
+
+
+def flipud(m):
+    return view(m, np.flipud(host(m, "m")))
+
+
+def fliplr(m):
+    return view(m, np.fliplr(host(m, "m")))
+
+
+def roll(a, shift, axis=None):
+    return new(np.roll(host(a), shift, axis))
+
+
+def split(ary, indices_or_sections, axis=0):
+    return [view(ary, part) for part in np.split(host(ary, "ary"), indices_or_sections, axis)]
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    return [view(ary, part) for part in np.array_split(host(ary, "ary"), indices_or_sections, axis)]
+
+
+def tile(A, reps):
+    return new(np.tile(upload(A)._array, reps))
+
+
+def repeat(a, repeats, axis=None):
+    host(a)
+    return a.repeat(repeats, axis)
+
+
+def pad(array, pad_width, mode="constant", **kwargs):
+    return new(np.pad(host(array, "array"), pad_width, mode, **kwargs))
+
+
+def append(arr, values, axis=None):
+    return new(np.append(upload(arr)._array, upload(values)._array, axis))
+
+
+def copyto(dst, src, casting="same_kind", where=None):
+    target = host(dst, "dst")
+    if isinstance(src, np.ndarray) and src.ndim > 0:
+        raise ValueError("non-scalar numpy.ndarray cannot be used for copyto")
+    if not is_array(src) and not is_scalar(src) and not isinstance(src, np.ndarray):
+        raise TypeError(f"Unsupported type {type(src)}")
+    given = src._array if is_array(src) else src
+    np.copyto(target, given, casting=casting, where=True if where is None else host(where, "where"))
+
+
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True):
+    made = np.unique(host(ar, "ar"), return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    sync()
+    return tuple(map(new, made)) if isinstance(made, tuple) else new(made)
+
+
+def unique_values(x):
+    return unique(x, equal_nan=False)

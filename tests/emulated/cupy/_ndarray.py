@@ -1,0 +1,304 @@
+"""The emulated ``cupy.ndarray``: protocols, properties, indexing."""
+
+import functools
+
+import numpy as np
+
+import cupy
+
+from . import emulation
+from ._convert import (
+    IMPLICIT,
+    host,
+    indices,
+    is_advanced,
+    is_array,
+    is_scalar,
+    new,
+    sync,
+    unwritten,
+    upload,
+    view,
+)
+from ._memory import check_dtype
+from ._methods import Methods
+from ._operators import Operators
+
+
+class MemoryPointer:
+    """``array.data``: where an array begins."""
+
+    def __init__(self, array):
+        self.mem = array._memory
+        self.ptr = array._array.ctypes.data if array.size else 0
+        self.device = cupy.cuda.Device(0)
+        self.device_id = 0
+
+
+class Flags:
+    def __init__(self, array):
+        flags = array._array.flags
+        self.c_contiguous = flags.c_contiguous
+        self.f_contiguous = flags.f_contiguous
+        self.owndata = array.base is None
+        self.fnc = flags.fnc
+        self.forc = flags.forc
+
+    def __getitem__(self, name):
+        known = {"C_CONTIGUOUS": "c_contiguous", "F_CONTIGUOUS": "f_contiguous", "OWNDATA": "owndata"}
+        if name not in known:
+            raise KeyError(f"{name} is not defined for cupy.ndarray.flags")
+        return getattr(self, known[name])
+
+
+class ndarray(Operators, Methods):
+    """Array on the emulated device; ``_array`` is the NumPy array in its guarded memory."""
+
+    __hash__ = None
+    __array_priority__ = 100
+
+    def __new__(cls, *args, _obj=None, _no_init=False, **kwargs):
+        return object.__new__(cls)
+
+    def __init__(self, shape, dtype=float, memptr=None, strides=None, order="C"):
+        if memptr is not None or strides is not None:
+            raise NotImplementedError("the emulation makes arrays in memory of their own only")
+        made = unwritten(shape, dtype, order)
+        self._array, self._memory, self.base = made._array, made._memory, None
+
+    @classmethod
+    def _from(cls, array, memory):
+        made = object.__new__(cls)
+        made._array, made._memory, made.base = array, memory, None
+        return made
+
+    # what it is
+
+    @property
+    def dtype(self):
+        return self._array.dtype
+
+    @property
+    def shape(self):
+        return self._array.shape
+
+    @shape.setter
+    def shape(self, shape):
+        changed = self._array.view()
+        changed.shape = shape
+        self._array = changed
+
+    ndim = property(lambda self: self._array.ndim)
+    size = property(lambda self: self._array.size)
+    nbytes = property(lambda self: self._array.nbytes)
+    itemsize = property(lambda self: self._array.itemsize)
+    strides = property(lambda self: self._array.strides)
+    flags = property(Flags)
+    data = property(MemoryPointer)
+    device = property(lambda self: cupy.cuda.Device(0))
+
+    @property
+    def T(self):
+        return view(self, self._array.T)
+
+    @property
+    def mT(self):
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return view(self, self._array.swapaxes(-1, -2))
+
+    @property
+    def real(self):
+        return view(self, self._array.real) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self):
+        if self.dtype.kind == "c":
+            return view(self, self._array.imag)
+        return new(np.zeros_like(self._array))
+
+    # to the host, which waits for the device
+
+    def get(self, stream=None, order="C", out=None, blocking=True):
+        sync()
+        if out is None:
+            order = "C" if order == "A" and not self._array.flags.f_contiguous else order
+            return np.array(self._array, order=order, copy=True)
+        if not isinstance(out, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
+        if out.dtype != self.dtype or out.shape != self.shape:
+            raise ValueError(f"Shape or dtype mismatch. Expected: {self.shape} {self.dtype}")
+        out[...] = self._array
+        return out
+
+    def set(self, arr, stream=None):
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if arr.dtype != self.dtype:
+            raise TypeError(f"{arr.dtype!r} array cannot be set to {self.dtype!r} array")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        emulation.counts["uploads"] += 1
+        self._array[...] = arr
+
+    def item(self):
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        sync()
+        return self._array.item()
+
+    def tolist(self):
+        return self.get().tolist()
+
+    def tobytes(self, order="C"):
+        return self.get().tobytes(order)
+
+    def __bool__(self):
+        if self.size == 0:
+            raise ValueError("The truth value of an empty array is ambiguous.")
+        if self.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __repr__(self):
+        return repr(self.get())
+
+    def __str__(self):
+        return str(self.get())
+
+    def __format__(self, format_spec):
+        return format(self.get(), format_spec)
+
+    def __reduce__(self):
+        return cupy.array, (self.get(),)
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    # protocols
+
+    def __array__(self, dtype=None):
+        raise TypeError(IMPLICIT)
+
+    @property
+    def __cuda_array_interface__(self):
+        described = {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "descr": self.dtype.descr,
+            "stream": 1,
+            "version": 3,
+            "strides": None if self._array.flags.c_contiguous else self.strides,
+            "data": (self.data.ptr, False),
+        }
+        return described
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        raise BufferError("arrays of the emulated device leave it only for cupy.from_dlpack")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if "out" in kwargs:
+            if len(kwargs["out"]) != 1:
+                raise ValueError("The 'out' parameter must have exactly one array value")
+            kwargs["out"] = kwargs["out"][0]
+        known = getattr(cupy, ufunc.__name__, None)
+        if known is None:
+            return NotImplemented
+        if method == "__call__":
+            return known(*inputs, **kwargs)
+        return getattr(known, method)(*inputs, **kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        try:
+            module = functools.reduce(getattr, func.__module__.split(".")[1:], cupy)
+            known = getattr(module, func.__name__)
+        except AttributeError:
+            return NotImplemented
+        if known is func or any(t not in (ndarray, np.ndarray) for t in types):
+            return NotImplemented
+        return known(*args, **kwargs)
+
+    # elements
+
+    def __len__(self):
+        if self.ndim == 0:
+            raise TypeError("len() of unsized object")
+        return len(self._array)
+
+    def __iter__(self):
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, slices):
+        key = indices(slices)
+        if is_advanced(key):
+            # out-of-range index arrays raise IndexError here; on a device they wrap around, silently
+            return new(self._array[key])
+        return view(self, self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)])
+
+    def __setitem__(self, slices, value):
+        key = indices(slices)
+        if is_array(value):
+            given = value._array
+        elif is_scalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            given = value
+        else:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        with np.errstate(all="ignore"):
+            self._array[key] = given
+            if is_array(value) and given.size > 1 and is_advanced(key):
+                self._check_assigned(key, given)
+
+    def _check_assigned(self, key, given):
+        """Elements that the index names twice, with different values: any of them may win on a device."""
+        got = self._array[key]
+        meant = np.broadcast_to(given.astype(self.dtype), got.shape)
+        if not np.array_equal(got, meant, equal_nan=self.dtype.kind in "fc"):
+            raise AssertionError(
+                "an assignment names elements more than once, with different values: which of them a "
+                "device keeps is undefined"
+            )
+
+    def _scatter(self, ufunc, slices, value):
+        key = indices(slices)
+        given = value._array if is_array(value) else upload(value, self.dtype)._array
+        with np.errstate(all="ignore"):
+            ufunc.at(self._array, key, given.astype(self.dtype))
+
+    def scatter_add(self, slices, value):
+        cupy.add.at(self, slices, value)
+
+    def scatter_max(self, slices, value):
+        cupy.maximum.at(self, slices, value)
+
+    def scatter_min(self, slices, value):
+        cupy.minimum.at(self, slices, value)
+
+    def view(self, dtype=None, type=None):
+        if dtype is None:
+            return view(self, self._array)
+        return view(self, self._array.view(check_dtype(dtype)))
+
+    def fill(self, value):
+        if not is_scalar(value) and not (is_array(value) and value.ndim == 0):
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        with np.errstate(all="ignore"):
+            self._array[...] = host(value) if is_array(value) else value

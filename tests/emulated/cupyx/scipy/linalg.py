@@ -1,0 +1,42 @@
+"""Triangular systems and LU decompositions. A singular system gives NaN, never an error."""
+
+import cupy
+import numpy as np
+import scipy.linalg
+from cupy._convert import host, new
+from cupy.linalg import _floating
+
+
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=False):
+    host(a)
+    host(b, "b")
+    if a.ndim != 2:
+        raise NotImplementedError("the emulation solves one system")
+    if a.shape[0] != a.shape[1]:
+        raise ValueError("expected square matrix")
+    if len(a) != len(b):
+        raise ValueError("incompatible dimensions")
+    if check_finite and not (bool(cupy.isfinite(a).all()) and bool(cupy.isfinite(b).all())):
+        raise ValueError("array must not contain infs or NaNs")
+    left = a._array.astype(a.dtype if a.dtype.char in "fd" else np.promote_types(a.dtype, np.float32))
+    right = b._array.astype(left.dtype)
+    try:
+        made = scipy.linalg.solve_triangular(left, right, trans, lower, unit_diagonal, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        made = np.full_like(right, np.nan)
+    return new(made)
+
+
+def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
+    made = scipy.linalg.lu(*_floating(a), permute_l, check_finite=check_finite)
+    return tuple(map(new, made))
+
+
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    made = scipy.linalg.lu_factor(*_floating(a), check_finite=check_finite)
+    return tuple(map(new, made))
+
+
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+    factors = tuple(host(x) for x in lu_and_piv)
+    return new(scipy.linalg.lu_solve(factors, host(b, "b"), trans, check_finite=check_finite))

@@ -116,7 +116,7 @@ def split_options(options):
 KERNEL = re.compile(
     r"""(?P<extern>extern\s*"C"\s*)?(?P<static>\bstatic\s+)?__global__\s+"""
     r"""(?:__launch_bounds__\s*\((?P<before>[^;{]*?)\)\s*)?void\s+"""
-    r"""(?:__launch_bounds__\s*\((?P<after>[^;{]*?)\)\s*)?(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^;{]*?)\)\s*\{""",
+    r"""(?:__launch_bounds__\s*\((?P<after>[^;{]*?)\)\s*)?(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^;{]*?)\)\s*[{;]""",
     re.DOTALL,
 )
 
@@ -137,9 +137,10 @@ def kernels_of(code, defines):
     flags = [f"-D{name}={value}" for name, value in defines]
     command = [*compiler(), "-std=c++17", "-E", "-P", "-x", "c++", "-DSK_EMULATED", *flags, "-"]
     text = _run(command, code, "preprocessing of the CUDA source").stdout
-    found = {}
+    found, n_found = {}, 0
     for kernel in KERNEL.finditer(text):
         name = kernel["name"]
+        n_found += 1
         if not kernel["extern"] or kernel["static"]:
             raise RuntimeError(f'kernel {name} must be declared extern "C" __global__ void, nothing between')
         bound = kernel["after"] or kernel["before"]
@@ -147,11 +148,13 @@ def kernels_of(code, defines):
         for parameter in _split(kernel["parameters"]):
             words = re.findall(r"[A-Za-z_]\w*", parameter.split("[")[0])
             names.append(words[-1] if words else "?")
-        found[name] = (names, _split(bound)[0].strip() if bound else None)
-    if len(found) < len(re.findall(r"\b__global__\b", text)):
+        # a definition after its prototype may be the one that has the launch bounds
+        found[name] = (names, _split(bound)[0].strip() if bound else found.get(name, (None, None))[1])
+    n_kernels = len(re.findall(r"\b__global__\b", text))
+    if n_found < n_kernels:
         raise RuntimeError(
             'a kernel must read extern "C" __global__ void [__launch_bounds__(...)] name(...) {...}; '
-            f"it found {sorted(found)} among {len(re.findall('__global__', text))} __global__"
+            f"that is so for {n_found} of {n_kernels}: {', '.join(found)}"
         )
     return found
 
@@ -178,7 +181,8 @@ def _build(code, defines, target):
         # two steps: with -fsanitize on the command line the linker would ask for the sanitizer's own library
         command = [*compiler(), *FLAGS, SANITIZE, "-c", source, "-o", compiled]
         _run(command, None, "compilation of the CUDA source")
-        _run([*compiler(), "-shared", compiled, "-o", library], None, "linking of the CUDA source")
+        linker = [*compiler(), "-shared", "-pthread", "-Wl,--no-undefined", compiled, "-o", library, "-lm"]
+        _run(linker, None, "linking of the CUDA source")
         os.replace(library, target)
 
 

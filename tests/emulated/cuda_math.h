@@ -19,6 +19,18 @@ inline float __fdiv_rn(float x, float y) { return x / y; }
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 
+// to integers; outside their range a device gives the nearest, the emulation an error
+#define SK_EMULATED_ROUNDING(from, to, name)                                \
+    inline to name##_rn(from x) { return static_cast<to>(rint(x)); }        \
+    inline to name##_rz(from x) { return static_cast<to>(trunc(x)); }       \
+    inline to name##_rd(from x) { return static_cast<to>(floor(x)); }       \
+    inline to name##_ru(from x) { return static_cast<to>(ceil(x)); }
+SK_EMULATED_ROUNDING(float, int, __float2int)
+SK_EMULATED_ROUNDING(float, long long, __float2ll)
+SK_EMULATED_ROUNDING(double, int, __double2int)
+SK_EMULATED_ROUNDING(double, long long, __double2ll)
+#undef SK_EMULATED_ROUNDING
+
 #define SK_EMULATED_EXTREMA(result, left, right)                                                            \
     inline result max(left x, right y) { return result(x) > result(y) ? result(x) : result(y); }            \
     inline result min(left x, right y) { return result(x) < result(y) ? result(x) : result(y); }

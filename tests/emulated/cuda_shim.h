@@ -121,8 +121,7 @@ SK_EMULATED_ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 
 SK_EMULATED_INTEGER_ATOMICS(int)
 SK_EMULATED_INTEGER_ATOMICS(unsigned)
 SK_EMULATED_INTEGER_ATOMICS(unsigned long long)
-SK_EMULATED_ATOMIC(atomicMax, long long, old > value ? old : value)
-SK_EMULATED_ATOMIC(atomicMin, long long, old < value ? old : value)
+SK_EMULATED_INTEGER_ATOMICS(long long)
 SK_EMULATED_CAS(int)
 SK_EMULATED_CAS(unsigned)
 SK_EMULATED_CAS(unsigned long long)
@@ -134,6 +133,8 @@ inline void __threadfence() { asm volatile("" ::: "memory"); }
 inline void __threadfence_block() { asm volatile("" ::: "memory"); }
 inline void __nanosleep(unsigned) { sk_emulated::give_way("__nanosleep"); }
 inline void __trap() { sk_emulated::fail("__trap"); }
+#define __builtin_assume(condition) ((condition) ? (void)0 : sk_emulated::fail("__builtin_assume(%s) is wrong", #condition))
+#define assert(condition) ((condition) ? (void)0 : sk_emulated::fail("assert(%s) fails", #condition))
 
 // loads and stores with a hint for the caches
 

@@ -1,0 +1,401 @@
+"""The emulation of CUDA C names what is wrong with a kernel or a launch, and works on afterwards."""
+
+import numpy as np
+import pytest
+from emulation import Array, cuda_build
+
+FAULTS = r"""
+#define SK_KERNEL extern "C" __global__ void
+SK_KERNEL sk_good(double* out) { out[threadIdx.x] = threadIdx.x; }
+
+SK_KERNEL sk_half_a_barrier(double* out) {
+    if (threadIdx.x < 40) __syncthreads();
+    out[threadIdx.x] = 1.0;
+}
+SK_KERNEL sk_two_barriers(double* out) {
+    if (threadIdx.x < 40) {
+        __syncthreads();
+    } else {
+        __syncthreads();  // the other one
+    }
+}
+SK_KERNEL sk_barrier_and_shuffle(double* out) {
+    if (threadIdx.x < 32) __syncthreads();
+    else out[0] = __shfl_sync(0xffffffffu, 1.0, 0);
+    __syncthreads();
+}
+SK_KERNEL sk_half_a_warp(double* out) {
+    if (threadIdx.x % 32 < 16) out[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0, 1);
+    else __syncthreads();
+}
+SK_KERNEL sk_other_masks(double* out) {
+    out[threadIdx.x] = __shfl_sync(threadIdx.x % 32 < 16 ? 0xffffffffu : 0xfffffffeu, 1.0, 0);
+}
+SK_KERNEL sk_other_operations(double* out) {
+    if (threadIdx.x % 2) out[threadIdx.x] = __shfl_sync(0xffffffffu, 1.0, 0);
+    else out[threadIdx.x] = __any_sync(0xffffffffu, 1);
+}
+SK_KERNEL sk_other_sizes(double* out) {
+    if (threadIdx.x % 2) out[threadIdx.x] = __shfl_sync(0xffffffffu, 1.0, 0);
+    else out[threadIdx.x] = __shfl_sync(0xffffffffu, 1.0f, 0);
+}
+SK_KERNEL sk_not_in_mask(double* out) { __syncwarp(0xfffffff0u); }
+SK_KERNEL sk_reads_outside_mask(double* out) {
+    if (threadIdx.x < 4) out[threadIdx.x] = __shfl_sync(0xfu, 1.0, 4);
+}
+SK_KERNEL sk_exited_lanes(double* out) {
+    if (threadIdx.x >= 16) return;
+    __syncwarp();
+}
+SK_KERNEL sk_width(double* out) { out[threadIdx.x] = __shfl_sync(0xffffffffu, 1.0, 0, 12); }
+SK_KERNEL sk_bounds(double* out, long long at) {
+    __shared__ double room[8];
+    room[at + threadIdx.x] = 1.0;
+    out[threadIdx.x] = room[0];
+}
+SK_KERNEL sk_pool(double* out) {
+    SK_DYNAMIC_SHARED(double, room);
+    room[threadIdx.x] = out[threadIdx.x];
+}
+SK_KERNEL sk_wild(double* out) { out[threadIdx.x] = out[1ll << 45]; }
+SK_KERNEL sk_deep(double* out, long long n) {
+    volatile double much[20000];
+    for (int i = 0; i < n; ++i) much[i] = i;
+    out[threadIdx.x] = much[n / 2];
+}
+SK_KERNEL sk_misaligned(double* out) {
+    *reinterpret_cast<double2*>(out + 1) = make_double2(1.0, 2.0);
+}
+SK_KERNEL sk_shift(double* out, long long by) { out[threadIdx.x] = 1u << by; }
+SK_KERNEL sk_divide(double* out, long long by) { out[threadIdx.x] = (int)threadIdx.x / (int)by; }
+SK_KERNEL sk_convert(double* out, double x) { out[threadIdx.x] = (int)x; }
+SK_KERNEL sk_spin(double* out, int* lock) {
+    while (atomicCAS(lock, 0, 1) != 0) {}
+}
+SK_KERNEL sk_trap(double* out) { if (threadIdx.x == 33) __trap(); }
+SK_KERNEL sk_bounded(double* out);
+SK_KERNEL __launch_bounds__(2 * 32) sk_bounded(double* out) { out[threadIdx.x] = 1.0; }
+"""
+
+RACES = r"""
+extern "C" __global__ void sk_reverse(const double* x, double* out) {
+    __shared__ double room[64];
+    room[threadIdx.x] = x[threadIdx.x];
+    BARRIER;
+    out[threadIdx.x] = room[63 - threadIdx.x];
+}
+extern "C" __global__ void sk_blocks(double* out) { out[0] = blockIdx.x; }
+
+extern "C" __global__ void sk_uninitialised(double* out, float* others, int* numbers, long long n) {
+    __shared__ double room[40];
+    __shared__ float more[40];
+    SK_DYNAMIC_SHARED(int, pool);
+    const int i = threadIdx.x;
+    if (i < n) {
+        room[i] = i;
+        more[i] = i;
+        pool[i] = i;
+    }
+    __syncthreads();
+    out[i] = room[i];
+    others[i] = more[i];
+    numbers[i] = pool[i];
+}
+"""
+
+TYPES = r"""
+extern "C" __global__ void sk_types(
+    long long n /* how many, really */, double scale,
+    const float* __restrict__ x, int* counts, bool* flags,
+    unsigned char* bytes, const signed char* signs, const unsigned long long* keys, const float4* fours) {}
+"""
+
+
+@pytest.fixture
+def build():
+    """The module cuda_build, in ascending order."""
+    yield (module := cuda_build())
+    module.after_launch = None
+    module.seed(0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        (
+            "sk_half_a_barrier",
+            (),
+            "divergent __sync.*: threads 0-39 wait .* threads 40-63 have exited",
+        ),
+        (
+            "sk_two_barriers",
+            (),
+            r"divergent __sync.* 40-63 wait at .*\(line 13: .*the other one\)",
+        ),
+        ("sk_barrier_and_shuffle", (), "divergent __syncthreads .* 0-31 wait .* 32-63 wait"),
+        (
+            "sk_half_a_warp",
+            (),
+            "divergent __sync.* 0-15, 32-47 wait at __shfl_down_sync with mask 0xf",
+        ),
+        (
+            "sk_other_masks",
+            (),
+            "__shfl_sync with mask 0xfffffff[ef] .* __shfl_sync .*with mask 0xf",
+        ),
+        ("sk_other_operations", (), "meets __.*, which is another operation"),
+        ("sk_other_sizes", (), "meets __.*, width or size of value"),
+        ("sk_not_in_mask", (), "lane [0-3] is not in its own mask 0xfffffff0"),
+        ("sk_reads_outside_mask", (), "lane 0 reads lane 4, which the mask leaves out"),
+        ("sk_exited_lanes", (), "deadlock of warp|names lanes that have exited"),
+        ("sk_width", (), "width 12 is no power of two"),
+        ("sk_bounds", (4,), r"index ([89]|[1-6]\d) out of the bounds .*\(line 47: room"),
+        ("sk_bounds", (-1,), r"index (-1|\d+) out of the bounds"),
+        ("sk_pool", (), "write past the 128 bytes of dynamic shared memory"),
+        ("sk_wild", (), "invalid memory access"),
+        ("sk_deep", (20000,), "invalid memory access or stack overflow"),
+        ("sk_misaligned", (), "misaligned address .* for .*double2"),
+        ("sk_shift", (32,), "shift by 32 bits"),
+        ("sk_divide", (0,), "integer division by zero"),
+        ("sk_convert", (1e10,), "without a value of the integer type"),
+        ("sk_convert", (np.nan,), "without a value of the integer type"),
+        ("sk_trap", (), r"__trap in kernel sk_trap, block \(., 0, 0\), thread \(33, 0, 0\)"),
+    ],
+)
+def test_planted_fault(build, seed, name, args, message):
+    """Each is an error that names the kernel; the next launch of the same module works."""
+    module = build.RawModule(code=FAULTS)
+    build.seed(seed)
+    room = np.ones(66)
+    out = room[room.ctypes.data % 16 // 8 :][:64]  # aligned as a device's memory is
+    with pytest.raises(RuntimeError, match=message) as caught:
+        module.get_function(name)((2,), (64,), (Array(out), *args), shared_mem=128)
+    assert name in str(caught.value)
+    module.get_function("sk_good")((1,), (64,), (Array(out),))
+    np.testing.assert_array_equal(out, np.arange(64))
+
+
+def test_thread_that_waits_for_ever(build):
+    out, lock = np.zeros(32), np.ones(1, np.int32)
+    with pytest.raises(RuntimeError, match=r"atomicCAS failed .* in turn.*sk_spin"):
+        build.RawModule(code=FAULTS).get_function("sk_spin")((1,), (32,), (Array(out), Array(lock)))
+
+
+def test_block_that_ends_within_a_warp(build):
+    """A mask names 32 lanes, the block has 40 threads."""
+    code = 'extern "C" __global__ void sk_ragged(double* out) { __syncwarp(); }'
+    with pytest.raises(RuntimeError, match="names lanes that a block of 40 threads does not have"):
+        build.RawModule(code=code).get_function("sk_ragged")((1,), (40,), (Array(np.zeros(1)),))
+
+
+def _reversed(build, barrier, seed):
+    x, out = np.arange(64.0), np.empty(64)
+    build.seed(seed)
+    module = build.RawModule(code=RACES, options=(f"-DBARRIER={barrier}",))
+    module.get_function("sk_reverse")((1,), (64,), (Array(x), Array(out)))
+    return out
+
+
+def test_missing_barrier_shows_in_the_order(build):
+    """Without its barrier a kernel gives other results for other seeds, with it the same."""
+    racing = [_reversed(build, "", seed) for seed in (0, 1, 2, 3)]
+    for i in range(4):
+        for j in range(i):
+            assert not np.array_equal(racing[i], racing[j], equal_nan=True)
+    for seed in (0, 1, 2, 3):
+        np.testing.assert_array_equal(_reversed(build, "__syncthreads()", seed), np.arange(64.0)[::-1])
+    # the same seed, the same order
+    np.testing.assert_array_equal(_reversed(build, "", 3), racing[3])
+
+
+def test_order_of_blocks(build):
+    last = {}
+    kernel = build.RawModule(code=RACES, options=("-DBARRIER=",)).get_function("sk_blocks")
+    for seed in range(6):
+        build.seed(seed)
+        out = np.zeros(1)
+        kernel((50,), (1,), (Array(out),))
+        last[seed] = int(out[0])
+    assert (last[0], last[1]) == (49, 0)
+    assert len(set(last.values())) > 3
+
+
+def test_uninitialised_shared_memory(build):
+    """Nothing is left from the block before: what no thread of a block wrote is NaN or -1."""
+    kernel = build.RawModule(code=RACES, options=("-DBARRIER=",)).get_function("sk_uninitialised")
+    out, others, numbers = np.zeros(40), np.zeros(40, np.float32), np.zeros(40, np.int32)
+    for n in (40, 30):
+        kernel((3,), (40,), (Array(out), Array(others), Array(numbers), n), shared_mem=160)
+        np.testing.assert_array_equal(out, np.where(np.arange(40) < n, np.arange(40), np.nan))
+        np.testing.assert_array_equal(others, np.where(np.arange(40) < n, np.arange(40), np.nan))
+        np.testing.assert_array_equal(numbers, np.where(np.arange(40) < n, np.arange(40), -1))
+
+
+def _arguments():
+    def array(dtype):
+        room = np.zeros(64, np.uint8)
+        return Array(room[-room.ctypes.data % 16 :][:16].view(dtype))
+
+    dtypes = (np.float32, np.int32, bool, np.uint8, np.int8, np.uint64, np.float32)
+    return [3, 0.5, *map(array, dtypes)]
+
+
+def _read_only():
+    array = np.zeros(4, np.int32)
+    array.flags.writeable = False
+    return Array(array)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, 3.0, r"argument 0 \(n\): got builtins.float; .* int or numpy.int64"),
+        (0, True, "got builtins.bool"),
+        (0, np.int32(3), "got numpy.int32"),
+        (0, None, "got None"),
+        (1, 1, r"argument 1 \(scale\): got builtins.int; .* float or numpy.float64"),
+        (1, np.float32(1), "got numpy.float32"),
+        (2, np.zeros(4, np.float32), r"argument 2 \(x\): got a NumPy array"),
+        (2, Array(np.zeros(4)), "got an array of float64; the kernel asks for a device array of float32"),
+        (2, None, "got None"),
+        (2, 0.5, "got builtins.float"),
+        (3, Array(np.zeros(4, np.int64)), r"argument 3 \(counts\): got an array of int64"),
+        (3, _read_only(), "read-only"),
+        (4, Array(np.zeros(4, np.uint8)), r"argument 4 \(flags\): got an array of uint8"),
+        (5, Array(np.zeros(4, np.int8)), "got an array of int8"),
+        (6, Array(np.zeros(4, np.uint8)), "got an array of uint8"),
+        (7, Array(np.zeros(4, np.int64)), "got an array of int64"),
+        (8, Array(np.zeros(9, np.uint8)[1:].view(np.float32)), "aligned to 16 bytes"),
+    ],
+)
+def test_wrong_argument(build, position, value, message):
+    kernel = build.RawModule(code=TYPES).get_function("sk_types")
+    args = _arguments()
+    kernel((1,), (1,), tuple(args))
+    args[position] = value
+    with pytest.raises(TypeError, match=f"kernel sk_types.*{message}"):
+        kernel((1,), (1,), tuple(args))
+
+
+def test_other_arguments_that_fit(build):
+    kernel = build.RawModule(code=TYPES).get_function("sk_types")
+    args = _arguments()
+    args[0], args[1], args[5] = np.int64(2), np.float64(1.0), Array(np.zeros(3, bool))
+    args[2] = Array(np.zeros((4, 6), np.float32)[:, ::2])  # as CuPy, a launch looks at no strides
+    kernel((1,), (1,), tuple(args))
+    with pytest.raises(TypeError, match="takes 9 arguments, got 8"):
+        kernel((1,), (1,), tuple(args[:-1]))
+    with pytest.raises(OverflowError, match="does not fit"):
+        kernel((1,), (1,), (2**63, *args[1:]))
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "error", "message"),
+    [
+        ((1,), (1025,), 0, RuntimeError, "block"),
+        ((1,), (64, 32), 0, RuntimeError, "2048 threads"),
+        ((1,), (1, 1, 65), 0, RuntimeError, "block"),
+        ((0,), (32,), 0, RuntimeError, "grid"),
+        ((1, 65536), (32,), 0, RuntimeError, "grid"),
+        ((1, 1, 1, 1), (32,), 0, TypeError, "tuple of up to three"),
+        (1, (32,), 0, TypeError, "grid must be a tuple"),
+        ((1.0,), (32,), 0, TypeError, "three int"),
+        ((1,), (32,), 48 * 1024 + 1, RuntimeError, "max_dynamic_shared_size_bytes"),
+        ((1,), (32,), 227 * 1024 + 1, RuntimeError, "shared memory"),
+        ((1,), (32,), -1, RuntimeError, "shared memory"),
+    ],
+)
+def test_launch_that_a_device_refuses(build, grid, block, shared, error, message):
+    kernel = build.RawModule(code=FAULTS).get_function("sk_good")
+    with pytest.raises(error, match=message):
+        kernel(grid, block, (Array(np.zeros(2048)),), shared_mem=shared)
+
+
+def test_launch_bounds_and_large_shared_memory(build):
+    module = build.RawModule(code=FAULTS)
+    out = Array(np.zeros(96))
+    module.get_function("sk_bounded")((1,), (64,), (out,))
+    with pytest.raises(RuntimeError, match="96 threads, at most 64"):
+        module.get_function("sk_bounded")((1,), (96,), (out,))
+    kernel = module.get_function("sk_pool")
+    kernel.max_dynamic_shared_size_bytes = 100_000
+    kernel((1,), (96,), (out,), shared_mem=100_000)
+
+
+def test_after_launch(build):
+    """The hook sees what ran, and not what failed."""
+    seen = []
+    build.after_launch = lambda kernel, args: seen.append((kernel, args))
+    module = build.RawModule(code=FAULTS)
+    args = (Array(np.zeros(64)),)
+    module.get_function("sk_good")((1,), (64,), args)
+    with pytest.raises(RuntimeError):
+        module.get_function("sk_trap")((1,), (64,), args)
+    assert seen == [("sk_good", args)]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ('extern "C" __global__ void sk_a(double* x) {\n\n  x[0] = unknown; }', "kernels.cu:3:.*unknown"),
+        (
+            'extern "C" __global__ void sk_a(int n) {}',
+            r"sk_a, argument 0 \(n\): a parameter must be long long",
+        ),
+        ('extern "C" __global__ void sk_a(const void* p) {}', r"argument 0 \(p\): a parameter"),
+        ("__global__ void sk_a(double* x) {}", 'sk_a must be declared extern "C"'),
+        ("static int nothing;", "has no kernel"),
+        ('extern "C" __global__ void sk_a(double* x) { x[0] = __expf(1.0f); }', "__expf"),
+        ('extern "C" __global__ void sk_a(long long* x) { atomicAdd(x, 1ll); }', "atomicAdd"),
+        ("#error never", "never"),
+    ],
+)
+def test_source_that_does_not_compile(build, code, message):
+    with pytest.raises(RuntimeError, match=message):
+        build.RawModule(code=code).get_function("sk_a")
+
+
+def test_module_options(build):
+    code = 'extern "C" __global__ void sk_a(double* x) { x[0] = VALUE; }'
+    x = np.zeros(1)
+    options = ("-DVALUE=2", "--std=c++17", "-arch=sm_80", "--fmad=false", "-lineinfo", "-DK")
+    module = build.RawModule(code=code, options=options)
+    module.get_function("sk_a")((1,), (1,), (Array(x),))
+    assert x[0] == 2
+    with pytest.raises(RuntimeError, match="no kernel 'sk_b'"):
+        module.get_function("sk_b")
+    with pytest.raises(RuntimeError, match="unrecognized option -O3"):
+        build.RawModule(code=code, options=("-O3",))
+    with pytest.raises(TypeError, match="tuple"):
+        build.RawModule(code=code, options=["-DVALUE=2"])
+    with pytest.raises(RuntimeError, match="name expressions"):
+        build.RawModule(code=code, name_expressions=["sk_a<int>"])
+    with pytest.raises(ValueError, match="seed"):
+        build.seed(-1)
+
+
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cuda_build
+print(cuda_build.unavailable())
+try:
+    cuda_build.RawModule(code='extern "C" __global__ void sk_a(double* x) {}').get_function("sk_a")
+except RuntimeError as error:
+    print("error:", error)
+"""
+
+
+def test_no_compiler_and_the_cache(build, run_python, checkout, tmp_path):
+    """Without a compiler the error says so; a compiled module is found again by another process."""
+    folder = checkout / "tests" / "emulated"
+    env = {"SPARSEKIT_EMULATION_CACHE": str(tmp_path / "cache"), "CXX": "no-such-compiler"}
+    said = run_python(CHILD, folder, env=env)
+    assert said.count("no C++ compiler to emulate CUDA C with: no-such-compiler") == 2
+    env.pop("CXX")
+    assert run_python(CHILD, folder, env=env) == "None\n"
+    (library,) = (tmp_path / "cache").iterdir()
+    written = library.stat().st_mtime_ns
+    assert run_python(CHILD, folder, env=env) == "None\n"
+    assert [file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir()] == [written]

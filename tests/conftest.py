@@ -181,9 +181,9 @@ def _forget_kernels():
 def cupy():
     """CuPy on a GPU where there is one, else the stand-in for it in tests/emulated.
 
-    SPARSEKIT_TEST_GPU=device makes a missing GPU an error, SPARSEKIT_TEST_GPU=emulated leaves a GPU alone. The
-    stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run; only it has
-    ``cupy.emulation``, which counts what the device was asked for.
+    SPARSEKIT_TEST_GPU=device makes a missing GPU an error, SPARSEKIT_TEST_GPU=emulated leaves a GPU alone.
+    The stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run; only it
+    has ``cupy.emulation``, which counts what the device was asked for.
     """
     before = {name: module for name, module in sys.modules.items() if _is_cupy(name)}
     wanted = os.environ.get("SPARSEKIT_TEST_GPU", "")

@@ -75,7 +75,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
-from ._launch import RawKernel, RawModule
+from ._launch import RawModule
 from ._manipulation import (
     append,
     array_split,
@@ -113,6 +113,7 @@ from ._manipulation import (
     vstack,
 )
 from ._ndarray import ndarray
+from ._products import dot, einsum, inner, kron, matmul, outer, tensordot, vdot
 from ._sorting import (
     allclose,
     argmax,
@@ -194,13 +195,13 @@ from ._statistics import (
     trapezoid,
     var,
 )
-from ._ufunc import UFUNCS, ufunc
-from .linalg import dot, einsum, inner, kron, matmul, outer, tensordot, vdot
+from ._ufunc import UFUNCS as _UFUNCS
+from ._ufunc import ufunc
 
 __version__ = "14.2.0+emulated"
 
 # the names of the ufuncs, and CuPy's second names of reductions
-globals().update(UFUNCS)
+globals().update(_UFUNCS)
 max, min, around = amax, amin, round
 
 

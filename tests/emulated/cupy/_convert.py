@@ -30,10 +30,7 @@ def is_scalar(x):
 def host(x, name="a"):
     """The NumPy array that holds a device array's elements; TypeError for anything else."""
     if not is_array(x):
-        kind = type(x)
-        raise TypeError(
-            f"Argument '{name}' has incorrect type (expected cupy.ndarray, got {kind.__module__}.{kind.__name__})"
-        )
+        raise TypeError(f"Argument '{name}' has incorrect type (expected cupy.ndarray, got {type(x)})")
     return x._array
 
 

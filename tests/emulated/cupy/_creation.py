@@ -135,7 +135,7 @@ def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
     return made
 
 
-def from_dlpack(array, device=None, copy=None):
+def from_dlpack(array, *, device=None, copy=None):
     if is_array(array):
         return array.copy() if copy else array.view()
     raise TypeError(

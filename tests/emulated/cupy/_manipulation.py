@@ -110,12 +110,12 @@ def flip(a, axis=None):
     return view(a, np.flip(host(a), axis))
 
 
-def flipud(m):
-    return view(m, np.flipud(host(m, "m")))
+def flipud(a):
+    return view(a, np.flipud(host(a)))
 
 
-def fliplr(m):
-    return view(m, np.fliplr(host(m, "m")))
+def fliplr(a):
+    return view(a, np.fliplr(host(a)))
 
 
 def roll(a, shift, axis=None):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._convert import deliver, host, indices, is_array, is_scalar, new, sync, upload, view
+from ._convert import deliver, host, indices, is_array, is_scalar, new, operand, sync, upload, view
 from ._memory import check_dtype
 
 
@@ -69,7 +69,7 @@ def check_kind(kind):
 
 class Methods:
     sum = _reduced("sum")
-    prod = _reduced("prod")
+    _prod = _reduced("prod")
     mean = _reduced("mean")
     max = _reduced("max", dtype=False)
     min = _reduced("min", dtype=False)
@@ -83,8 +83,11 @@ class Methods:
     cumsum = _running("cumsum")
     cumprod = _running("cumprod")
 
+    def prod(self, axis=None, dtype=None, out=None, keepdims=None):
+        return self._prod(axis, dtype, out, keepdims)
+
     def dot(self, b, out=None):
-        from .linalg import dot
+        from ._products import dot
 
         return dot(self, b, out)
 
@@ -94,14 +97,7 @@ class Methods:
     def clip(self, min=None, max=None, out=None):
         if min is None and max is None:
             raise ValueError("array_clip: must set either max or min")
-        bounds = [x._array if is_array(x) else x for x in (min, max)]
-        for given in bounds:
-            if given is not None and not is_scalar(given) and not isinstance(given, np.ndarray):
-                raise TypeError(f"Unsupported type {type(given)}")
-        if any(
-            isinstance(x, np.ndarray) and not is_array(y) for x, y in zip(bounds, (min, max), strict=True)
-        ):
-            raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+        bounds = [None if x is None else operand(x) for x in (min, max)]
         return deliver(np.clip(self._array, *bounds), out)
 
     def round(self, decimals=0, out=None):
@@ -171,7 +167,9 @@ class Methods:
         return view(self, self._array.squeeze(axis))
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
-        return view(self, np.diagonal(self._array, offset, axis1, axis2))
+        part = np.diagonal(self._array, offset, axis1, axis2)
+        part.flags.writeable = self._array.flags.writeable
+        return view(self, part)
 
     def repeat(self, repeats, axis=None):
         if is_array(repeats):

@@ -15,6 +15,8 @@ _SCATTERED = {
     "bitwise_xor": "iIlLqQ",
 }
 
+_SUPPORTED = frozenset("?bBhHiIlLqQefdFD->")
+
 
 class ufunc:
     """One elementwise function of the emulated device."""
@@ -25,7 +27,7 @@ class ufunc:
         self.name = f"cupy_{name}"
         self.nin, self.nout = numpy_ufunc.nin, numpy_ufunc.nout
         self.nargs = self.nin + self.nout
-        self.types = list(numpy_ufunc.types)
+        self.types = [loop for loop in numpy_ufunc.types if _SUPPORTED.issuperset(loop)]
         self.__doc__ = f"As numpy.{name}."
 
     def __repr__(self):
@@ -109,22 +111,34 @@ class ufunc:
         return self(left, B, **kwargs)
 
 
-def from_function(function, name, nin):
-    """A ufunc of a function that NumPy (or SciPy) has not as a ufunc."""
-    made = ufunc(np.frompyfunc(lambda *args: None, nin, 1), name)
-    made._ufunc = lambda *inputs, dtype=None, casting=None, out=None, where=True: _apply(
-        function, inputs, dtype, out, where
-    )
-    return made
+class _Function:
+    """An elementwise function as a ufunc with loops for these types."""
+
+    nout = 1
+
+    def __init__(self, function, types):
+        self.function, self.types = function, types.split()
+        self.nin = len(self.types[0].split("->")[0])
+
+    def __call__(self, *inputs, dtype=None, casting=None, out=None, where=True):
+        kinds = [np.result_type(x) for x in inputs]
+        for loop in self.types:
+            takes, gives = loop.split("->")
+            if all(map(np.can_cast, kinds, takes)):
+                break
+        else:
+            raise TypeError(f"no loop for {kinds}")
+        made = self.function(*(np.asarray(x, t) for x, t in zip(inputs, takes, strict=True)))
+        made = np.asarray(made, gives if dtype is None else dtype)
+        if out is None:
+            return made
+        np.copyto(out[0], made, where=where, casting="same_kind")
+        return out[0]
 
 
-def _apply(function, inputs, dtype, out, where):
-    result = function(*inputs)
-    result = result if dtype is None else result.astype(dtype)
-    if out is None:
-        return result
-    np.copyto(out[0], result, where=where, casting="same_kind")
-    return out[0]
+def from_function(function, name, types):
+    """A ufunc of a function that NumPy has not as a ufunc."""
+    return ufunc(_Function(function, types), name)
 
 
 # those of NumPy that CuPy has under the same name
@@ -140,6 +154,6 @@ subtract tan tanh true_divide trunc
 """
 
 UFUNCS = {name: ufunc(getattr(np, name), name) for name in _NAMES.split()}
-UFUNCS["fix"] = from_function(np.trunc, "fix", 1)
-UFUNCS["sinc"] = from_function(np.sinc, "sinc", 1)
-UFUNCS["i0"] = from_function(np.i0, "i0", 1)
+UFUNCS["fix"] = ufunc(np.trunc, "fix")
+UFUNCS["sinc"] = from_function(np.sinc, "sinc", "e->e f->f d->d F->F D->D")
+UFUNCS["i0"] = from_function(np.i0, "i0", "e->e f->f d->d")

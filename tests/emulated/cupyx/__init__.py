@@ -3,11 +3,11 @@
 import contextlib
 
 import numpy as np
-from cupy._ufunc import from_function
+from cupy import _ufunc
 
 from . import scipy
 
-rsqrt = from_function(lambda x: (1 / np.sqrt(x)).astype(x.dtype), "rsqrt", 1)
+rsqrt = _ufunc.from_function(lambda x: (1 / np.sqrt(x)).astype(x.dtype), "rsqrt", "e->e f->f d->d F->F D->D")
 
 
 def scatter_add(a, slices, value):

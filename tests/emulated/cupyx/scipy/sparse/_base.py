@@ -12,7 +12,7 @@ def is_scalar_like(x):
 
 
 class _spbase:
-    """``data`` and the index arrays lie on the device; ``_host()`` is SciPy's view of them, without a copy."""
+    """``data`` and the index arrays lie on the device; ``_host()`` is SciPy's view of them."""
 
     __array_priority__ = 101
     maxprint = 50
@@ -217,16 +217,6 @@ class _spbase:
             axis, self.shape[1]
         )
         return self.multiply(1.0 / count).sum(axis, dtype, out)
-
-    def max(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("max", axis, explicit)
-
-    def min(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("min", axis, explicit)
-
-    def _extreme(self, name, axis, explicit):
-        made = getattr(self._host(), name)(axis=axis, explicit=explicit)
-        return new(made.toarray() if scipy.sparse.issparse(made) else made)
 
     def count_nonzero(self, axis=None):
         sync()

@@ -89,6 +89,16 @@ class _compressed(_spbase):
             source.data, source.indices, source.indptr, self.shape[::-1]
         )
 
+    def max(self, axis=None, out=None, *, explicit=False):
+        return self._extreme("max", axis, explicit)
+
+    def min(self, axis=None, out=None, *, explicit=False):
+        return self._extreme("min", axis, explicit)
+
+    def _extreme(self, name, axis, explicit):
+        made = getattr(self._host(), name)(axis=axis, explicit=explicit)
+        return new(made.toarray() if scipy.sparse.issparse(made) else made)
+
     # what is known of the order of the indices; to find out waits for the device
 
     def _known(self, name):
@@ -144,10 +154,12 @@ class _csc(_compressed):
     format = "csc"
     _major = 1
 
+    def tocsc(self, copy=None):
+        return self.copy() if copy else self
+
 
 class _coo(_spbase):
     format = "coo"
-    has_canonical_format = False
 
     def __init__(self, arg1, shape=None, dtype=None, copy=False, *, maxprint=None):
         if issparse(arg1) or scipy.sparse.issparse(arg1):
@@ -179,6 +191,7 @@ class _coo(_spbase):
         self.data = data.astype(dtype, copy=copy)
         self.row, self.col = row.astype(kind, copy=copy), col.astype(kind, copy=copy)
         self._shape = tuple(int(n) for n in shape)
+        self.has_canonical_format = False
 
     @classmethod
     def _from_host(cls, matrix):
@@ -188,6 +201,7 @@ class _coo(_spbase):
     def _from_parts(cls, data, row, col, shape):
         made = cls.__new__(cls)
         made.data, made.row, made.col, made._shape = data, row, col, tuple(shape)
+        made.has_canonical_format = False
         return made
 
     def _host(self):

@@ -1,0 +1,80 @@
+"""The stand-in for CuPy has no name and no parameter that the real one lacks."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = (HERE / "emulated_signatures.py").read_text()
+
+# the emulation's own module, and what CuPy makes when it is first asked for
+ITS_OWN = {"cupy.emulation", "cupy.random.Generator"}
+
+
+@pytest.fixture(scope="module")
+def described():
+    """Names with parameters of the stand-in and of the installed CuPy."""
+
+    def ask(*first):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", SCRIPT],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*first, os.environ.get("PYTHONPATH", "")])},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    real = ask()
+    if "absent" in real:
+        pytest.skip(f"CuPy is not installed: {real['absent']}")
+    if not real["version"].startswith("14."):
+        pytest.skip(f"the stand-in is modelled on CuPy 14, installed is {real['version']}")
+    return ask(str(HERE / "emulated")), real
+
+
+def test_every_name_of_the_stand_in_is_cupys(described):
+    emulated, real = described
+    assert "cupy.add" in emulated["names"] and len(emulated["names"]) > 400
+    assert set(emulated["names"]) - set(real["names"]) <= ITS_OWN
+
+
+def test_every_function_takes_cupys_parameters(described):
+    emulated, real = described
+    differing = {
+        name: (parameters, real["names"][name])
+        for name, parameters in emulated["names"].items()
+        if name not in ITS_OWN and parameters != real["names"][name]
+    }
+    assert not differing, differing
+
+
+def test_every_ufunc_gives_cupys_types(described):
+    # the stand-in's ufuncs resolve types as NumPy's do, CuPy's take the first loop that holds the inputs
+    differing = set()
+    for name, loops in described[1]["types"].items():
+        ufunc = getattr(np, name, None)
+        if name not in described[0]["types"] or not isinstance(ufunc, np.ufunc):
+            continue
+        for inputs in itertools.product("?bBhHiIlLefd", repeat=ufunc.nin):
+            wanted = [np.dtype(one) for one in inputs] + [None] * ufunc.nout
+            try:
+                ours = "".join(one.char for one in ufunc.resolve_dtypes(tuple(wanted))[ufunc.nin :])
+            except TypeError:
+                continue
+            for loop in loops:
+                takes, gives = loop.split("->")
+                if all(np.can_cast(one, other) for one, other in zip(inputs, takes)):
+                    break
+            else:
+                gives = None
+            if gives != ours:
+                differing.add((name, inputs, ours, gives))
+    assert len(described[1]["types"]) > 80
+    assert differing == set()

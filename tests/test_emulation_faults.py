@@ -155,7 +155,8 @@ def build():
         ("sk_pool", (), "write past the 128 bytes of dynamic shared memory"),
         ("sk_wild", (), "invalid memory access"),
         ("sk_deep", (20000,), "invalid memory access or stack overflow"),
-        ("sk_misaligned", (), "misaligned address .* for .*double2"),
+        # clang checks no assignment of a whole struct: the machine itself does
+        ("sk_misaligned", (), "misaligned address .* for .*double2|invalid memory access"),
         ("sk_shift", (32,), "shift by 32 bits"),
         ("sk_divide", (0,), "integer division by zero"),
         ("sk_convert", (1e10,), "without a value of the integer type"),

@@ -37,12 +37,15 @@ static bool complete(Fiber* warp, unsigned mask) {
         if (other.mask != mask) {
             if (!(other.mask >> own & 1)) return false;
             fail("%s with mask 0x%08x (line %d) meets %s of lane %u with mask 0x%08x (line %d)",
-                 operation_names[self.operation], mask, self.line, operation_names[other.operation], lane, other.mask,
-                 other.line);
+                 operation_names[self.operation], mask, self.line, operation_names[other.operation], lane,
+                 other.mask, other.line);
         }
         if (other.operation != self.operation || other.width != self.width)
-            fail("%s (line %d) meets %s of lane %u (line %d), which is another operation, width or size of value",
-                 operation_names[self.operation], self.line, operation_names[other.operation], lane, other.line);
+            fail(
+                "%s (line %d) meets %s of lane %u (line %d), which is another operation, width or size of "
+                "value",
+                operation_names[self.operation], self.line, operation_names[other.operation], lane,
+                other.line);
     }
     uint64_t results[lanes] = {};
     unsigned ballots = 0;
@@ -57,7 +60,8 @@ static bool complete(Fiber* warp, unsigned mask) {
             case all_lanes: results[lane] = ballots == mask; break;
             case match_any:
                 for (unsigned other = 0; other < lanes; ++other)
-                    if ((mask >> other & 1) && warp[other].value == warp[lane].value) results[lane] |= 1u << other;
+                    if ((mask >> other & 1) && warp[other].value == warp[lane].value)
+                        results[lane] |= 1u << other;
                 break;
             default:
                 if (!(mask >> warp[lane].source & 1))
@@ -74,16 +78,17 @@ static bool complete(Fiber* warp, unsigned mask) {
     return true;
 }
 
-static uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int width,
-                               int bytes, int line) {
+static uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument,
+                               int width, int bytes, int line) {
     Fiber& self = *engine.current;
     const unsigned number = self.number / lanes, own = self.number % lanes;
     const char* name = operation_names[operation];
-    if (!(mask >> own & 1)) fail("%s (line %d): lane %u is not in its own mask 0x%08x", name, line, own, mask);
+    if (!(mask >> own & 1))
+        fail("%s (line %d): lane %u is not in its own mask 0x%08x", name, line, own, mask);
     const unsigned there = unsigned(engine.n_threads) - number * lanes;
     if (there < unsigned(lanes) && mask >> there)
-        fail("%s (line %d): mask 0x%08x names lanes that a block of %d threads does not have", name, line, mask,
-             engine.n_threads);
+        fail("%s (line %d): mask 0x%08x names lanes that a block of %d threads does not have", name, line,
+             mask, engine.n_threads);
     if (mask & engine.gone[number])
         fail("%s (line %d): mask 0x%08x names lanes that have exited (0x%08x)", name, line, mask,
              mask & engine.gone[number]);
@@ -119,7 +124,8 @@ static unsigned wait_for_active(int line) {
 // lets the other threads run: a thread that tries again and again would keep them waiting for ever
 static void give_way(const char* what) {
     Fiber& self = *engine.current;
-    if (++self.spins > spin_limit) fail("%s failed %ld times in turn: the thread waits for ever", what, spin_limit);
+    if (++self.spins > spin_limit)
+        fail("%s failed %ld times in turn: the thread waits for ever", what, spin_limit);
     leave();
 }
 
@@ -151,20 +157,22 @@ struct TypeMismatch {
 
 }  // namespace sk_emulated
 
-// What g++ and clang call where -fsanitize finds something (cuda_build.py names the kinds): undefined in C++, and on a
-// device a fault or another value than here.
-#define SK_EMULATED_HANDLER(name, parameters, ...)                                          \
+// What g++ and clang call where -fsanitize finds something (cuda_build.py names the kinds): undefined in C++,
+// and on a device a fault or another value than here.
+#define SK_EMULATED_HANDLER(name, parameters, ...)                                                 \
     extern "C" __attribute__((visibility("hidden"), used)) void __ubsan_handle_##name parameters { \
-        sk_emulated::fail(__VA_ARGS__);                                                     \
+        sk_emulated::fail(__VA_ARGS__);                                                            \
     }
 SK_EMULATED_HANDLER(out_of_bounds, (sk_emulated::SourceLocation* where, void* index),
-                    "index %lld out of the bounds of an array (line %u)", (long long)(intptr_t)index, where->line)
+                    "index %lld out of the bounds of an array (line %u)", (long long)(intptr_t)index,
+                    where->line)
 SK_EMULATED_HANDLER(shift_out_of_bounds, (sk_emulated::SourceLocation* where, void*, void* count),
                     "shift by %lld bits (line %u)", (long long)(intptr_t)count, where->line)
 SK_EMULATED_HANDLER(divrem_overflow, (sk_emulated::SourceLocation* where, void*, void*),
                     "integer division by zero or overflow (line %u)", where->line)
 SK_EMULATED_HANDLER(float_cast_overflow, (sk_emulated::SourceLocation* where, void*),
-                    "floating-point number without a value of the integer type it is converted to (line %u)", where->line)
+                    "floating-point number without a value of the integer type it is converted to (line %u)",
+                    where->line)
 SK_EMULATED_HANDLER(type_mismatch_v1, (sk_emulated::TypeMismatch* what, void* address),
                     "misaligned address %p for %s (line %u)", address, what->type->name, what->location.line)
 #undef SK_EMULATED_HANDLER

@@ -1,9 +1,9 @@
 // The engine below cuda_shim.h: the threads of a block are fibers of one OS thread.
 //
-// A fiber runs until it waits (block barrier, warp collective) or ends. When no fiber of the block can run, the block
-// barrier opens if every thread stands at it, and otherwise the launch ends with an error that says who waits where.
-// Switching is a few instructions of assembly. A fiber takes a stack when it starts and gives it back when it ends, so
-// threads that never wait share one stack.
+// A fiber runs until it waits (block barrier, warp collective) or ends. When no fiber of the block can run,
+// the block barrier opens if every thread stands at it, and otherwise the launch ends with an error that says
+// who waits where. Switching is a few instructions of assembly. A fiber takes a stack when it starts and
+// gives it back when it ends, so threads that never wait share one stack.
 #pragma once
 #include <math.h>
 #include <pthread.h>
@@ -69,13 +69,16 @@ constexpr unsigned char poison = 0xFF;  // a NaN for floating point, -1 for inte
 enum Status : unsigned char { fresh, ready, at_barrier, at_collective, at_active_mask, exited };
 
 enum Operation : unsigned char {
-    syncthreads, syncthreads_or, syncthreads_and, syncthreads_count,
-    syncwarp, shfl, shfl_up, shfl_down, shfl_xor, ballot, any_lane, all_lanes, match_any, active_mask
+    // clang-format off
+    syncthreads, syncthreads_or, syncthreads_and, syncthreads_count, syncwarp,
+    shfl, shfl_up, shfl_down, shfl_xor, ballot,
+    any_lane, all_lanes, match_any, active_mask
+    // clang-format on
 };
 static const char* const operation_names[] = {
-    "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count",
-    "__syncwarp", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "__ballot_sync",
-    "__any_sync", "__all_sync", "__match_any_sync", "__activemask"};
+    "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count", "__syncwarp",
+    "__shfl_sync",   "__shfl_up_sync",   "__shfl_down_sync",  "__shfl_xor_sync",     "__ballot_sync",
+    "__any_sync",    "__all_sync",       "__match_any_sync",  "__activemask"};
 
 struct Fiber {
     void* sp;
@@ -145,8 +148,8 @@ __attribute__((format(printf, 1, 2))) static void error_outside(const char* form
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     const uint3 block = engine.block, thread = engine.current->thread;
-    error_outside("%s in kernel %s, block (%u, %u, %u), thread (%u, %u, %u)", text, engine.kernel, block.x, block.y,
-                  block.z, thread.x, thread.y, thread.z);
+    error_outside("%s in kernel %s, block (%u, %u, %u), thread (%u, %u, %u)", text, engine.kernel, block.x,
+                  block.y, block.z, thread.x, thread.y, thread.z);
     leave();
     __builtin_unreachable();
 }
@@ -185,7 +188,8 @@ static void fiber_entry() {
 
 static bool start(Fiber& fiber) {
     if (engine.n_free == 0) {
-        void* room = mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* room =
+            mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (room == MAP_FAILED || mprotect(room, page, PROT_NONE) != 0) {
             error_outside("no memory for the stack of a thread of kernel %s", engine.kernel);
             return false;
@@ -263,14 +267,15 @@ static void report_stuck() {
         if (one.status == exited)
             written += snprintf(here, room, "%sthreads %s have exited", between, threads);
         else if (one.status == at_barrier)
-            written += snprintf(here, room, "%sthreads %s wait at %s (line %d)", between, threads, name, one.line);
+            written +=
+                snprintf(here, room, "%sthreads %s wait at %s (line %d)", between, threads, name, one.line);
         else
-            written += snprintf(here, room, "%sthreads %s wait at %s with mask 0x%08x (line %d)", between, threads, name,
-                                one.mask, one.line);
+            written += snprintf(here, room, "%sthreads %s wait at %s with mask 0x%08x (line %d)", between,
+                                threads, name, one.mask, one.line);
     }
     error_outside("%s in kernel %s, block (%u, %u, %u): %s",
-                  engine.n_at_barrier ? "divergent __syncthreads" : "deadlock of warp collectives", engine.kernel,
-                  engine.block.x, engine.block.y, engine.block.z, text);
+                  engine.n_at_barrier ? "divergent __syncthreads" : "deadlock of warp collectives",
+                  engine.kernel, engine.block.x, engine.block.y, engine.block.z, text);
 }
 
 static bool open_barrier() {
@@ -304,7 +309,8 @@ static bool open_active_masks() {
         const int end = base + lanes < engine.n_threads ? base + lanes : engine.n_threads;
         unsigned mask = 0;
         for (int j = base; j < end; ++j)
-            if (engine.fibers[j].status == at_active_mask && engine.fibers[j].line == line) mask |= 1u << (j - base);
+            if (engine.fibers[j].status == at_active_mask && engine.fibers[j].line == line)
+                mask |= 1u << (j - base);
         for (int j = base; j < end; ++j) {
             if (!(mask >> (j - base) & 1)) continue;
             engine.fibers[j].value = mask;
@@ -339,8 +345,9 @@ static void run_block() {
     }
     for (unsigned i = 0; i < pool_guard; ++i)
         if (engine.pool[engine.pool_used + i] != poison)
-            return error_outside("write past the %u bytes of dynamic shared memory in kernel %s, block (%u, %u, %u)",
-                                 engine.pool_used, engine.kernel, engine.block.x, engine.block.y, engine.block.z);
+            return error_outside(
+                "write past the %u bytes of dynamic shared memory in kernel %s, block (%u, %u, %u)",
+                engine.pool_used, engine.kernel, engine.block.x, engine.block.y, engine.block.z);
 }
 
 static void on_signal(int number) {
@@ -365,9 +372,10 @@ static void run_grid() {
         }
     } else {
         const uint3 block = engine.block, thread = engine.thread;
-        error_outside("invalid memory access or stack overflow (signal %d) in kernel %s, block (%u, %u, %u), "
-                      "thread (%u, %u, %u)", number, engine.kernel, block.x, block.y, block.z, thread.x, thread.y,
-                      thread.z);
+        error_outside(
+            "invalid memory access or stack overflow (signal %d) in kernel %s, block (%u, %u, %u), "
+            "thread (%u, %u, %u)",
+            number, engine.kernel, block.x, block.y, block.z, thread.x, thread.y, thread.z);
     }
     free(order);
 }

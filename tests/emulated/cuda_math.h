@@ -20,10 +20,10 @@ inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 
 // to integers; outside their range a device gives the nearest, the emulation an error
-#define SK_EMULATED_ROUNDING(from, to, name)                                \
-    inline to name##_rn(from x) { return static_cast<to>(rint(x)); }        \
-    inline to name##_rz(from x) { return static_cast<to>(trunc(x)); }       \
-    inline to name##_rd(from x) { return static_cast<to>(floor(x)); }       \
+#define SK_EMULATED_ROUNDING(from, to, name)                          \
+    inline to name##_rn(from x) { return static_cast<to>(rint(x)); }  \
+    inline to name##_rz(from x) { return static_cast<to>(trunc(x)); } \
+    inline to name##_rd(from x) { return static_cast<to>(floor(x)); } \
     inline to name##_ru(from x) { return static_cast<to>(ceil(x)); }
 SK_EMULATED_ROUNDING(float, int, __float2int)
 SK_EMULATED_ROUNDING(float, long long, __float2ll)
@@ -31,8 +31,8 @@ SK_EMULATED_ROUNDING(double, int, __double2int)
 SK_EMULATED_ROUNDING(double, long long, __double2ll)
 #undef SK_EMULATED_ROUNDING
 
-#define SK_EMULATED_EXTREMA(result, left, right)                                                            \
-    inline result max(left x, right y) { return result(x) > result(y) ? result(x) : result(y); }            \
+#define SK_EMULATED_EXTREMA(result, left, right)                                                 \
+    inline result max(left x, right y) { return result(x) > result(y) ? result(x) : result(y); } \
     inline result min(left x, right y) { return result(x) < result(y) ? result(x) : result(y); }
 SK_EMULATED_EXTREMA(int, int, int)
 SK_EMULATED_EXTREMA(unsigned, unsigned, unsigned)
@@ -60,13 +60,13 @@ inline double min(float x, double y) { return fmin(double(x), y); }
 inline double max(double x, float y) { return fmax(x, double(y)); }
 inline double min(double x, float y) { return fmin(x, double(y)); }
 
-#define SK_EMULATED_VECTORS(type, prefix, align2, align4)                             \
-    struct alignas(align2) prefix##2 { type x, y; };                                  \
-    struct alignas(align4) prefix##4 { type x, y, z, w; };                            \
-    inline prefix##2 make_##prefix##2(type x, type y) { return {x, y}; }              \
+#define SK_EMULATED_VECTORS(type, prefix, align2, align4)                \
+    struct alignas(align2) prefix##2 { type x, y; };                     \
+    struct alignas(align4) prefix##4 { type x, y, z, w; };               \
+    inline prefix##2 make_##prefix##2(type x, type y) { return {x, y}; } \
     inline prefix##4 make_##prefix##4(type x, type y, type z, type w) { return {x, y, z, w}; }
-#define SK_EMULATED_TRIPLES(type, prefix)                                             \
-    struct prefix##3 { type x, y, z; };                                               \
+#define SK_EMULATED_TRIPLES(type, prefix) \
+    struct prefix##3 { type x, y, z; };   \
     inline prefix##3 make_##prefix##3(type x, type y, type z) { return {x, y, z}; }
 using sk_emulated_schar = signed char;
 using sk_emulated_uchar = unsigned char;

@@ -1,7 +1,9 @@
-// CUDA C for a C++17 compiler: the part of the language that the kernels of sparsekit/gpu use, run by cuda_fibers.h.
+// CUDA C for a C++17 compiler: the part of the language that the kernels of sparsekit/gpu use, run by
+// cuda_fibers.h.
 //
-// cuda_build.py includes this file before a kernel's source and appends one SK_EMULATED_KERNEL for each kernel. The
-// overloads are CUDA's own and no more, so that a call that is ambiguous to nvcc is ambiguous here.
+// cuda_build.py includes this file before a kernel's source and appends one SK_EMULATED_KERNEL for each
+// kernel. The overloads are CUDA's own and no more, so that a call that is ambiguous to nvcc is ambiguous
+// here.
 #pragma once
 #include "cuda_collectives.h"
 
@@ -54,20 +56,21 @@ inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE())
     return int(sk_emulated::wait_for_lanes(sk_emulated::all_lanes, mask, predicate != 0, 0, 32, 0, line));
 }
 
-#define SK_EMULATED_SHUFFLE(type, name, operation, argument_type)                                                      \
-    inline type name(unsigned mask, type value, argument_type argument, int width = 32, int line = __builtin_LINE()) { \
-        return sk_emulated::from_bits<type>(                                                                           \
-            sk_emulated::wait_for_lanes(sk_emulated::operation, mask, sk_emulated::to_bits(value), unsigned(argument), \
-                                        width, int(sizeof(type)), line));                                              \
+#define SK_EMULATED_SHUFFLE(type, name, operation, argument_type)                                  \
+    inline type name(unsigned mask, type value, argument_type argument, int width = 32,            \
+                     int line = __builtin_LINE()) {                                                \
+        return sk_emulated::from_bits<type>(                                                       \
+            sk_emulated::wait_for_lanes(sk_emulated::operation, mask, sk_emulated::to_bits(value), \
+                                        unsigned(argument), width, int(sizeof(type)), line));      \
     }
-#define SK_EMULATED_COLLECTIVES(type)                            \
-    SK_EMULATED_SHUFFLE(type, __shfl_sync, shfl, int)            \
-    SK_EMULATED_SHUFFLE(type, __shfl_up_sync, shfl_up, unsigned) \
-    SK_EMULATED_SHUFFLE(type, __shfl_down_sync, shfl_down, unsigned) \
-    SK_EMULATED_SHUFFLE(type, __shfl_xor_sync, shfl_xor, int)    \
-    inline unsigned __match_any_sync(unsigned mask, type value, int line = __builtin_LINE()) { \
-        return unsigned(sk_emulated::wait_for_lanes(sk_emulated::match_any, mask, sk_emulated::to_bits(value), 0, 32, \
-                                                    int(sizeof(type)), line));                 \
+#define SK_EMULATED_COLLECTIVES(type)                                                                    \
+    SK_EMULATED_SHUFFLE(type, __shfl_sync, shfl, int)                                                    \
+    SK_EMULATED_SHUFFLE(type, __shfl_up_sync, shfl_up, unsigned)                                         \
+    SK_EMULATED_SHUFFLE(type, __shfl_down_sync, shfl_down, unsigned)                                     \
+    SK_EMULATED_SHUFFLE(type, __shfl_xor_sync, shfl_xor, int)                                            \
+    inline unsigned __match_any_sync(unsigned mask, type value, int line = __builtin_LINE()) {           \
+        return unsigned(sk_emulated::wait_for_lanes(                                                     \
+            sk_emulated::match_any, mask, sk_emulated::to_bits(value), 0, 32, int(sizeof(type)), line)); \
     }
 SK_EMULATED_COLLECTIVES(int)
 SK_EMULATED_COLLECTIVES(unsigned)
@@ -82,28 +85,28 @@ SK_EMULATED_COLLECTIVES(double)
 
 // atomics and fences: one fiber runs at a time, so plain code is atomic
 
-#define SK_EMULATED_ATOMIC(name, type, expression)      \
-    inline type name(type* address, type value) {       \
-        const type old = *address;                      \
-        *address = static_cast<type>(expression);       \
-        return old;                                     \
+#define SK_EMULATED_ATOMIC(name, type, expression) \
+    inline type name(type* address, type value) {  \
+        const type old = *address;                 \
+        *address = static_cast<type>(expression);  \
+        return old;                                \
     }
-#define SK_EMULATED_INTEGER_ATOMICS(type)                              \
-    SK_EMULATED_ATOMIC(atomicMax, type, old > value ? old : value)     \
-    SK_EMULATED_ATOMIC(atomicMin, type, old < value ? old : value)     \
-    SK_EMULATED_ATOMIC(atomicAnd, type, old & value)                   \
-    SK_EMULATED_ATOMIC(atomicOr, type, old | value)                    \
+#define SK_EMULATED_INTEGER_ATOMICS(type)                          \
+    SK_EMULATED_ATOMIC(atomicMax, type, old > value ? old : value) \
+    SK_EMULATED_ATOMIC(atomicMin, type, old < value ? old : value) \
+    SK_EMULATED_ATOMIC(atomicAnd, type, old& value)                \
+    SK_EMULATED_ATOMIC(atomicOr, type, old | value)                \
     SK_EMULATED_ATOMIC(atomicXor, type, old ^ value)
-#define SK_EMULATED_CAS(type)                                          \
-    inline type atomicCAS(type* address, type compare, type value) {   \
-        const type old = *address;                                     \
-        if (old == compare) {                                          \
-            *address = value;                                          \
-            sk_emulated::engine.current->spins = 0;                    \
-        } else {                                                       \
-            sk_emulated::give_way("atomicCAS");                        \
-        }                                                              \
-        return old;                                                    \
+#define SK_EMULATED_CAS(type)                                        \
+    inline type atomicCAS(type* address, type compare, type value) { \
+        const type old = *address;                                   \
+        if (old == compare) {                                        \
+            *address = value;                                        \
+            sk_emulated::engine.current->spins = 0;                  \
+        } else {                                                     \
+            sk_emulated::give_way("atomicCAS");                      \
+        }                                                            \
+        return old;                                                  \
     }
 SK_EMULATED_ATOMIC(atomicAdd, int, unsigned(old) + unsigned(value))
 SK_EMULATED_ATOMIC(atomicAdd, unsigned, old + value)
@@ -133,13 +136,22 @@ inline void __threadfence() { asm volatile("" ::: "memory"); }
 inline void __threadfence_block() { asm volatile("" ::: "memory"); }
 inline void __nanosleep(unsigned) { sk_emulated::give_way("__nanosleep"); }
 inline void __trap() { sk_emulated::fail("__trap"); }
-#define __builtin_assume(condition) ((condition) ? (void)0 : sk_emulated::fail("__builtin_assume(%s) is wrong", #condition))
+#define __builtin_assume(condition) \
+    ((condition) ? (void)0 : sk_emulated::fail("__builtin_assume(%s) is wrong", #condition))
 #define assert(condition) ((condition) ? (void)0 : sk_emulated::fail("assert(%s) fails", #condition))
 
 // loads and stores with a hint for the caches
 
-#define SK_EMULATED_LOAD(name) template <class Value> inline Value name(const Value* address) { return *address; }
-#define SK_EMULATED_STORE(name) template <class Value> inline void name(Value* address, Value value) { *address = value; }
+#define SK_EMULATED_LOAD(name)                \
+    template <class Value>                    \
+    inline Value name(const Value* address) { \
+        return *address;                      \
+    }
+#define SK_EMULATED_STORE(name)                     \
+    template <class Value>                          \
+    inline void name(Value* address, Value value) { \
+        *address = value;                           \
+    }
 SK_EMULATED_LOAD(__ldg)
 SK_EMULATED_LOAD(__ldca)
 SK_EMULATED_LOAD(__ldcg)

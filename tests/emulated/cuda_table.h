@@ -14,7 +14,10 @@ constexpr const char* element_name() {
     if (std::is_same_v<Element, double>) return "float64";
     if (!std::is_integral_v<Element>) return "?";
     if (std::is_signed_v<Element>)
-        return sizeof(Element) == 1 ? "int8" : sizeof(Element) == 2 ? "int16" : sizeof(Element) == 4 ? "int32" : "int64";
+        return sizeof(Element) == 1   ? "int8"
+               : sizeof(Element) == 2 ? "int16"
+               : sizeof(Element) == 4 ? "int32"
+                                      : "int64";
     return sizeof(Element) == 2 ? "uint16" : sizeof(Element) == 4 ? "uint32" : "uint64";
 }
 template <class Element, class = void>
@@ -50,7 +53,8 @@ static const char* describe(void (*)(Parameters...), int largest_block, const ch
 }
 
 template <class... Parameters, size_t... positions>
-static void call(void (*kernel)(Parameters...), const unsigned char* slots, std::index_sequence<positions...>) {
+static void call(void (*kernel)(Parameters...), const unsigned char* slots,
+                 std::index_sequence<positions...>) {
     kernel(from_bits<std::remove_cv_t<Parameters>>(reinterpret_cast<const uint64_t*>(slots)[positions])...);
 }
 template <class... Parameters>
@@ -60,14 +64,17 @@ static void call(void (*kernel)(Parameters...), const unsigned char* slots) {
 
 }  // namespace sk_emulated
 
-#define SK_EMULATED_KERNEL(kernel, largest_block, names)                                                           \
-    extern "C" __attribute__((visibility("default"))) const char* sk_emulated_describe_##kernel() {                \
-        return sk_emulated::describe(&kernel, int(largest_block), names);                                                               \
-    }                                                                                                              \
-    extern "C" __attribute__((visibility("default"))) int sk_emulated_launch_##kernel(                             \
-        const unsigned char* slots, const unsigned* shape, uint64_t seed, sk_emulated::Stacks* stacks) {           \
-        return sk_emulated::launch(                                                                                \
-            #kernel, [](const unsigned char* given) { sk_emulated::call(&kernel, given); }, slots, shape, seed, stacks); \
+#define SK_EMULATED_KERNEL(kernel, largest_block, names)                                                  \
+    extern "C" __attribute__((visibility("default"))) const char* sk_emulated_describe_##kernel() {       \
+        return sk_emulated::describe(&kernel, int(largest_block), names);                                 \
+    }                                                                                                     \
+    extern "C" __attribute__((visibility("default"))) int sk_emulated_launch_##kernel(                    \
+        const unsigned char* slots, const unsigned* shape, uint64_t seed, sk_emulated::Stacks* stacks) {  \
+        return sk_emulated::launch(                                                                       \
+            #kernel, [](const unsigned char* given) { sk_emulated::call(&kernel, given); }, slots, shape, \
+            seed, stacks);                                                                                \
     }
 
-extern "C" __attribute__((visibility("default"))) const char* sk_emulated_error() { return sk_emulated::engine.error; }
+extern "C" __attribute__((visibility("default"))) const char* sk_emulated_error() {
+    return sk_emulated::engine.error;
+}

@@ -1,18 +1,343 @@
-"""The stand-in for CuPy is as strict as CuPy."""
+"""The stand-in for CuPy refuses what CuPy refuses, and shows what a device would hide."""
+
+import copy
+import pickle
+import sys
 
 import numpy as np
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def emulated(cupy):
+def emulation(cupy):
     if not hasattr(cupy, "emulation"):
         pytest.skip("a GPU is there: the stand-in for CuPy is not used")
+    cupy.emulation.reset()
     return cupy.emulation
 
 
-def test_numpy_gets_an_array_only_by_get(cupy):
-    x = cupy.asarray([1.0, 2.0])
-    with pytest.raises(TypeError, match="Implicit conversion to a NumPy array is not allowed"):
-        np.asarray(x)
-    assert x.get().tolist() == [1.0, 2.0]
+@pytest.fixture
+def x(cupy):
+    return cupy.asarray(np.array([3.0, 1.0, 2.0]))
+
+
+HOST = np.array([3.0, 1.0, 2.0])
+
+# expressions of a device array x, the same array n on the host and a 0-d device integer k
+REFUSED = {
+    "np.asarray(x)": "Implicit conversion to a NumPy array is not allowed. Please use `.get",
+    "np.array([x, x])": "Implicit conversion",
+    "n.dot(x)": "Implicit conversion",
+    "x + n": "Unsupported type <class 'numpy.ndarray'>",
+    "n + x": "Unsupported type <class 'numpy.ndarray'>",
+    "x < n": "Unsupported type <class 'numpy.ndarray'>",
+    "np.maximum(n, x)": "Unsupported type <class 'numpy.ndarray'>",
+    "np.add(x, x, out=n)": "Output arguments type must be cupy.ndarray",
+    "n.__iadd__(x)": "Unsupported type",
+    "np.ones(2, like=x)": "unexpected keyword argument 'device'",
+    "np.full(2, 1.0, like=x)": "unexpected keyword argument 'device'",
+    "np.eye(2, like=x)": "unexpected keyword argument 'device'",
+    "np.ascontiguousarray(x)": "Implicit conversion",
+    "x + [1.0, 2.0, 3.0]": "Unsupported type <class 'list'>",
+    "x == None": "Unsupported type <class 'NoneType'>",
+    "x == 'a'": "Unsupported type <class 'str'>",
+    "cupy.exp(n)": "Unsupported type <class 'numpy.ndarray'>",
+    "cupy.where(x > 0, x, n)": "Unsupported type <class 'numpy.ndarray'>",
+    "np.where(x > 0, n, x)": "Unsupported type <class 'numpy.ndarray'>",
+    "cupy.add(x, x, foo=1)": "Wrong arguments",
+    "cupy.add(x)": "Wrong number of arguments",
+    "x.dot(n)": "incorrect type",
+    "x @ n": "incorrect type",
+    "n @ x": "incorrect type",
+    "cupy.dot(x, 2.0)": "incorrect type",
+    "np.concatenate([x, n])": "concatenated",
+    "cupy.sum(n)": "incorrect type",
+    "np.sum(x, where=x > 0)": "unexpected keyword argument 'where'",
+    "np.max(x, initial=0.0)": "unexpected keyword argument 'initial'",
+    "x.min(initial=0.0)": "unexpected keyword argument 'initial'",
+    "np.argsort(x, stable=True)": "unexpected keyword argument 'stable'",
+    "np.clip(x, 0.0)": "missing 1 required positional argument",
+    "np.clip(x, min=0.0)": "unexpected keyword argument 'min'",
+    "np.insert(x, 0, 1.0)": "no implementation found",
+    "np.block([x, x])": "no implementation found",
+    "np.linalg.outer(x, x)": "no implementation found",
+    "np.vecdot(x, x)": "returned NotImplemented",
+    "range(k)": "cannot be interpreted as an integer",
+    "x[:k]": "int.. it first",
+    "hash(x)": "unhashable",
+    "len(k)": "unsized",
+    "iter(k)": "iteration over a 0-d array",
+    "x.item(0)": "positional argument",
+    "x.astype('i4', casting='safe')": "casting is not supported",
+    "cupy.bincount(x)": "x must be int array",
+    "cupy.add.at(x.astype('i1'), k, 1)": "supports no data of dtype int8",
+    "cupy.from_dlpack(n)": "CPU arrays cannot be directly imported",
+    "cupy.RawModule('extern')": "positional argument",
+    "cupy.RawModule(code='', options=['-DA'])": "expected tuple, got list",
+    "cupy.random.default_rng(0).uniform(endpoint=True)": "unexpected keyword",
+}
+REFUSED_OTHERWISE = {
+    "x.__setitem__(0, n[:1])": (ValueError, "non-scalar numpy.ndarray cannot be used for fill"),
+    "x.__setitem__(slice(None), n)": (ValueError, "non-scalar numpy.ndarray cannot be used for fill"),
+    "x.__setitem__(slice(None), [1.0, 2.0, 3.0])": (ValueError, "non-scalar"),
+    "np.copyto(x, n)": (ValueError, "non-scalar numpy.ndarray cannot be used for copyto"),
+    "x[5]": (IndexError, "out of bounds"),
+    "x[0, 0]": (IndexError, "too many indices"),
+    "x[x]": (IndexError, "integer or boolean type"),
+    "x[cupy.asarray([7])]": (IndexError, "out of bounds"),
+    "bool(x)": (ValueError, "ambiguous"),
+    "float(x)": (ValueError, "size 1"),
+    "np.searchsorted(x, n)": (NotImplementedError, "Only python scalars or ndarrays"),
+    "np.maximum.accumulate(x)": (NotImplementedError, "`cupy_maximum.accumulate` is not supported yet"),
+    "np.maximum.reduce(x)": (NotImplementedError, "`cupy_maximum.reduce` is not supported yet"),
+    "np.multiply.at(x, k, 1.0)": (NotImplementedError, "`cupy_multiply.at` is not supported yet"),
+    "x.sort(kind='quicksort')": (ValueError, "kind can only be None or 'stable'"),
+    "cupy.lexsort((x, x))": (AttributeError, "ndim"),
+    "cupy.asarray(['a'])": (ValueError, "Unsupported dtype <U1"),
+    "cupy.empty(2, dtype=object)": (ValueError, "Unsupported dtype object"),
+    "x.partition(5)": (ValueError, "out of bounds"),
+    "x.flags.writeable": (AttributeError, "writeable"),
+    "cupy.ElementwiseKernel": (AttributeError, "ElementwiseKernel"),
+    "cupy.insert": (AttributeError, "insert"),
+    "cupy.cuda.Device(1)": (RuntimeError, "invalid device ordinal"),
+    "cupy.searchsorted(n, x)": (NotImplementedError, "Only int or ndarray"),
+    "x.__dlpack__()": (BufferError, "emulated device"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("expression", REFUSED)
+def test_refused_with_a_type_error(cupy, x, expression):
+    names = {"np": np, "cupy": cupy, "x": x, "n": HOST.copy(), "k": cupy.asarray(1)}
+    with pytest.raises(TypeError, match=REFUSED[expression]):
+        eval(expression, names)
+
+
+@pytest.mark.parametrize("expression", REFUSED_OTHERWISE)
+def test_refused_with_another_error(cupy, x, expression):
+    names = {"np": np, "cupy": cupy, "x": x, "n": HOST.copy(), "k": cupy.asarray(1)}
+    kind, message = REFUSED_OTHERWISE[expression]
+    with pytest.raises(kind, match=message):
+        eval(expression, names)
+
+
+def test_assignments_refuse_undefined_order(cupy, x):
+    twice = cupy.asarray([0, 0])
+    with pytest.raises(AssertionError, match="more than once"):
+        x[twice] = cupy.asarray([1.0, 2.0])
+    x[twice] = cupy.asarray([4.0, 4.0])
+    x[cupy.asarray([2, 1])] = cupy.asarray([7.0, np.nan])
+    np.testing.assert_array_equal(x.get(), [4.0, np.nan, 7.0])
+
+
+# expressions that NumPy's functions and CuPy's answer alike; a is 2 x 3, v has 3 elements, i indices
+ALIKE = """
+a + 1; 2 - a; a * v; v / 3; a // 2; a % 2; a ** 2; -a; abs(-a); a @ v; v @ v; a @ a.T; a == a; a >= v
+~(a > 1); (a > 1) & (a < 3); divmod(v, 2); a.T; a.sum(); a.sum(0); a.max(1); a.mean(0, keepdims=True)
+a.std(1); a.argmax(1); a.cumsum(1); a.ravel(); a.reshape(3, 2); a.reshape(-1, order="F"); a[1]; a[:, 1]
+a[1, ::2]; a[:, None].shape; a[i]; a[a > 1]; a[i, i]; a[..., 0]; v[i]; v[[0, 2]]; v[1:] - v[:-1]
+v.clip(1, 2); a.astype("f4"); a.nonzero(); v.argsort(); np.sort(-v); np.argsort(-a, axis=0)
+np.where(v > 1, v, 0.0); np.maximum(a, 1.5); np.exp(v); np.concatenate([v, v]); np.stack([v, v], axis=1)
+np.vstack([a, a]); np.hstack([v, v]); np.flatnonzero(v > 1); np.zeros(3, like=v)
+0 * np.zeros((2, 2), "f4", like=v); np.arange(4, like=v); np.identity(2, like=v); np.zeros_like(a)
+np.full_like(v, 2); np.asarray([1, 2], like=v); np.array(3.0, like=v); np.unique(i); np.bincount(i)
+np.bincount(i, v[i], minlength=4); np.searchsorted(np.sort(v), v); np.diff(v); np.take(a, i, axis=1)
+np.take_along_axis(a, np.argsort(a, axis=1), 1); np.isin(i, i[:1]); np.dot(a, v)
+np.tensordot(a, v, axes=1); np.einsum("ij,j->i", a, v); np.outer(v, v); np.vdot(v, v); np.linalg.norm(a)
+np.linalg.norm(a, axis=1); np.linalg.cholesky(s); np.linalg.solve(s, v); np.linalg.inv(s)
+np.linalg.eigh(s)[0]; np.linalg.svd(a, compute_uv=False); np.linalg.qr(s)[1]
+np.linalg.lstsq(s, v, rcond=None)[0]; np.split(v, 3); np.tile(v, 2); np.repeat(v, 2); np.allclose(v, v)
+np.array_equal(v, v); np.isclose(v, v); np.count_nonzero(v); np.nan_to_num(v / 0); np.float64(2) * v
+v.astype("f4") * 2.0; v.astype("f4") + np.float64(1); i / 2; i + 0.5; i.sum(); (i > 0).sum(); i.mean()
+v.astype("f4").sum(); np.add.reduce(a); np.multiply.reduce(v); np.cumsum(v > 1); np.add.outer(v, v)
+np.broadcast_to(v, (2, 3)); np.moveaxis(a, 0, 1); np.expand_dims(v, 0); np.squeeze(a[None]); np.median(v)
+np.var(v, ddof=1); np.all(v > 0); np.any(v > 2); np.min(a, axis=0); np.prod(v); np.lexsort(a)
+np.isfinite(v); np.sign(v - 2); np.log1p(v); np.logaddexp(v, 1.0)
+np.add(v, 1, where=v > 0, out=np.zeros_like(v)); np.triu(s); np.diag(v); np.diagonal(s); np.trace(s)
+np.flip(v); np.roll(v, 1); np.cov(a); np.compress(v > 1, v); np.ptp(v); np.average(v, weights=v)
+np.quantile(v, 0.5); np.shape(a); np.ndim(a); np.size(a); a.flags.c_contiguous; a.T.flags.f_contiguous
+a.strides; a.nbytes; a.size; a.ndim; v.tolist(); a[...]; a[None, ..., ::2]; np.divide(i, i + 1)
+np.floor_divide(i, 2); np.left_shift(i, 1); np.hypot(v, v); i.dtype; v[0]; v[np.int64(1)]
+"""
+
+
+def _expressions():
+    return [part.strip() for line in ALIKE.strip().split("\n") for part in line.split(";")]
+
+
+def _plain(value, cupy):
+    if isinstance(value, tuple | list):
+        return [_plain(part, cupy) for part in value]
+    return value.get() if isinstance(value, cupy.ndarray) else value
+
+
+@pytest.mark.parametrize("expression", _expressions())
+def test_alike_on_the_host_and_the_device(cupy, expression):
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(3, 3))
+    host = {
+        "a": np.arange(6.0).reshape(2, 3) / 2,
+        "v": np.array([1.0, 3.0, 2.0]),
+        "i": np.array([1, 0]),
+        "s": factor @ factor.T + np.eye(3),
+    }
+    device = {name: cupy.asarray(value) for name, value in host.items()}
+    with np.errstate(all="ignore"):
+        wanted = eval(expression, {"np": np, **host})
+    got = eval(expression, {"np": np, **device})
+    if isinstance(wanted, np.ndarray | np.generic) and not isinstance(wanted, np.dtype):
+        assert isinstance(got, cupy.ndarray | bool), type(got)
+        assert got is False or got is True or (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+    for one, other in zip([_plain(got, cupy)], [_plain(wanted, cupy)], strict=True):
+        if isinstance(other, list):
+            for p, q in zip(one, other, strict=True):
+                np.testing.assert_array_equal(p, q)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+def test_results_of_reductions_stay_on_the_device(cupy, x, emulation):
+    for value in (x.sum(), x[0], np.dot(x, x), np.allclose(x, x), np.max(x), x.any(), np.linalg.norm(x)):
+        assert isinstance(value, cupy.ndarray) and value.shape == ()
+    assert emulation.counts["syncs"] == 0
+
+
+def test_waiting_for_the_device_is_counted(cupy, x, emulation):
+    waits = [
+        lambda: float(x.sum()),
+        lambda: int(x[1]),
+        lambda: bool(x[0] > 0),
+        lambda: x.get(),
+        lambda: x[0].item(),
+        lambda: x.tolist(),
+        lambda: str(x),
+        lambda: cupy.asnumpy(x),
+        lambda: x[x > 1],
+        lambda: np.flatnonzero(x),
+        lambda: np.unique(x),
+        lambda: cupy.cuda.Device().synchronize(),
+        lambda: cupy.cuda.get_current_stream().synchronize(),
+    ]
+    for n, wait in enumerate(waits, 1):
+        wait()
+        assert emulation.counts["syncs"] == n
+    emulation.reset()
+    x[cupy.asarray([0, 1])] += x[1:] * 2 + np.float64(1)
+    x[:2] = 0
+    assert emulation.counts["syncs"] == 0 and emulation.counts["uploads"] == 1
+
+
+def test_unwritten_memory_is_poisoned(cupy):
+    for dtype in ("f2", "f4", "f8", "c8", "c16"):
+        assert np.isnan(cupy.empty((3, 2), dtype).get()).all()
+    for dtype in ("i4", "i8", "u4", "u8"):
+        assert (cupy.empty(3, dtype).get() > 1 << 30).all()
+    assert np.isnan(np.empty(2, like=cupy.zeros(1)).get()).all()
+    assert np.isnan(cupy.empty_like(cupy.zeros(3, "f4")).get()).all()
+    left = cupy.add(cupy.ones(2), 1, where=cupy.asarray([True, False])).get()
+    assert left[0] == 2 and np.isnan(left[1])
+
+
+def test_guard_zones_lie_around_every_array(cupy, x):
+    memory = x._memory
+    assert memory.damage() is None
+    for offset, message in (
+        (-1, "1 bytes before its start"),
+        (-512, "512 bytes before"),
+        (24, "1 bytes behind its end"),
+        (24 + 511, "512 bytes behind"),
+    ):
+        at = memory.start + offset
+        kept = memory.raw[at]
+        memory.raw[at] ^= 0xFF
+        assert message in memory.damage()
+        memory.raw[at] = kept
+    assert memory.damage() is None
+    # what a kernel would read there
+    assert np.isnan(memory.raw[memory.start - 8 : memory.start].view("f8"))
+    assert np.isnan(memory.raw[memory.start - 4 : memory.start].view("f4"))
+
+
+KERNEL = r"""
+extern "C" __global__ void sk_spill(double* out, long long n, long long at)
+{
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2.0 * i;
+    if (i == 0 && at != 0) out[at] = 1.0;
+}
+"""
+
+
+def test_kernels_run_and_their_writes_outside_are_found(cupy, emulation):
+    import cuda_build
+
+    if cuda_build.unavailable():
+        pytest.skip(cuda_build.unavailable())
+    spill = cupy.RawModule(code=KERNEL, options=("-std=c++17",)).get_function("sk_spill")
+    out = cupy.empty(40)
+    spill((2,), (32,), (out, 40, 0))
+    np.testing.assert_array_equal(out.get(), 2.0 * np.arange(40))
+    assert emulation.counts["launches"] == 1
+    for at, message in ((40, "1 bytes behind its end"), (-1, "bytes before its start")):
+        target = cupy.empty(40)
+        with pytest.raises(AssertionError, match=f"kernel sk_spill .* argument 0 .*{message}"):
+            spill((2,), (32,), (target, 40, at))
+    # a view's own memory is that of its base
+    base = cupy.zeros(41)
+    spill((2,), (32,), (base[:40], 40, 40))
+    assert base.get()[40] == 1.0
+    with pytest.raises(TypeError, match="float32"):
+        spill((2,), (32,), (cupy.empty(40, "f4"), 40, 0))
+    with pytest.raises(TypeError, match="NumPy array"):
+        spill((2,), (32,), (np.empty(40), 40, 0))
+
+
+def test_protocols(cupy, x):
+    described = x[1:].__cuda_array_interface__
+    assert described["typestr"] == "<f8" and described["shape"] == (2,)
+    assert described["data"] == (x.data.ptr + 8, False)
+    assert x.__dlpack_device__() == (2, 0)
+    again = cupy.from_dlpack(x)
+    again[0] = 9
+    assert float(x[0]) == 9 and again.data.ptr == x.data.ptr
+    assert x.data.ptr % 256 == 0 and x.device == cupy.cuda.Device(0)
+    for copied in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+        assert copied.data.ptr != x.data.ptr
+        np.testing.assert_array_equal(copied.get(), x.get())
+    assert cupy.get_array_module(x) is cupy and cupy.get_array_module(HOST) is np
+
+
+def test_views_share_memory_and_copies_do_not(cupy):
+    a = cupy.zeros((2, 3))
+    for part in (a.T, a[1:], a.reshape(-1), a[:, 0], a.view(), np.transpose(a), a.diagonal(), a[...]):
+        assert part._memory is a._memory and part.base is a and not part.flags.owndata
+        part[...] = part + 1
+    assert float(a.sum()) == 5 * 6 + 3 + 2 + 2
+    rows = cupy.asarray([0])
+    for part in (a + 0, a[rows], a.T.reshape(-1), a.astype("f8"), a.copy(), a.flatten(), a.sum(0)):
+        assert part._memory is not a._memory
+    assert cupy.asarray(a) is a and a.astype("f8", copy=False) is a and cupy.array(a) is not a
+    assert a[0, 0].shape == () and a[0, 0]._memory is a._memory
+
+
+def test_decompositions_never_raise(cupy):
+    singular = cupy.zeros((2, 2))
+    assert np.isnan(np.linalg.cholesky(-cupy.eye(2)).get()).all()
+    assert np.isnan(np.linalg.solve(singular, cupy.ones(2)).get()).all()
+    assert np.isnan(np.linalg.inv(singular).get()).all()
+
+
+def test_scattered_sums(cupy):
+    import cupyx
+
+    out = cupy.zeros(3)
+    cupy.add.at(out, cupy.asarray([0, 0, 2]), cupy.asarray([1.0, 2.0, 3.0]))
+    np.add.at(out, cupy.asarray([1]), 5.0)
+    cupyx.scatter_add(out, cupy.asarray([1]), 1.0)
+    cupyx.scatter_max(out, cupy.asarray([2, 2]), cupy.asarray([1.0, 9.0]))
+    assert out.get().tolist() == [3.0, 6.0, 9.0]
+
+
+def test_the_name_cupy_is_the_stand_in_while_the_tests_run(cupy):
+    assert sys.modules["cupy"] is cupy and cupy.__version__.endswith("emulated")
+    assert sys.modules["cupyx"].scipy.sparse.csr_matrix

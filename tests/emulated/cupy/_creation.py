@@ -78,10 +78,6 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     return (new(made[0]), made[1]) if retstep else new(made)
 
 
-def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    return new(np.logspace(start, stop, num, endpoint, base, dtype, axis))
-
-
 def array(obj, dtype=None, copy=True, order="K", subok=False, ndmin=0, *, blocking=False):
     made = upload(obj, dtype, order)
     if made is obj:
@@ -105,11 +101,13 @@ def asanyarray(a, dtype=None, order=None, *, copy=None, blocking=False):
 
 
 def ascontiguousarray(a, dtype=None):
+    host(a)
     made = array(a, dtype, copy=False, order="C")
     return made if made.ndim else made.reshape(1)
 
 
 def asfortranarray(a, dtype=None):
+    host(a)
     made = array(a, dtype, copy=False, order="F")
     return made if made.ndim else made.reshape(1)
 

@@ -151,7 +151,7 @@ class Methods:
 
     def ravel(self, order="C"):
         if order == "K":
-            raise NotImplementedError("ravel with order='K' not yet implemented.")
+            order = "F" if self._array.flags.f_contiguous and not self._array.flags.c_contiguous else "C"
         return self.reshape(-1, order=order)
 
     def flatten(self, order="C"):
@@ -221,9 +221,6 @@ class Methods:
         if mode not in ("wrap", "clip"):
             raise TypeError("clipmode not understood" if mode != "raise" else "mode 'raise' is not supported")
         np.put(self._array, upload(indices)._array, upload(values)._array, mode=mode)
-
-    def choose(self, choices, out=None, mode="raise"):
-        return deliver(np.choose(self._array, [host(c, "choices") for c in choices], mode=mode), out)
 
     def compress(self, condition, axis=None, out=None):
         chosen = host(condition, "condition") if is_array(condition) else indices(condition)

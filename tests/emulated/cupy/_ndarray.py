@@ -252,7 +252,9 @@ class ndarray(Operators, Methods):
         if is_advanced(key):
             # out-of-range index arrays raise IndexError here; on a device they wrap around, silently
             return new(self._array[key])
-        return view(self, self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)])
+        parts = key if isinstance(key, tuple) else (key,)
+        # with an ellipsis NumPy gives a view of one element, too
+        return view(self, self._array[parts if Ellipsis in parts else (*parts, ...)])
 
     def __setitem__(self, slices, value):
         key = indices(slices)

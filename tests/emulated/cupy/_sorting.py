@@ -106,11 +106,6 @@ def extract(condition, a):
     return new(np.extract(upload(condition)._array, host(a)))
 
 
-def choose(a, choices, out=None, mode="raise"):
-    host(a)
-    return a.choose(choices, out, mode)
-
-
 def put(a, ind, v, mode="wrap"):
     host(a)
     a.put(ind, v, mode=mode)

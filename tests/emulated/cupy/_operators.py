@@ -3,9 +3,16 @@
 import numpy as np
 
 
+def _left_to(self, other):
+    """Whether the other side answers, as sparse matrices do."""
+    if hasattr(other, "__array_ufunc__"):
+        return other.__array_ufunc__ is None
+    return getattr(other, "__array_priority__", 0) > self.__array_priority__
+
+
 def _binary(ufunc):
     def operator(self, other):
-        return ufunc(self, other)
+        return NotImplemented if _left_to(self, other) else ufunc(self, other)
 
     def reflected(self, other):
         return ufunc(other, self)
@@ -46,7 +53,7 @@ class Operators:
     __invert__ = _unary(np.invert)
 
     def __matmul__(self, other):
-        return np.matmul(self, other)
+        return NotImplemented if _left_to(self, other) else np.matmul(self, other)
 
     def __rmatmul__(self, other):
         return np.matmul(other, self)

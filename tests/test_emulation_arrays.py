@@ -307,6 +307,30 @@ def test_protocols(cupy, x):
     assert cupy.get_array_module(x) is cupy and cupy.get_array_module(HOST) is np
 
 
+def test_arrays_of_other_libraries_are_used_where_they_lie(cupy):
+    class Tensor:
+        """What a tensor on the device offers; it lies in the host's memory, as emulated arrays do."""
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__()
+
+    class Described:
+        def __init__(self, array):
+            self.__cuda_array_interface__ = array.__array_interface__
+
+    for function, kind in ((cupy.from_dlpack, Tensor), (cupy.asarray, Described)):
+        array = np.arange(6.0).reshape(2, 3)
+        got = function(kind(array))
+        got += 1
+        assert isinstance(got, cupy.ndarray) and array.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
 def test_views_share_memory_and_copies_do_not(cupy):
     a = cupy.zeros((2, 3))
     for part in (a.T, a[1:], a.reshape(-1), a[:, 0], a.view(), np.transpose(a), a.diagonal(), a[...]):

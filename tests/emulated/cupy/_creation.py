@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._convert import host, is_array, new, unwritten, upload
+from ._convert import foreign, host, is_array, new, unwritten, upload
 
 
 def empty(shape, dtype=float, order="C"):
@@ -133,9 +133,25 @@ def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
     return made
 
 
+class _OnHost:
+    """A tensor that says it lies on a device; what it exports lies in the host's memory all the same."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **kwargs):
+        return self.tensor.__dlpack__()
+
+
 def from_dlpack(array, *, device=None, copy=None):
     if is_array(array):
         return array.copy() if copy else array.view()
+    if array.__dlpack_device__()[0] == 2:
+        made = foreign(np.from_dlpack(_OnHost(array)).__array_interface__, array)
+        return made.copy() if copy else made
     raise TypeError(
         "CPU arrays cannot be directly imported to CuPy. Use `cupy.array(numpy.from_dlpack(input))` instead."
     )

@@ -245,6 +245,23 @@ def imag(val):
     return val.imag if is_array(val) else cupy.asarray(val).imag
 
 
+def isneginf(x, out=None):
+    return deliver(np.isneginf(host(x, "x")), out)
+
+
+def isposinf(x, out=None):
+    return deliver(np.isposinf(host(x, "x")), out)
+
+
+def delete(arr, indices, axis=None):
+    sync()
+    return new(np.delete(host(arr, "arr"), indices._array if is_array(indices) else indices, axis))
+
+
+def diag_indices(n, ndim=2):
+    return (cupy.arange(n),) * ndim
+
+
 def clip(a, a_min, a_max, out=None):
     host(a)
     return a.clip(a_min, a_max, out=out)

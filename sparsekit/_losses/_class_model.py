@@ -5,41 +5,66 @@ row of intercepts) by K classes; ``parts`` are the row probabilities of
 ``MultinomialLoss.probabilities``.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from .._cython import _multinomial as kernels
+from .._cython import _multinomial
+from .._device import to_host
+from .._linalg.class_design import DeviceRows
 from .._linalg.design import CSCDesign, DenseDesign
 
-# Costs in nanoseconds of one core, which choose between a Gram matrix and products by passes over
-# rows.
-_PAIR = 1.5  # one scattered multiply-add
-_DENSE_FLOP = 0.05  # one multiply-add of a matrix product
-_FACTOR_ROOM = 2**22  # entries of a block of rows of those factors: few, because BLAS threads spin
+
+@dataclass(frozen=True)
+class _Costs:
+    """Nanoseconds, which choose between a Gram matrix and products by passes over rows."""
+
+    pair: float = 1.5  # one scattered multiply-add
+    dense: float = 0.05  # one multiply-add of a matrix product
+    factor: float = 0.1  # one of a Cholesky factor
+    row: float = 1.5  # one entry of a row times eight classes, there and back
+    launch: float = 0.0  # a product's calls, however small it is
+
+
+# of one core, measured; of a GPU, from its bandwidth and double precision rate
+_HOST = _Costs()
+_DEVICE = _Costs(pair=0.02, dense=1e-4, factor=5e-3, row=0.03, launch=8e4)
+_FACTOR_ROOM = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
+_DEVICE_ROOM = 2**26  # the same on a GPU, and of a block of rows that is widened
 _SINGLE_WORK = 1e8  # multiply-adds beyond which blocks of a Gram matrix are float32
-_FACTOR_FLOP = 0.1  # one of a Cholesky factor
-_ROW_STEP = 1.5  # one entry of a row times eight classes, there and back
 _EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
 _CHEAP = 5e6  # a Gram matrix of so little cost is always formed
+
+
+def _place(design):
+    """NumPy or CuPy, where the design is, and the kernels there."""
+    return getattr(design, "xp", np), getattr(design, "kernels", _multinomial)
+
+
+def _costs(design):
+    return _HOST if _place(design)[0] is np else _DEVICE
 
 
 def _pointers(design):
     return design.indptr.astype(np.int64, copy=False), design.indices, design.data
 
 
-def _row_blocks(X):
+def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
-    step = len(X) if X.dtype == np.float64 else max(1, 2**20 // max(X.shape[1], 1))
+    X, room = design.X, 2**20 if _place(design)[0] is np else _DEVICE_ROOM
+    step = len(X) if X.dtype == np.float64 else max(1, room // max(X.shape[1], 1))
     for lo in range(0, len(X), max(step, 1)):
         yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
 
 
 def matmat(design, W):
     """X W, (n, K)."""
-    W = np.ascontiguousarray(W)
-    Z = np.empty((design.shape[0], W.shape[1]))
+    xp, kernels = _place(design)
+    W = xp.ascontiguousarray(W)
+    Z = xp.empty((design.shape[0], W.shape[1]))
     if isinstance(design, DenseDesign):
-        for rows, X in _row_blocks(design.X):
-            np.matmul(X, W, out=Z[rows])
+        for rows, X in _row_blocks(design):
+            xp.matmul(X, W, out=Z[rows])
         return Z
     product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
     product(*_pointers(design), W, Z, design.n_threads)
@@ -50,8 +75,12 @@ def rmatmat(design, U, G):
     """G = X^T U, (p, K)."""
     if isinstance(design, DenseDesign):
         G[:] = 0.0
-        for rows, X in _row_blocks(design.X):
+        for rows, X in _row_blocks(design):
             G += X.T @ U[rows]
+        return G
+    kernels = _place(design)[1]
+    if isinstance(design, DeviceRows):
+        kernels.matmat(*design.columns(), U, G, 1)
         return G
     product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
     product(*_pointers(design), U, G, design.n_threads)
@@ -61,7 +90,7 @@ def rmatmat(design, U, G):
 def class_sums(design, U, intercept):
     """[X, 1]^T U as a table (p or p + 1, K)."""
     p = design.shape[1]
-    G = np.empty((p + intercept, U.shape[1]))
+    G = _place(design)[0].empty((p + intercept, U.shape[1]))
     rmatmat(design, U, G[:p])
     if intercept:
         G[p] = U.sum(axis=0)
@@ -70,29 +99,31 @@ def class_sums(design, U, intercept):
 
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
+    xp, kernels = _place(design)
     held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
-    out = np.empty(design.shape[0], dtype=np.int64)
+    last, held = held[-1], xp.asarray(held)
+    out = xp.empty(design.shape[0], dtype=np.int64)
     indptr, indices, _ = _pointers(design)
     kernels.row_entries(indptr, indices, held, out, design.n_threads)
-    return out + held[-1]
+    return out + last
 
 
 def gram_pays(design, place, K):
     """Whether a Gram matrix and its factor cost less than the products that they save."""
-    m, n = len(place), design.shape[0]
-    factor = _FACTOR_FLOP * m**3 / 3.0
-    product = 2.0 * n * design.shape[1] * K * _DENSE_FLOP
-    cost = 0.5 * n * m * m * _DENSE_FLOP
+    m, n, costs = len(place), design.shape[0], _costs(design)
+    factor = costs.factor * m**3 / 3.0
+    product = costs.launch + 2.0 * n * design.shape[1] * K * costs.dense
+    cost = 0.5 * n * m * m * costs.dense
     if not isinstance(design, DenseDesign):
         wide = -(-K // 8)
-        product = design.nnz * wide * _ROW_STEP + n * wide
+        product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
         cost = min(cost, _pair_cost(design, place, K))
     return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
 
 
 def _pair_cost(design, place, K):
     entries = _entries(design, place, K).astype(np.float64)
-    return _PAIR * 0.5 * float(entries @ entries)
+    return _costs(design).pair * 0.5 * float(entries @ entries)
 
 
 def gram(design, place, parts, s, has, exact=False):
@@ -100,9 +131,12 @@ def gram(design, place, parts, s, has, exact=False):
 
     Large ones are sums of float32 products, unless ``exact``.
     """
+    place = to_host(place)
     n, K = parts[0].shape
     m = len(place)
-    if isinstance(design, DenseDesign) or _pair_cost(design, place, K) > 0.5 * n * m * m * _DENSE_FLOP:
+    blas_cost = 0.5 * n * m * m * _costs(design).dense
+    # pairs of a row's entries would have to be added atomically on a GPU
+    if isinstance(design, (DenseDesign, DeviceRows)) or _pair_cost(design, place, K) > blas_cost:
         return _gram_blas(design, place, parts, s, has, exact)
     entries = _entries(design, place, K)
     rows, classes = np.divmod(place, K)
@@ -111,7 +145,7 @@ def gram(design, place, parts, s, has, exact=False):
     square = float(entries.astype(np.float64) @ entries)
     work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
     indptr, indices, data = _pointers(design)
-    kernels.class_gram(
+    _multinomial.class_gram(
         indptr, indices.astype(np.int32, copy=False), data, *parts, s, first, classes.astype(np.int32), has,
         int(entries.max(initial=0)), work, design.n_threads,
     )  # fmt: skip
@@ -125,6 +159,7 @@ def _gram_blas(design, place, parts, s, has, exact=False):
     """
     n, K = parts[0].shape
     m = len(place)
+    xp, _ = _place(design)
     real = np.float64 if exact or 0.5 * n * m * m <= _SINGLE_WORK else np.float32
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = place % K
@@ -132,9 +167,10 @@ def _gram_blas(design, place, parts, s, has, exact=False):
     at = np.empty(m, dtype=np.int32)
     at[order] = np.arange(m)
     cuts = np.searchsorted(classes[order], np.arange(K + 1))
-    shared, inside = np.zeros((m, m)), [np.zeros((w, w)) for w in np.diff(cuts)]
-    step = min(max(512, _FACTOR_ROOM // max(m, 1)), max(n, 1))
-    U, V = np.empty((step, m), dtype=real), np.empty((step, m), dtype=real)
+    at = xp.asarray(at)
+    shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
+    step = min(max(512, (_FACTOR_ROOM if xp is np else _DEVICE_ROOM) // max(m, 1)), max(n, 1))
+    U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
     for lo in range(0, n, step):
         size = min(step, n - lo)
         U, V = U[:size], V[:size]
@@ -154,20 +190,22 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
     P, rest, top = parts
     p, K = design.shape[1], P.shape[1]
     rows, classes = np.divmod(place, K)
-    if not isinstance(design, DenseDesign):
+    if not isinstance(design, (DenseDesign, DeviceRows)):
         indptr, indices, data = _pointers(design)
         first = np.searchsorted(rows, np.arange(p + 2)).astype(np.int32)
-        kernels.class_factors(
+        _multinomial.class_factors(
             indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
             classes.astype(np.int32), at, has, lo, U, V, design.n_threads,
         )  # fmt: skip
         return
     size = len(U)
     part = slice(lo, lo + size)
-    A = np.ones((size, p + 1), dtype=U.dtype)
-    A[:, :p] = design.X[part]
+    xp, _ = _place(design)
+    rows, classes = xp.asarray(rows), xp.asarray(classes)
+    A = xp.ones((size, p + 1), dtype=U.dtype)
+    A[:, :p] = design.X[part] if isinstance(design, DenseDesign) else design.part(part, U.dtype)
     full = P[part].copy()
-    high = np.arange(size), top[part]
+    high = xp.arange(size), top[part]
     full[high] = 1.0 - rest[part]
     weight = full * (1.0 - full)
     weight[high] = full[high] * rest[part]
@@ -202,12 +240,12 @@ def row_operator(design, place, parts, s, has, ridge):
 
     def square(weight):
         out = np.empty((design.shape[1], K))
-        kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+        _multinomial.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
         return out
 
     diagonal = _diagonal(square, place, parts, s, K)
     rows, classes = np.divmod(place, K)
-    return kernels.ClassRowOperator(
+    return _multinomial.ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
         ridge, design.n_threads,
@@ -219,6 +257,6 @@ def dense_operator(design, place, parts, s, has, ridge):
     K = P.shape[1]
     A = np.ascontiguousarray(design.X, dtype=np.float32)
     diagonal = _diagonal(lambda weight: np.square(A).T @ weight.astype(np.float32), place, parts, s, K)
-    return kernels.ClassDenseOperator(
+    return _multinomial.ClassDenseOperator(
         A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
     )

@@ -11,7 +11,8 @@ both.
 import numpy as np
 import scipy.sparse as sp
 
-from .._cython import _curvature, _multinomial, _sparsemax
+from .._device import is_device, kernel_module
+from .._linalg.class_design import DeviceDense, DeviceRows, device_design
 from .._linalg.design import CSCDesign, DenseDesign, as_design
 from . import _class_model
 from .multinomial import compress_zeros
@@ -20,7 +21,8 @@ from .multinomial import compress_zeros
 _THREAD_WORK = 4000000
 # largest number of variables whose Hessian is formed and factorised
 _DIRECT = 1200
-_EMPTY = np.empty(0)
+# entries of a block of dense rows that a GPU squares at once
+_DEVICE_ROOM = 2**26
 
 
 class FenchelYoungLoss:
@@ -31,7 +33,8 @@ class FenchelYoungLoss:
     transform : {"sparsemax", "softmax"}
         Whose loss: Omega is half the squared norm or the negative entropy, on the simplex.
     X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        float32 or float64. CSC, and dense data of mostly zeros, are copied as CSR.
+        float32 or float64. CSC, and dense data of mostly zeros, are copied as CSR. A CuPy array or CSR
+        matrix keeps the loss on its GPU, and targets and weights must be there as well.
     targets : ndarray of shape (n,) or (n, K)
         Classes 0 .. K - 1, or distributions.
     n_classes : int
@@ -53,10 +56,9 @@ class FenchelYoungLoss:
         if transform not in ("sparsemax", "softmax"):
             raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
         self.transform = transform
-        design = compress_zeros(as_design(X, n_threads), n_threads)
-        if isinstance(design, CSCDesign):
-            design = design.select(np.arange(design.shape[1]))
-        self.design = design
+        names = ("_multinomial", "_curvature", "_sparsemax")
+        self.multinomial, self.kernels, self.sparsemax = (kernel_module(name, X) for name in names)
+        self.design = design = device_design(X) if is_device(X) else _host_design(X, n_threads)
         n, p = design.shape
         # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
         # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
@@ -65,15 +67,16 @@ class FenchelYoungLoss:
         design.n_threads = min(design.n_threads, threads)
         # None leaves BLAS alone, for callers that run several fits at once
         self.blas_threads = threads
-        targets = np.asarray(targets)
+        xp = getattr(design, "xp", np)
+        targets = xp.asarray(targets)
         self.codes = self.q = None
         if targets.ndim == 1:
-            self.codes = np.ascontiguousarray(targets, dtype=np.int64)
+            self.codes = xp.ascontiguousarray(targets, dtype=np.int64)
             self._codes32 = self.codes.astype(np.int32)
         else:
-            self.q = np.ascontiguousarray(targets, dtype=np.float64)
+            self.q = xp.ascontiguousarray(targets, dtype=np.float64)
         self.n_classes, self.fit_intercept = int(n_classes), bool(fit_intercept)
-        weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        weight = xp.ones(n) if sample_weight is None else xp.array(sample_weight, dtype=np.float64)
         self.w = weight / weight.sum()
         self.shape = (p + self.fit_intercept, self.n_classes)
         # Omega(q), which makes the loss of distributions zero at p = q
@@ -104,14 +107,14 @@ class FenchelYoungLoss:
             return self._sparsemax(Z)
         R = np.empty_like(Z)
         if self.q is None:
-            value = _multinomial.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
+            value = self.multinomial.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
         else:
-            value = _multinomial.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
+            value = self.multinomial.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
         return value + self._offset, R
 
     def _sparsemax(self, Z):
-        R, loss = np.empty_like(Z), np.empty(len(Z))
-        _sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
+        R, loss = np.empty_like(Z), np.empty(len(Z), like=Z)
+        self.sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
         R *= self.w[:, None]
         # rows of weight zero may have no label, hence no loss
         return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
@@ -124,12 +127,13 @@ class FenchelYoungLoss:
         """
         if self.transform == "softmax":
             n, K = Z.shape
-            parts = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-            _multinomial.model_probabilities(Z, _EMPTY if reach is None else reach, *parts, self.n_threads)
+            parts = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
+            radius = np.empty(0, like=Z) if reach is None else reach
+            self.multinomial.model_probabilities(Z, radius, *parts, self.n_threads)
             return parts, self.w
-        rows = np.arange(len(Z))
+        rows = np.arange(len(Z), like=Z)
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
-        _sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        self.sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
         members = P > 0
         if reach is not None:
             # relative to the maximum, which is above the threshold by its own share
@@ -151,6 +155,8 @@ class FenchelYoungLoss:
 
     def operator(self, Z, reach=None):
         """Products with the Hessian of the loss, in single precision."""
+        if is_device(Z) and isinstance(self.design, DenseDesign):
+            return _DeviceDenseCurvature(self, *self.curvature(Z, reach))
         if isinstance(self.design, DenseDesign):
             return _DenseCurvature(self, *self.curvature(Z, reach))
         return _SparseCurvature(self, *self.curvature(Z, reach))
@@ -159,7 +165,18 @@ class FenchelYoungLoss:
         """The data in float32: a dense array, or compressed rows and columns."""
         if self._single is None:
             design = self.design
-            if isinstance(design, DenseDesign):
+            if isinstance(design, DeviceRows):
+                rows, columns = (
+                    (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
+                    for indptr, indices, data in (
+                        (design.indptr, design.indices, design.data),
+                        design.columns(),
+                    )
+                )
+                self._single = rows, columns, np.square(columns[2])
+            elif isinstance(design, DeviceDense):
+                self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
+            elif isinstance(design, DenseDesign):
                 self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)
             else:
                 rows = sp.csr_matrix(
@@ -169,6 +186,11 @@ class FenchelYoungLoss:
                 columns = rows.tocsc()
                 self._single = _arrays(rows), _arrays(columns), np.square(columns.data)
         return self._single
+
+
+def _host_design(X, n_threads):
+    design = compress_zeros(as_design(X, n_threads), n_threads)
+    return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
 
 
 def _arrays(A):
@@ -185,31 +207,37 @@ class _SparseCurvature:
         P, rest, top = parts
         n, K = P.shape
         self.rows, self.columns, squares = loss.single()
-        self.n_threads, self.intercept = loss.n_threads, loss.fit_intercept
-        wide = -(-K // 8) * 8
-        self.P = np.zeros((n, wide), dtype=np.float32)
+        self.n_threads, self.intercept, self.kernels = loss.n_threads, loss.fit_intercept, loss.kernels
+        wide = K if is_device(P) else -(-K // 8) * 8
+        self.P = np.zeros((n, wide), dtype=np.float32, like=P)
         self.P[:, :K] = P
         self.top, self.weight = top, weight.astype(np.float32)
-        self.scores = np.empty((n, wide), dtype=np.float32)
+        self.scores = np.empty((n, wide), dtype=np.float32, like=P)
         self.shape = (loss.shape[0], wide)
         # the diagonal: sum_i w_i x_ij^2 u_ik (1 - u_ik)
-        spread = self.P * (1.0 - self.P)
-        spread[np.arange(n), top] = rest * (1.0 - rest)
-        spread *= self.weight[:, None]
-        self.diag = np.empty(self.shape, dtype=np.float32)
+        spread = _spread(self.P, rest, top, self.weight)
+        self.diag = np.empty(self.shape, dtype=np.float32, like=P)
         indptr, indices, _ = self.columns
-        _curvature.product32(indptr, indices, squares, spread, self.diag, self.n_threads)
+        self.kernels.product32(indptr, indices, squares, spread, self.diag, self.n_threads)
         if self.intercept:
             self.diag[-1] = spread.sum(axis=0)
 
     def product(self, V, out):
         """out = H V."""
-        _curvature.product32(*self.rows, V, self.scores, self.n_threads)
+        self.kernels.product32(*self.rows, V, self.scores, self.n_threads)
         last = out[-1] if self.intercept else None
         first = V[-1] if self.intercept else None
-        _curvature.curve_scores(self.scores, self.P, self.top, self.weight, first, last, self.n_threads)
-        _curvature.product32(*self.columns, self.scores, out, self.n_threads)
+        self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, self.n_threads)
+        self.kernels.product32(*self.columns, self.scores, out, self.n_threads)
         return out
+
+
+def _spread(P, rest, top, weight):
+    """w_i u_ik (1 - u_ik)."""
+    out = P * (1.0 - P)
+    out[np.arange(len(top), like=top), top] = rest * (1.0 - rest)
+    out *= weight[:, None]
+    return out
 
 
 class _DenseCurvature:
@@ -226,4 +254,31 @@ class _DenseCurvature:
     def product(self, V, out):
         """out = H V."""
         out[...] = self.operator.matvec(V.ravel()).reshape(self.shape)
+        return out
+
+
+class _DeviceDenseCurvature:
+    """The same for dense data on a GPU: two products of cuBLAS and a kernel between them."""
+
+    def __init__(self, loss, parts, weight):
+        P, rest, top = parts
+        self.A, self.intercept, self.kernels = loss.single(), loss.fit_intercept, loss.kernels
+        self.P, self.top, self.weight = P.astype(np.float32), top, weight.astype(np.float32)
+        self.shape, p = loss.shape, self.A.shape[1]
+        spread = _spread(self.P, rest, top, self.weight)
+        self.diag = np.zeros(self.shape, dtype=np.float32, like=P)
+        step = max(1, _DEVICE_ROOM // max(p, 1))
+        for lo in range(0, len(P), step):
+            self.diag[:p] += np.square(self.A[lo : lo + step]).T @ spread[lo : lo + step]
+        if self.intercept:
+            self.diag[-1] = spread.sum(axis=0)
+
+    def product(self, V, out):
+        """out = H V."""
+        p = self.A.shape[1]
+        scores = self.A @ V[:p]
+        last = out[-1] if self.intercept else None
+        first = V[-1] if self.intercept else None
+        self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last, 1)
+        np.matmul(self.A.T, scores, out=out[:p])
         return out

@@ -12,10 +12,10 @@ their last move where models promise too much. For alpha > 0 the objective is al
 import time
 
 import numpy as np
-from scipy import linalg
 from scipy.optimize import OptimizeResult
 
-from .._cython import _curvature as kernels
+from .._device import is_device, to_host
+from .._linalg.positive import solve_positive
 from .._linalg.threads import blas_threads
 from ._run import MESSAGES
 
@@ -50,7 +50,7 @@ def minimize_fenchel_young(
     alpha : float
         Strength of the penalty, >= 0.
     x0 : array-like of shape ``loss.shape``, default=None
-        Start; None is zero.
+        Start; None is zero. The solution is where the loss is, in main memory or on a GPU.
     penalize_intercept : bool, default=True
         Whether alpha holds for the last row of T too, as eq. (11) has it.
     tol : float
@@ -77,6 +77,7 @@ def minimize_fenchel_young(
 class _Run:
     def __init__(self, loss, alpha, penalize_intercept, callback, history):
         self.loss, self.alpha, self.callback = loss, alpha, callback
+        self.kernels = loss.kernels
         self.free = loss.fit_intercept and not penalize_intercept
         self.rows = [] if history else None
         self.start = time.perf_counter()
@@ -87,21 +88,22 @@ class _Run:
 
     def solve(self, x0, tol, max_iter, max_time):
         loss = self.loss
-        T = np.zeros(loss.shape) if x0 is None else np.array(x0, dtype=np.float64)
+        like = loss.w
+        T = np.zeros(loss.shape, like=like) if x0 is None else np.array(x0, dtype=np.float64, like=like)
         if T.shape != loss.shape:
             raise ValueError(f"x0 must have shape {loss.shape}; got {T.shape}")
         if not np.all(np.isfinite(T)):
             raise ValueError("x0 must be finite; it holds NaN or infinity")
-        zero = np.zeros((loss.design.shape[0], loss.n_classes))
+        zero = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
         at_zero = self._evaluate(zero)
-        scale = float(np.max(np.abs(loss.pull(at_zero[1])), initial=0.0)) or 1.0
+        scale = _largest(loss.pull(at_zero[1])) or 1.0
         Z, state = (loss.scores(T), None) if T.any() else (zero, at_zero)
         state = state or self._evaluate(Z)
         f = state[0] + self._penalty(T)
         G = self._gradient(T, state[1])
+        optimality = _largest(G) / scale
         status, previous, stalls = None, np.inf, 0
         while True:
-            optimality = float(np.max(np.abs(G), initial=0.0)) / scale
             if self.nit or self.rows is not None:
                 stop = self._report(T, f, optimality)
                 status = 3 if stop else None
@@ -128,9 +130,9 @@ class _Run:
             flat = not f - f_new > _ROUNDING * (abs(f) + self.loss.magnitude)
             f = f_new
             G = self._gradient(T, state[1])
-            size = float(np.max(np.abs(G), initial=0.0)) / scale
+            size = _largest(G) / scale
             stalls = stalls + 1 if flat and size > 0.5 * min(previous, optimality) else 0
-            previous = min(previous, size)
+            previous, optimality = min(previous, size), size
             self.nit += 1
         return self._result(T, Z, G, f, state, scale, optimality, status)
 
@@ -139,7 +141,7 @@ class _Run:
         return self.loss.derivatives(Z)
 
     def _dot(self, A, B):
-        return kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads)
+        return float(self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads))
 
     def _penalised(self, T):
         return T[:-1] if self.free else T
@@ -160,23 +162,22 @@ class _Run:
         if H is None:
             return self._conjugate_gradients(G, self.loss.operator(Z, reach), forcing)
         m = len(H)
-        diagonal = np.einsum("ii->i", H)
-        free = self.loss.n_classes if self.free else 0
-        diagonal[: m - free] += self.alpha
+        every = np.arange(m, like=H)
+        kept = every[: m - self.loss.n_classes] if self.free else every
+        H[kept, kept] += self.alpha
         self.passes += 1
         # the scores' common shift, and unused features where alpha is 0, have no curvature
-        most = diagonal.max(initial=0.0) or 1.0
+        most = (float(H.diagonal().max()) if m else 0.0) or 1.0
         ridge = 1e-13 * most
         while True:
             if not ridge <= most:  # nor is it where H overflowed
                 return None
-            diagonal += ridge
+            H[every, every] += ridge
             try:
-                factor = linalg.cho_factor(H, lower=True, check_finite=False)
+                D = -solve_positive(H, G.ravel()).reshape(G.shape)
                 break
-            except linalg.LinAlgError:
+            except np.linalg.LinAlgError:
                 ridge *= 100.0  # rounding was larger
-        D = -linalg.cho_solve(factor, G.ravel(), check_finite=False).reshape(G.shape)
         self.promised = -0.5 * self._dot(G, D)
         return D
 
@@ -185,34 +186,36 @@ class _Run:
 
         All vectors are float32 multiples of G's size; outer steps mend what that loses.
         """
-        K, scale, threads = G.shape[1], float(np.max(np.abs(G))), self.loss.n_threads
-        shape = operator.shape
-        g = np.zeros(shape, dtype=np.float32)
+        K, scale, threads, kernels = G.shape[1], _largest(G), self.loss.n_threads, self.kernels
+        shape, device = operator.shape, is_device(G)
+        g = np.zeros(shape, dtype=np.float32, like=G)
         g[:, :K] = G / scale
         M = operator.diag
         self._penalised(M)[...] += self.alpha
-        np.maximum(M, 1e-12 * (float(M.max(initial=0.0)) or 1.0), out=M)
+        np.maximum(M, 1e-12 * (_largest(M) or 1.0), out=M)
         inverse = np.divide(1.0, M, out=M).ravel()
-        r, d, p = -g.ravel(), np.zeros(g.size, dtype=np.float32), np.zeros(g.size, dtype=np.float32)
-        Hp = np.empty(shape, dtype=np.float32)
+        r, d, p = -g.ravel(), np.zeros_like(g.ravel()), np.zeros_like(g.ravel())
+        Hp = np.empty(shape, dtype=np.float32, like=G)
         kernels.cg_turn(0.0, r, inverse, p, threads)
         size = first = kernels.dot(r, p, threads)
+        enough = forcing**2 * float(first)
         penalised = self._penalised(g).size
         for _ in range(self.cg_max):
             operator.product(p.reshape(shape), Hp)
             curve = kernels.cg_curve(p, Hp.ravel(), self.alpha, penalised, threads)
             self.n_cg += 1
             self.passes += 1
-            if not curve > 0.0:  # rounding of flat directions
+            # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
+            if not device and not curve > 0.0:
                 break
             new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
-            if new <= forcing**2 * first:
+            if not new > enough:
                 break
             kernels.cg_turn(new / size, r, inverse, p, threads)
             size = new
         if not d.any():
             d = p  # the steepest descent
-        self.promised = 0.5 * (kernels.dot(r, d, threads) - kernels.dot(g.ravel(), d, threads)) * scale**2
+        self.promised = 0.5 * (self._dot(r, d) - self._dot(g, d)) * scale**2
         return d.reshape(shape)[:, :K].astype(np.float64) * scale
 
     def _adapt_damping(self, t, decrease, dZ):
@@ -264,7 +267,7 @@ class _Run:
         if self.alpha > 0.0:
             if self.free:
                 T, Z, G, f, balanced = self._balance(T, Z, G, f, state)
-                optimality = float(np.max(np.abs(G), initial=0.0)) / scale
+                optimality = _largest(G) / scale
             else:
                 balanced = True
             if balanced:
@@ -292,9 +295,11 @@ class _Run:
                 break
             (P, rest, top), weight = loss.curvature(Z)
             P = P.copy()
-            P[np.arange(len(P)), top] = 1.0 - rest
+            P[np.arange(len(P), like=P), top] = 1.0 - rest
             H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
-            d = -np.linalg.lstsq(H, g, rcond=1e-12)[0]
+            # a matrix of few classes is a GPU's burden
+            d = -np.linalg.lstsq(to_host(H), to_host(g), rcond=1e-12)[0]
+            d = np.asarray(d, like=g)
             size = np.max(np.abs(g))
             for t in (1.0, 0.5, 0.25, 0.125):
                 trial = self._evaluate(Z + t * d)
@@ -307,3 +312,8 @@ class _Run:
             Z, state = Z + t * d, trial
         G = self._gradient(T, state[1])
         return T, Z, G, f, float(np.max(np.abs(G[-1]))) <= 1e-12
+
+
+def _largest(A):
+    """max |A|; one number, wherever A is."""
+    return float(np.abs(A).max()) if A.size else 0.0

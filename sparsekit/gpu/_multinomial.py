@@ -1,0 +1,100 @@
+"""CUDA twins of `sparsekit._cython._multinomial`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._compile import THREADS, grid1d, kernel
+from ._spmm import multiply
+
+# scores of a row from which a block works on it; fewer are shared by some lanes of a warp
+_BLOCK_ROW = 2048
+
+
+def score_lanes(K: int) -> dict[str, int]:
+    """The macro that says how many lanes share a row of ``K`` scores; 0 is a block."""
+    return {"SCORE_LANES": 0 if K >= _BLOCK_ROW else min(32, 1 << max(K - 1, 0).bit_length())}
+
+
+def row_blocks(n: int, lanes: int) -> int:
+    """Blocks for ``n`` rows of scores."""
+    return grid1d(n * (lanes or THREADS))
+
+
+def transpose(indptr: Any, indices: Any, data: Any, n_columns: int) -> tuple[Any, Any, Any]:
+    """Compressed columns of compressed rows: indptr (n_columns + 1,), row numbers in order, values.
+
+    Products with a transpose are products by rows of this copy, whose sums have one order.
+    """
+    import cupy
+
+    order = cupy.argsort(indices)  # CuPy's sort is stable
+    ends = cupy.searchsorted(indptr, cupy.arange(data.size), side="right") - 1
+    starts = cupy.zeros(n_columns + 1, dtype=cupy.int64)
+    if data.size:
+        starts[1:] = cupy.cumsum(cupy.bincount(indices, minlength=n_columns))
+    return starts, ends[order].astype(indices.dtype), data[order]
+
+
+def matmat(indptr: Any, indices: Any, data: Any, W: Any, Z: Any, n_threads: int) -> None:
+    """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
+    multiply("multinomial", "sk_matmat", indptr, indices, data, W, Z, real=data.dtype, index=indices.dtype)
+
+
+def rmatmat(indptr: Any, indices: Any, data: Any, U: Any, G: Any, n_threads: int) -> None:
+    """G = A^T U for A in compressed rows, U (n, K), G (p, K).
+
+    It makes A's transpose, so that no sum needs atomic additions; who has it uses `matmat`.
+    """
+    matmat(*transpose(indptr, indices, data, len(G)), U, G, n_threads)
+
+
+def value_and_derivative(Z: Any, codes: Any, s: Any, U: Any, n_threads: int) -> float:
+    """sum_i s_i (logsumexp z_i - z_{i, c_i}); U (n, K) gets its derivative in Z."""
+    return _loss("sk_multinomial_value", Z, (codes, s, bool(s.size), U))
+
+
+def target_value_and_derivative(Z: Any, Q: Any, s: Any, U: Any, n_threads: int) -> float:
+    """sum_i s_i (logsumexp z_i - <q_i, z_i>); U (n, K) gets its derivative in Z."""
+    return _loss("sk_multinomial_targets", Z, (Q, s, U))
+
+
+def _loss(name: str, Z: Any, arguments: tuple[Any, ...]) -> float:
+    import cupy
+
+    n, K = Z.shape
+    if n == 0:
+        return 0.0
+    macros = score_lanes(K)
+    blocks = row_blocks(n, macros["SCORE_LANES"])
+    parts = cupy.empty(blocks)
+    kernel("multinomial", name, defines=macros)(blocks, THREADS, (Z, *arguments, parts, n, K))
+    return float(parts.get().sum())
+
+
+def model_probabilities(Z: Any, radius: Any, P: Any, rest: Any, top: Any, n_threads: int) -> None:
+    """Softmax P (n, K) without each row's largest entry: ``top`` names it, ``rest`` is 1 - it.
+
+    A ``radius`` (n,), or empty, raises the scores of the other classes towards the largest.
+    """
+    n, K = Z.shape
+    if n == 0:
+        return
+    macros = score_lanes(K)
+    kernel("multinomial", "sk_multinomial_model", defines=macros)(
+        row_blocks(n, macros["SCORE_LANES"]),
+        THREADS,
+        (Z, radius, bool(radius.size), P, rest, top, n, K),
+    )
+
+
+def row_entries(indptr: Any, indices: Any, held: Any, out: Any, n_threads: int) -> None:
+    """out[i] = sum over the entries of row i of held[column]."""
+    n = out.shape[0]
+    if n:
+        kernel("multinomial", "sk_row_entries", index=indices.dtype)(
+            grid1d(32 * n), THREADS, (indptr, indices, held, out, n)
+        )
+
+
+# class_gram, class_factors, ClassRowOperator and ClassDenseOperator are re-exported below this line

@@ -1,0 +1,228 @@
+"""Sparsemax and softmax regression on a GPU: kernels, losses, fits, and what estimators refuse."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logsumexp, softmax
+
+from sparsekit._cython import _curvature as host_curvature
+from sparsekit._cython import _multinomial as host_multinomial
+from sparsekit.gpu import _curvature, _multinomial, _spmm
+
+# of a product: one and several columns a lane, lanes that share rows, several tiles
+WIDTHS = [1, 3, 8, 20, 40, 150]
+
+
+def uneven(n, p, seed=0, dtype=np.float64):
+    """Sparse rows: empty ones in a row, one that is nearly full, short ones."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.05)
+    A[n // 3] = rng.standard_normal(p)
+    A[n // 2 : n // 2 + n // 4] = 0.0
+    A[:, p // 2 : 2 * p // 3] = 0.0
+    A[:, 1] = 1.0
+    return sp.csr_matrix(A.astype(dtype))
+
+
+def parts_of(A, cupy, index=np.int32):
+    return cupy.asarray(A.indptr.astype(np.int64)), cupy.asarray(A.indices.astype(index)), cupy.asarray(A.data)
+
+
+@pytest.mark.parametrize("K", WIDTHS)
+def test_products_of_uneven_rows(cupy, K):
+    A = uneven(90, 140)
+    rng = np.random.default_rng(K)
+    W, U = rng.standard_normal((140, K)), rng.standard_normal((90, K))
+    Z, G = cupy.empty((90, K)), cupy.empty((140, K))
+    _multinomial.matmat(*parts_of(A, cupy), cupy.asarray(W), Z, 1)
+    np.testing.assert_allclose(Z.get(), A @ W, rtol=1e-12, atol=1e-12)
+    _multinomial.rmatmat(*parts_of(A, cupy), cupy.asarray(U), G, 1)
+    np.testing.assert_allclose(G.get(), A.T @ U, rtol=1e-12, atol=1e-12)
+    single = A.astype(np.float32)
+    out = cupy.empty((93, K), dtype=np.float32)
+    out[90:] = 7.0
+    _curvature.product32(*parts_of(single, cupy), cupy.asarray(W.astype(np.float32)), out, 1)
+    np.testing.assert_allclose(out.get()[:90], A @ W, rtol=1e-4, atol=1e-4)
+    assert bool((out[90:] == 7.0).all())
+
+
+@pytest.mark.parametrize("dtype, index", [(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int64)])
+def test_products_of_every_type(cupy, dtype, index):
+    A = uneven(60, 50, dtype=dtype)
+    W = np.random.default_rng(0).standard_normal((50, 3))
+    expected, Z = np.empty((60, 3)), cupy.empty((60, 3))
+    host_multinomial.matmat(A.indptr.astype(np.int64), A.indices.astype(index), A.data, W, expected, 1)
+    _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z, 1)
+    np.testing.assert_allclose(Z.get(), expected, rtol=1e-13, atol=1e-13)
+    # float64 sums of the data's own digits
+    assert np.array_equal(Z.get()[:, 0], Z.get()[:, 0].astype(np.float32)) is False
+
+
+@pytest.mark.parametrize("n, p", [(1, 1), (5, 3), (40, 1), (0, 4)])
+def test_products_of_nothing(cupy, n, p):
+    A = sp.csr_matrix((n, p))
+    Z, G = cupy.full((n, 2), 5.0), cupy.full((p, 2), 5.0)
+    _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z, 1)
+    _multinomial.rmatmat(*parts_of(A, cupy), cupy.ones((n, 2)), G, 1)
+    assert not Z.any() and not G.any()
+
+
+def test_pieces_depend_on_the_data_alone():
+    sizes = [_spmm.piece_size(places) for places in (1, 10**5, 10**6, 10**7, 10**9)]
+    assert sizes == sorted(sizes) and sizes[0] == 32 and sizes[-1] == 512
+    assert all(size & (size - 1) == 0 for size in sizes)
+
+
+def test_transpose_keeps_rows_in_order(cupy):
+    A = uneven(30, 40)
+    starts, rows, values = _multinomial.transpose(*parts_of(A, cupy), 40)
+    expected = A.tocsc()
+    expected.sort_indices()
+    np.testing.assert_array_equal(starts.get(), expected.indptr)
+    np.testing.assert_array_equal(rows.get(), expected.indices)
+    np.testing.assert_array_equal(values.get(), expected.data)
+
+
+@pytest.fixture(params=[1, 2, 5, 33, 2100])
+def scores(request):
+    """Rows of scores, some of which are saturated, tied or huge."""
+    K = request.param
+    rng = np.random.default_rng(K)
+    Z = 3.0 * rng.standard_normal((21, K))
+    Z[3] = 0.0
+    Z[4, K - 1] += 60.0
+    Z[5] *= 1e100
+    Z[6, : (K + 1) // 2] = 4.0
+    codes = rng.integers(K, size=21)
+    codes[4] = codes[3] = K - 1
+    s = rng.random(21) / 21
+    s[8] = 0.0
+    return Z, codes.astype(np.int32), s, rng
+
+
+def test_loss_of_classes(cupy, scores):
+    Z, codes, s, _ = scores
+    for weight in (s, np.empty(0)):
+        U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
+        value = _multinomial.value_and_derivative(*map(cupy.asarray, (Z, codes, weight)), U, 1)
+        reference = host_multinomial.value_and_derivative(Z, codes, weight, expected, 1)
+        assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
+        # relative: what is left of a saturated row has all its digits
+        np.testing.assert_allclose(U.get(), expected, rtol=1e-12, atol=1e-300)
+    rows = np.delete(np.arange(21), 5)
+    plain = s[rows] @ (logsumexp(Z[rows], axis=1) - Z[rows, codes[rows]])
+    trusted = _multinomial.value_and_derivative(
+        *map(cupy.asarray, (Z[rows], codes[rows], s[rows])), cupy.empty((20, Z.shape[1])), 1
+    )
+    assert trusted == pytest.approx(plain, rel=1e-12, abs=1e-14)
+
+
+def test_loss_of_distributions(cupy, scores):
+    Z, _, s, rng = scores
+    Q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.7) + 1e-3
+    Q /= Q.sum(axis=1, keepdims=True)
+    U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
+    value = _multinomial.target_value_and_derivative(*map(cupy.asarray, (Z, Q, s)), U, 1)
+    reference = host_multinomial.target_value_and_derivative(Z, Q, s, expected, 1)
+    assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
+    np.testing.assert_allclose(U.get(), expected, rtol=1e-11, atol=1e-17)
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_probabilities_without_the_largest(cupy, scores, raised):
+    Z, _, _, rng = scores
+    radius = rng.random(21) * 4.0 if raised else np.empty(0)
+    found = cupy.empty(Z.shape), cupy.empty(21), cupy.empty(21, dtype=np.int32)
+    _multinomial.model_probabilities(cupy.asarray(Z), cupy.asarray(radius), *found, 1)
+    expected = np.empty(Z.shape), np.empty(21), np.empty(21, dtype=np.int32)
+    host_multinomial.model_probabilities(Z, radius, *expected, 1)
+    np.testing.assert_array_equal(found[2].get(), expected[2])
+    for mine, theirs in zip(found[:2], expected[:2]):
+        np.testing.assert_allclose(mine.get(), theirs, rtol=1e-12, atol=1e-300)
+    if not raised:
+        P = found[0].get()
+        P[np.arange(21), found[2].get()] = 1.0 - found[1].get()
+        np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=1e-12, atol=1e-15)
+
+
+def test_rows_of_nan_are_read_nowhere_else(cupy):
+    Z = cupy.full((3, 5), np.nan)
+    found = cupy.empty((3, 5)), cupy.empty(3), cupy.empty(3, dtype=np.int32)
+    _multinomial.model_probabilities(Z, cupy.empty(0), *found, 1)
+    assert np.isnan(found[1].get()).all() and (found[2].get() == 0).all()
+
+
+def test_entries_of_rows(cupy):
+    A = uneven(40, 70)
+    held = np.random.default_rng(0).integers(0, 5, 71)
+    out = cupy.empty(40, dtype=np.int64)
+    indptr, indices, _ = parts_of(A, cupy)
+    _multinomial.row_entries(indptr, indices, cupy.asarray(held), out, 1)
+    np.testing.assert_array_equal(out.get(), [held[A[i].indices].sum() for i in range(40)])
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_curvature_of_scores(cupy, scores, shifted):
+    Z, _, s, rng = scores
+    n, K = Z.shape
+    P, rest, top = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
+    host_multinomial.model_probabilities(Z, np.empty(0), P, rest, top, 1)
+    P, s = P.astype(np.float32), s.astype(np.float32)
+    S = rng.standard_normal((n, K)).astype(np.float32)
+    first = rng.standard_normal(K).astype(np.float32) if shifted else None
+    last = np.empty(K, dtype=np.float32) if shifted else None
+    mine = cupy.asarray(S)
+    mine_last = cupy.empty(K, dtype=np.float32) if shifted else None
+    on_device = [cupy.asarray(x) for x in (P, top, s)]
+    _curvature.curve_scores(mine, *on_device, None if first is None else cupy.asarray(first), mine_last, 1)
+    # the reference adds in another order, in single precision
+    host_curvature.curve_scores(S, P, top, s, first, last, 1)
+    np.testing.assert_allclose(mine.get(), S, rtol=1e-4, atol=1e-6 * np.abs(S).max())
+    if shifted:
+        np.testing.assert_allclose(mine_last.get(), last, rtol=1e-4, atol=1e-5 * np.abs(S).max())
+
+
+@pytest.mark.parametrize("n", [1, 300, 5000])
+def test_passes_of_conjugate_gradients(cupy, n):
+    rng = np.random.default_rng(n)
+    here = [rng.standard_normal(n).astype(np.float32) for _ in range(4)]
+    inverse = rng.random(n).astype(np.float32)
+    there = [cupy.asarray(x) for x in here]
+    weights = cupy.asarray(inverse)
+    (p, Hp, d, r), (P, HP, D, R) = here, there
+    before = _curvature.dot(R, P, 1)
+    assert float(before) == pytest.approx(np.dot(r.astype(float), p), rel=1e-12)
+    host = [host_curvature.cg_curve(p, Hp, 0.3, n // 2, 1)]
+    curve = _curvature.cg_curve(P, HP, 0.3, n // 2, 1)
+    np.testing.assert_allclose(HP.get(), Hp, rtol=1e-6, atol=1e-7)
+    host.append(host_curvature.cg_step(0.7, p, Hp, inverse, d, r, 1))
+    step = _curvature.cg_step(0.7, P, HP, weights, D, R, 1)
+    assert float(curve) == pytest.approx(host[0], rel=1e-5, abs=1e-3)
+    assert float(step) == pytest.approx(host[1], rel=1e-5)
+    host_curvature.cg_turn(-0.4, r, inverse, p, 1)
+    _curvature.cg_turn(-0.4, R, weights, P, 1)
+    for mine, theirs in zip((P, D, R), (p, d, r)):
+        np.testing.assert_allclose(mine.get(), theirs, rtol=1e-5, atol=1e-6)
+    wide = cupy.asarray(p.astype(float))
+    assert float(_curvature.dot(wide, wide, 1)) == pytest.approx(np.sum(p.astype(float) ** 2), rel=1e-12)
+
+
+def test_quotients_stay_on_the_device(cupy):
+    p, r = (cupy.asarray(np.arange(1.0, 4.0, dtype=np.float32)) for _ in range(2))
+    d, Hp, ones = cupy.zeros(3, np.float32), 2 * p, cupy.ones(3, np.float32)
+    counts = cupy.emulation.counts if hasattr(cupy, "emulation") else {"syncs": 0}
+    before = counts["syncs"]
+    size, curve = _curvature.dot(p, p, 1), _curvature.cg_curve(p, Hp, 0.0, 3, 1)
+    new = _curvature.cg_step(size / curve, p, Hp, ones, d, r, 1)
+    _curvature.cg_turn(new / size, r, ones, p, 1)
+    assert counts["syncs"] == before
+    np.testing.assert_allclose(d.get(), [0.5, 1.0, 1.5], rtol=1e-6)
+    np.testing.assert_allclose(r.get(), 0.0, atol=1e-7)
+    # where the curvature is not positive nothing moves
+    for flat in (_curvature.dot(p, cupy.zeros_like(p), 1), _curvature.dot(ones, -ones, 1)):
+        assert not _curvature.cg_step(size / flat, ones, ones, ones, d, r, 1) > 0.0
+    np.testing.assert_allclose(d.get(), [0.5, 1.0, 1.5], rtol=1e-6)
+    assert np.isfinite(r.get()).all()

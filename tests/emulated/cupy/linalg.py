@@ -1,7 +1,8 @@
 """Decompositions, solutions and norms.
 
 Errors of a decomposition go unnoticed, as in CuPy, whose default is not to wait for them: the result of a
-Cholesky decomposition or solution that failed is NaN (there: arbitrary).
+Cholesky decomposition or solution that failed is NaN (there: arbitrary). ``cupyx.errstate(linalg="raise")``
+waits and raises.
 """
 
 import numpy as _np
@@ -9,6 +10,7 @@ from numpy.linalg import LinAlgError
 
 from ._convert import host as _host
 from ._convert import new as _new
+from ._convert import sync as _sync
 
 
 def _floating(*arrays):
@@ -28,10 +30,18 @@ def _square(a):
         raise LinAlgError("Last 2 dimensions of the array must be square")
 
 
+_errors = {"linalg": "ignore"}
+
+
 def _unless_singular(function, *arrays, like):
+    raises = _errors["linalg"] == "raise"
+    if raises:
+        _sync()
     try:
         return function(*arrays)
     except _np.linalg.LinAlgError:
+        if raises:
+            raise
         return _np.full_like(like, _np.nan)
 
 

@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 from cupy import _ufunc
+from cupy.linalg import _errors
 
 from . import scipy
 
@@ -24,9 +25,17 @@ def scatter_min(a, slices, value):
 
 @contextlib.contextmanager
 def errstate(*, divide=None, over=None, under=None, invalid=None, linalg=None):
-    if any(x is not None for x in (divide, over, under, invalid, linalg)) and linalg != "ignore":
-        raise NotImplementedError("the emulation never looks at the errors of decompositions")
-    yield
+    if any(x is not None for x in (divide, over, under, invalid)):
+        raise NotImplementedError("only the errors of decompositions can be asked for")
+    before = _errors["linalg"]
+    if linalg is not None:
+        if linalg not in ("ignore", "raise"):
+            raise NotImplementedError(f"linalg={linalg!r}")
+        _errors["linalg"] = linalg
+    try:
+        yield
+    finally:
+        _errors["linalg"] = before
 
 
 __all__ = ["errstate", "rsqrt", "scatter_add", "scatter_max", "scatter_min", "scipy"]

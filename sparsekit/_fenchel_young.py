@@ -7,21 +7,21 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin
 from ._decorators import fit_context
+from ._device import is_device, namespace, to_host
+from ._device_input import check_device_X
+from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
-from ._losses.sparsemax import sparsemax
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
-from ._targets import check_targets
-from ._typing import Array, ClassWeight, FloatArray, MatrixLike, SolverCallback, Transform
+from ._targets import check_device_targets, check_targets
+from ._typing import ClassWeight, MatrixLike, SolverCallback
 
 _PARAMETERS = """
     Parameters
@@ -87,72 +87,6 @@ _PARAMETERS = """
 """
 
 
-class FenchelYoungClassifierMixin(ClassifierMixin):
-    """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
-
-    def _scores(self, X):
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-
-    def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Scores ``X W + b``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            For two classes, as everywhere in scikit-learn, the difference of theirs, (n_samples,): positive
-            where the second one is predicted.
-        """
-        scores = self._scores(X)
-        if len(self.classes_) == 2 and not self.multilabel_:
-            return scores[:, 1] - scores[:, 0]
-        return scores
-
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Probabilities of the classes, or of the labels as shares of one distribution.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Rows that sum to 1.
-        """
-        return self._probabilities(self._scores(X))
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or of shape (n_samples, n_labels) for matrices as targets
-            Labels from ``classes_``, or zeros and ones.
-        """
-        scores = self._scores(X)
-        if not self.multilabel_:
-            return self.classes_[scores.argmax(axis=1)]
-        threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
-        return (self._probabilities(scores) > threshold).astype(np.int64)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = False
-        tags.classifier_tags.multi_label = True
-        return tags
-
-
 class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
     """What sparsemax and softmax regression share: everything but the map."""
 
@@ -209,7 +143,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too, and labels numbers.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of any kind; or, for several labels a row, an indicator of zeros and ones, whose rows
             become uniform distributions over their labels (rows without one are left out); or distributions,
@@ -226,6 +161,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y is neither
             of the three.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
@@ -234,9 +171,15 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
-        X = as_kernel_input(X)
-        targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
+        if is_device(X) or is_device(y):
+            xp = namespace(X=X, y=y)
+            X = check_device_X(self, X)
+            targets = check_device_targets(X, y, sample_weight, self.class_weight)
+        else:
+            xp = np
+            X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
+            X = as_kernel_input(X)
+            targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
         classes, multilabel, dtype = targets.classes, targets.multilabel, X.dtype
         loss = FenchelYoungLoss(
             self._transform, X, targets.values, len(classes), targets.weight,
@@ -245,9 +188,9 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         p = X.shape[1]
 
         def attributes(table):
-            intercept = table[p] if self.fit_intercept else np.zeros(len(classes))
+            intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
             return {
-                "coef_": np.ascontiguousarray(table[:p].T, dtype=dtype),
+                "coef_": xp.ascontiguousarray(table[:p].T, dtype=dtype),
                 "intercept_": intercept.astype(dtype),
                 "classes_": classes,
                 "multilabel_": multilabel,
@@ -262,69 +205,26 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._run(
             minimize,
-            self._start(loss.shape),
+            self._start(loss.shape, xp),
             loss.shape,
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )
         return self
 
-    def _start(self, shape):
-        """The last fit's table, if asked for and of the right shape, else None (zero)."""
+    def _start(self, shape, xp):
+        """The last fit's table as an array of ``xp``, if asked for and of the right shape, else None."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
         table = pack_table(self.coef_, self.intercept_, self.fit_intercept)
-        return table if table.shape == shape else None
+        if table.shape != shape:
+            return None
+        return xp.asarray(table) if xp is not np else to_host(table)
 
 
 def pack_table(coef, intercept, fit_intercept):
     """Coefficients (K, p) and intercepts (K,) as the solver's table."""
     return np.vstack([coef.T, intercept] if fit_intercept else [coef.T]).astype(np.float64)
-
-
-class SparsemaxMap:
-    """Probabilities by sparsemax."""
-
-    _transform: Transform = "sparsemax"
-    n_jobs: int | None
-
-    def _probabilities(self, scores):
-        return sparsemax(scores, n_jobs=self.n_jobs)
-
-    def _least_share(self, n_labels):
-        return 0.0
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the class that this is mixed into
-        # It is one; but scikit-learn's checks of multi-label classifiers demand probabilities that are
-        # strictly between 0 and 1, and nothing else reads the tag.
-        tags.classifier_tags.multi_label = False
-        return tags
-
-
-class SoftmaxMap:
-    """Probabilities by softmax."""
-
-    _transform: Transform = "softmax"
-
-    def _probabilities(self, scores):
-        return softmax(scores, axis=1)
-
-    def _least_share(self, n_labels):
-        return 1.0 / n_labels
-
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
-        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return log_softmax(self._scores(X), axis=1)  # type: ignore[attr-defined]
 
 
 class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):

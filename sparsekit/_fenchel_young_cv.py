@@ -20,7 +20,8 @@ from sklearn.utils.validation import _check_method_params, validate_data
 from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
 from ._cross_validation import CrossValidationMixin, with_labels
 from ._decorators import fit_context, validate_params
-from ._fenchel_young import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._device import is_device
+from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from ._linalg.threads import blas_threads, count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
@@ -129,6 +130,7 @@ def fenchel_young_path(
     >>> path.coefs.shape
     (3, 3, 4)
     """
+    _refuse_device("fenchel_young_path", X, y)
     X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
     X = as_kernel_input(X)
     targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), class_weight)
@@ -165,6 +167,14 @@ def _divergence_score(estimator, X, y, sample_weight=None):
     else:
         q = np.asarray(y)[:, None] == estimator.classes_
     return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
+
+
+def _refuse_device(who, X, y):
+    if is_device(X) or is_device(y):
+        raise TypeError(
+            f"{who} takes no arrays of a GPU: pass cupy.asnumpy(X) (X.get() for a sparse matrix), or fit "
+            "SparsemaxClassifier or SoftmaxClassifier there for each alpha"
+        )
 
 
 class _FenchelYoungClassifierCV(
@@ -246,6 +256,7 @@ class _FenchelYoungClassifierCV(
             If a solve stopped before ``tol`` was reached.
         """
         _raise_for_params(params, self, "fit")
+        _refuse_device(type(self).__name__, X, y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
         base_weight = check_sample_weight(sample_weight, X.shape[0])

@@ -20,7 +20,8 @@ from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ._decorators import fit_context
 from ._factor_graph import FactorGraph
 from ._factors import Xor
-from ._fenchel_young import FenchelYoungClassifierMixin, pack_table
+from ._fenchel_young import pack_table
+from ._fenchel_young_prediction import FenchelYoungClassifierMixin
 from ._label_sets import choose_pairs, indicator, logic, nearest_sets
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Options

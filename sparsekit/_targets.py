@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
+from ._device import namespace, to_host
+from ._device_input import check_device_vector, check_finite, encode_device_labels
 from ._problem import apply_class_weight, encode_labels
 
 # how far a row of distributions may be from summing to one
@@ -77,12 +79,19 @@ def _distributions(y):
     if not np.all(np.isfinite(q)):
         raise ValueError("y contains NaN or infinity; targets must be finite.")
     # scikit-learn calls any matrix of two integers an indicator
-    if kind == "multilabel-indicator" and ((q == 0) | (q == 1)).all():
+    return _shares(q, kind == "multilabel-indicator" and bool(((q == 0) | (q == 1)).all()))
+
+
+def _shares(q, indicator):
+    """Rows of an indicator or of distributions, both float64 and finite, divided by their sums."""
+    if indicator:
         total = q.sum(axis=1)
         return q / np.where(total > 0, total, 1.0)[:, None], total == 0
     if (q < 0).any():
-        i, k = np.argwhere(q < 0)[0]
-        raise ValueError(f"y[{i}, {k}] is {q[i, k]:g}; the entries of target distributions must be >= 0.")
+        i, k = map(int, np.argwhere(q < 0)[0])
+        raise ValueError(
+            f"y[{i}, {k}] is {float(q[i, k]):g}; the entries of target distributions must be >= 0."
+        )
     total = q.sum(axis=1)
     wrong = np.abs(total - 1.0) > SUM_TOLERANCE
     if wrong.any():
@@ -90,9 +99,9 @@ def _distributions(y):
         raise ValueError(
             f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones, so its "
             "rows must be distributions that sum to 1, but "
-            f"y[{i}] sums to {total[i]:g}. Divide each row by its sum."
+            f"y[{i}] sums to {float(total[i]):g}. Divide each row by its sum."
         )
-    return q / total[:, None], np.zeros(len(q), dtype=bool)
+    return q / total[:, None], np.zeros(len(q), dtype=bool, like=q)
 
 
 def _weights(q, empty, sample_weight, class_weight):
@@ -104,7 +113,7 @@ def _weights(q, empty, sample_weight, class_weight):
             UserWarning,
             stacklevel=5,
         )
-        weight = np.ones(len(q)) if weight is None else weight
+        weight = np.ones(len(q), like=q) if weight is None else weight
         weight[empty] = 0.0
         if not weight.any():
             raise ValueError("y has no row with a label and a positive weight.")
@@ -113,7 +122,7 @@ def _weights(q, empty, sample_weight, class_weight):
     K = q.shape[1]
     per_class = np.ones(K)
     if isinstance(class_weight, str):
-        mass = q.sum(axis=0) if weight is None else weight @ q
+        mass = to_host(q.sum(axis=0) if weight is None else weight @ q)
         per_class = np.divide(mass.sum(), K * mass, out=np.zeros(K), where=mass > 0)
     else:
         for k, value in class_weight.items():
@@ -125,8 +134,63 @@ def _weights(q, empty, sample_weight, class_weight):
                 raise ValueError(f"class_weight[{k!r}] must be a finite number >= 0, got {value!r}.")
             per_class[k] = value
     # a row that is shared between labels weighs their mean
-    share = q @ per_class
+    share = q @ np.asarray(per_class, like=q)
     weight = share if weight is None else weight * share
     if not weight.any():
         raise ValueError("class_weight times sample_weight leaves no row with a positive weight.")
+    return weight
+
+
+def check_device_targets(X, y, sample_weight, class_weight):
+    """`check_targets` for a checked X on the GPU, where y and an array of weights must be too.
+
+    What is computed for each class alone is computed in main memory, by the same functions.
+    """
+    n = X.shape[0]
+    weight = _device_weight(X, sample_weight)
+    if getattr(y, "ndim", 1) == 1:
+        return _device_labels(X, y, weight, class_weight)
+    xp = namespace(X=X, y=y)
+    if y.shape[0] != n:
+        raise ValueError(f"y must have one row for each row of X; got {y.shape[0]} rows for {n}")
+    y = flatten_column(y, stacklevel=5)
+    if y.ndim == 1:
+        return _device_labels(X, y, weight, class_weight)
+    if y.ndim != 2:
+        raise ValueError(f"y must have shape (n_samples,) or (n_samples, n_labels); got {y.shape}")
+    q = (y.toarray() if hasattr(y, "nnz") else y).astype(np.float64)
+    check_finite(q, "y")
+    q, empty = _shares(q, bool(((q == 0) | (q == 1)).all()))
+    weight = _weights(q, empty, weight, class_weight)
+    return Targets(q, xp.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
+
+
+def _device_labels(X, y, weight, class_weight):
+    classes, codes = encode_device_labels(y, X.shape[0], X=X)
+    xp = namespace(classes=classes)
+    if y.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
+        raise ValueError(
+            "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
+            f"{classes[0].item()!r}"
+        )
+    if weight is not None or class_weight is not None:
+        folded = apply_class_weight(class_weight, *map(to_host, (classes, codes, weight)))
+        weight = xp.asarray(folded)
+    return Targets(codes, classes, weight, False)
+
+
+def _device_weight(X, sample_weight):
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = namespace(X=X).full(X.shape[0], float(sample_weight))
+    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0.0)
+    if not bool(weight.any()):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
+        )
     return weight

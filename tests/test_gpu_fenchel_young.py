@@ -28,7 +28,11 @@ def uneven(n, p, seed=0, dtype=np.float64):
 
 
 def parts_of(A, cupy, index=np.int32):
-    return cupy.asarray(A.indptr.astype(np.int64)), cupy.asarray(A.indices.astype(index)), cupy.asarray(A.data)
+    return (
+        cupy.asarray(A.indptr.astype(np.int64)),
+        cupy.asarray(A.indices.astype(index)),
+        cupy.asarray(A.data),
+    )
 
 
 @pytest.mark.parametrize("K", WIDTHS)
@@ -49,7 +53,9 @@ def test_products_of_uneven_rows(cupy, K):
     assert bool((out[90:] == 7.0).all())
 
 
-@pytest.mark.parametrize("dtype, index", [(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int64)])
+@pytest.mark.parametrize(
+    "dtype, index", [(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int64)]
+)
 def test_products_of_every_type(cupy, dtype, index):
     A = uneven(60, 50, dtype=dtype)
     W = np.random.default_rng(0).standard_normal((50, 3))

@@ -56,8 +56,8 @@ class FenchelYoungLoss:
         if transform not in ("sparsemax", "softmax"):
             raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
         self.transform = transform
-        names = ("_multinomial", "_curvature", "_sparsemax")
-        self.multinomial, self.kernels, self.sparsemax = (kernel_module(name, X) for name in names)
+        rows = "_sparsemax" if transform == "sparsemax" else "_multinomial"
+        self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("_curvature", X)
         self.design = design = device_design(X) if is_device(X) else _host_design(X, n_threads)
         n, p = design.shape
         # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
@@ -107,14 +107,14 @@ class FenchelYoungLoss:
             return self._sparsemax(Z)
         R = np.empty_like(Z)
         if self.q is None:
-            value = self.multinomial.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
+            value = self.row_kernels.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
         else:
-            value = self.multinomial.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
+            value = self.row_kernels.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
         return value + self._offset, R
 
     def _sparsemax(self, Z):
         R, loss = np.empty_like(Z), np.empty(len(Z), like=Z)
-        self.sparsemax.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
+        self.row_kernels.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
         R *= self.w[:, None]
         # rows of weight zero may have no label, hence no loss
         return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
@@ -129,11 +129,11 @@ class FenchelYoungLoss:
             n, K = Z.shape
             parts = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
             radius = np.empty(0, like=Z) if reach is None else reach
-            self.multinomial.model_probabilities(Z, radius, *parts, self.n_threads)
+            self.row_kernels.model_probabilities(Z, radius, *parts, self.n_threads)
             return parts, self.w
         rows = np.arange(len(Z), like=Z)
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
-        self.sparsemax.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
         members = P > 0
         if reach is not None:
             # relative to the maximum, which is above the threshold by its own share

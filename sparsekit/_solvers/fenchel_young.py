@@ -77,7 +77,7 @@ def minimize_fenchel_young(
 class _Run:
     def __init__(self, loss, alpha, penalize_intercept, callback, history):
         self.loss, self.alpha, self.callback = loss, alpha, callback
-        self.kernels = loss.kernels
+        self.kernels, self.device = loss.kernels, is_device(loss.w)
         self.free = loss.fit_intercept and not penalize_intercept
         self.rows = [] if history else None
         self.start = time.perf_counter()
@@ -119,7 +119,7 @@ class _Run:
                 break
             reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
             D = self._direction(G, Z, reach, min(_FORCING, optimality**0.5))
-            step = None if D is None else self._search(T, Z, f, D, self._dot(G, D))
+            step = None if D is None else self._search(T, Z, f, G, D)
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
                 status = 4
@@ -141,7 +141,12 @@ class _Run:
         return self.loss.derivatives(Z)
 
     def _dot(self, A, B):
-        return float(self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads))
+        return self._dots((A, B))[0]
+
+    def _dots(self, *pairs):
+        """Inner products; a GPU is waited for once."""
+        found = [self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads) for A, B in pairs]
+        return self.kernels.numbers(found) if self.device else found
 
     def _penalised(self, T):
         return T[:-1] if self.free else T
@@ -187,7 +192,7 @@ class _Run:
         All vectors are float32 multiples of G's size; outer steps mend what that loses.
         """
         K, scale, threads, kernels = G.shape[1], _largest(G), self.loss.n_threads, self.kernels
-        shape, device = operator.shape, is_device(G)
+        shape = operator.shape
         g = np.zeros(shape, dtype=np.float32, like=G)
         g[:, :K] = G / scale
         M = operator.diag
@@ -206,7 +211,7 @@ class _Run:
             self.n_cg += 1
             self.passes += 1
             # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
-            if not device and not curve > 0.0:
+            if not self.device and not curve > 0.0:
                 break
             new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
             if not new > enough:
@@ -215,7 +220,8 @@ class _Run:
             size = new
         if not d.any():
             d = p  # the steepest descent
-        self.promised = 0.5 * (self._dot(r, d) - self._dot(g, d)) * scale**2
+        left, slope = self._dots((r, d), (g, d))
+        self.promised = 0.5 * (left - slope) * scale**2
         return d.reshape(shape)[:, :K].astype(np.float64) * scale
 
     def _adapt_damping(self, t, decrease, dZ):
@@ -230,15 +236,16 @@ class _Run:
         elif kept > _KEPT_HIGH:
             self.damping = 0.5 * self.damping if self.damping > 0.1 else 0.0
 
-    def _search(self, T, Z, f, D, slope):
+    def _search(self, T, Z, f, G, D):
         """Step length by halving, its scores, state and objective; None if no step goes down."""
+        part, along = self._penalised(T), self._penalised(D)
+        slope, square, cross, length = self._dots((G, D), (part, part), (part, along), (along, along))
         if not slope < 0.0:
             return None
         dZ = self.loss.scores(D)
         self.passes += 1
-        part, along = self._penalised(T), self._penalised(D)
-        a, b = self.alpha * self._dot(part, along), self.alpha * self._dot(along, along)
-        base, t = self._penalty(T), 1.0
+        a, b = self.alpha * cross, self.alpha * length
+        base, t = 0.5 * self.alpha * square, 1.0
         for _ in range(50):
             moved = Z + t * dZ
             state = self._evaluate(moved)

@@ -171,12 +171,12 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        if is_device(X) or is_device(y):
-            xp = namespace(X=X, y=y)
+        if is_device(X):
+            xp = namespace(X=X)
             X = check_device_X(self, X)
             targets = check_device_targets(X, y, sample_weight, self.class_weight)
         else:
-            xp = np
+            xp = namespace(X=X, y=y, sample_weight=sample_weight)
             X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
             X = as_kernel_input(X)
             targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)

@@ -113,8 +113,7 @@ def _weights(q, empty, sample_weight, class_weight):
             UserWarning,
             stacklevel=5,
         )
-        weight = np.ones(len(q), like=q) if weight is None else weight
-        weight[empty] = 0.0
+        weight = (~empty).astype(np.float64) if weight is None else weight * ~empty
         if not weight.any():
             raise ValueError("y has no row with a label and a positive weight.")
     if class_weight is None:

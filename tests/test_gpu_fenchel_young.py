@@ -1,8 +1,5 @@
 """Sparsemax and softmax regression on a GPU: kernels, losses, fits, and what estimators refuse."""
 
-import pickle
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -63,8 +60,6 @@ def test_products_of_every_type(cupy, dtype, index):
     host_multinomial.matmat(A.indptr.astype(np.int64), A.indices.astype(index), A.data, W, expected, 1)
     _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z, 1)
     np.testing.assert_allclose(Z.get(), expected, rtol=1e-13, atol=1e-13)
-    # float64 sums of the data's own digits
-    assert np.array_equal(Z.get()[:, 0], Z.get()[:, 0].astype(np.float32)) is False
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (5, 3), (40, 1), (0, 4)])

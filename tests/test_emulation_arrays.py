@@ -96,6 +96,8 @@ REFUSED_OTHERWISE = {
     "cupy.asarray(['a'])": (ValueError, "Unsupported dtype <U1"),
     "cupy.empty(2, dtype=object)": (ValueError, "Unsupported dtype object"),
     "x.partition(5)": (ValueError, "out of bounds"),
+    "setattr(x, 'note', 1)": (AttributeError, "note"),
+    "cupy.zeros(2, order='K')": (ValueError, "order not understood"),
     "x.flags.writeable": (AttributeError, "writeable"),
     "cupy.ElementwiseKernel": (AttributeError, "ElementwiseKernel"),
     "cupy.insert": (AttributeError, "insert"),

@@ -39,6 +39,12 @@ def described():
     return ask(str(HERE / "emulated")), real
 
 
+def test_no_stand_in_is_left_where_no_test_asked_for_it():
+    for name in ("cupy", "cupyx"):
+        assert not str(getattr(sys.modules.get(name), "__file__", "")).startswith(str(HERE))
+    assert str(HERE / "emulated") not in sys.path
+
+
 def test_every_name_of_the_stand_in_is_cupys(described):
     emulated, real = described
     assert "cupy.add" in emulated["names"] and len(emulated["names"]) > 400

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._convert import foreign, host, is_array, new, unwritten, upload
+from ._manipulation import copyto
 
 
 def empty(shape, dtype=float, order="C"):
@@ -27,7 +28,7 @@ def full(shape, fill_value, dtype=None, order="C"):
     if dtype is None:
         dtype = fill_value.dtype if is_array(fill_value) else np.array(fill_value).dtype
     made = empty(shape, dtype, order)
-    made.fill(fill_value)
+    copyto(made, fill_value, casting="unsafe")
     return made
 
 
@@ -51,7 +52,7 @@ def ones_like(a, dtype=None, order="K", subok=None, shape=None):
 
 def full_like(a, fill_value, dtype=None, order="K", subok=None, shape=None):
     made = empty_like(a, dtype, order, subok, shape)
-    made.fill(fill_value)
+    copyto(made, fill_value, casting="unsafe")
     return made
 
 

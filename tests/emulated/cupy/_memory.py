@@ -67,6 +67,8 @@ def check_dtype(dtype):
 def allocate(shape, dtype, order="C"):
     """A NumPy array of unwritten device memory, and that memory."""
     dtype = check_dtype(dtype)
+    if order not in ("C", "F"):
+        raise ValueError("order not understood")
     shape = tuple(int(n) for n in shape) if isinstance(shape, tuple | list) else (int(shape),)
     if any(n < 0 for n in shape):
         raise ValueError("Negative dimensions are not allowed")

@@ -68,6 +68,8 @@ def check_kind(kind):
 
 
 class Methods:
+    __slots__ = ()
+
     sum = _reduced("sum")
     _prod = _reduced("prod")
     mean = _reduced("mean")

@@ -54,6 +54,7 @@ class Flags:
 class ndarray(Operators, Methods):
     """Array on the emulated device; ``_array`` is the NumPy array in its guarded memory."""
 
+    __slots__ = ("__weakref__", "_array", "_memory", "base")
     __hash__ = None
     __array_priority__ = 100
 

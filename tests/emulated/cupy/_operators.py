@@ -28,6 +28,8 @@ def _unary(ufunc):
 
 
 class Operators:
+    __slots__ = ()
+
     __add__, __radd__, __iadd__ = _binary(np.add)
     __sub__, __rsub__, __isub__ = _binary(np.subtract)
     __mul__, __rmul__, __imul__ = _binary(np.multiply)

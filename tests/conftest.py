@@ -206,6 +206,8 @@ def cupy():
         yield cupy
     finally:
         _forget_kernels()
+        if "cuda_build" in sys.modules:
+            sys.modules["cuda_build"].after_launch = None
         sys.path.remove(str(EMULATED))
         for name in [name for name in sys.modules if _is_cupy(name)]:
             _emulated_modules[name] = sys.modules.pop(name)

@@ -13,14 +13,12 @@ IMPLICIT = (
 )
 
 
-def array_type():
-    from ._ndarray import ndarray
-
-    return ndarray
+# the class of device arrays: its module sets it, which imports this one
+array_type = None
 
 
 def is_array(x):
-    return isinstance(x, array_type())
+    return isinstance(x, array_type)
 
 
 def is_scalar(x):
@@ -45,18 +43,18 @@ def operand(x):
 
 def new(value, dtype=None, order="K"):
     """A new device array with these elements (of a NumPy array or scalar)."""
-    return array_type()._from(*device_copy(value, dtype, order))
+    return array_type._from(*device_copy(value, dtype, order))
 
 
 def view(base, array):
     """A device array over part of ``base``'s memory."""
-    made = array_type()._from(array, base._memory)
+    made = array_type._from(array, base._memory)
     made.base = base if base.base is None else base.base
     return made
 
 
 def unwritten(shape, dtype, order="C"):
-    return array_type()._from(*allocate(shape, dtype, order))
+    return array_type._from(*allocate(shape, dtype, order))
 
 
 def deliver(value, out=None, casting="unsafe"):
@@ -85,7 +83,7 @@ def foreign(described, owner):
     """A device array over memory of another library's, which its array interface describes."""
     array = np.asarray(_Described(described))
     check_dtype(array.dtype)
-    return array_type()._from(array, ForeignMemory(owner))
+    return array_type._from(array, ForeignMemory(owner))
 
 
 def upload(obj, dtype=None, order="K"):

@@ -6,7 +6,7 @@ import numpy as np
 
 import cupy
 
-from . import emulation
+from . import _convert, emulation
 from ._convert import (
     IMPLICIT,
     host,
@@ -305,3 +305,6 @@ class ndarray(Operators, Methods):
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         with np.errstate(all="ignore"):
             self._array[...] = host(value) if is_array(value) else value
+
+
+_convert.array_type = ndarray

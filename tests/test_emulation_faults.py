@@ -112,10 +112,11 @@ extern "C" __global__ void sk_types(
 
 
 @pytest.fixture
-def build():
-    """The module cuda_build, in ascending order."""
-    yield (module := cuda_build())
-    module.after_launch = None
+def build(monkeypatch):
+    """The module cuda_build, in ascending order and without the hook that others registered."""
+    module = cuda_build()
+    monkeypatch.setattr(module, "after_launch", None)
+    yield module
     module.seed(0)
 
 
@@ -175,6 +176,33 @@ def test_planted_fault(build, seed, name, args, message):
     assert name in str(caught.value)
     module.get_function("sk_good")((1,), (64,), (Array(out),))
     np.testing.assert_array_equal(out, np.arange(64))
+
+
+@pytest.mark.parametrize(
+    ("seed", "name", "message"),
+    [
+        (0, "sk_other_masks", "0xfffffffe .* meets __shfl_sync of lane 1 with mask 0xffffffff"),
+        (0, "sk_exited_lanes", "deadlock .* 0-15 wait at __syncwarp .* 16-63 have exited"),
+        (1, "sk_exited_lanes", "names lanes that have exited .0xffff0000."),
+    ],
+)
+def test_fault_as_the_order_shows_it(build, seed, name, message):
+    build.seed(seed)
+    with pytest.raises(RuntimeError, match=message):
+        build.RawModule(code=FAULTS).get_function(name)((1,), (64,), (Array(np.zeros(64)),))
+
+
+def test_failed_launches_lose_no_stacks(build):
+    """The stacks of threads that a failed launch left behind are used again."""
+    import cuda_launch
+
+    kernel = build.RawModule(code=FAULTS).get_function("sk_half_a_barrier")
+    made = []
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="divergent"):
+            kernel((1,), (64,), (Array(np.zeros(64)),))
+        made.append(cuda_launch._stacks[0])
+    assert made[0] == made[1] == made[2] >= 40
 
 
 def test_thread_that_waits_for_ever(build):
@@ -324,10 +352,10 @@ def test_launch_bounds_and_large_shared_memory(build):
     kernel((1,), (96,), (out,), shared_mem=100_000)
 
 
-def test_after_launch(build):
+def test_after_launch(build, monkeypatch):
     """The hook sees what ran, and not what failed."""
     seen = []
-    build.after_launch = lambda kernel, args: seen.append((kernel, args))
+    monkeypatch.setattr(build, "after_launch", lambda kernel, args: seen.append((kernel, args)))
     module = build.RawModule(code=FAULTS)
     args = (Array(np.zeros(64)),)
     module.get_function("sk_good")((1,), (64,), args)
@@ -345,6 +373,8 @@ def test_after_launch(build):
             r"sk_a, argument 0 \(n\): a parameter must be long long",
         ),
         ('extern "C" __global__ void sk_a(const void* p) {}', r"argument 0 \(p\): a parameter"),
+        # signed on one machine and unsigned on another
+        ('extern "C" __global__ void sk_a(const char* p) {}', r"argument 0 \(p\): a parameter"),
         ("__global__ void sk_a(double* x) {}", 'sk_a must be declared extern "C"'),
         ("static int nothing;", "has no kernel"),
         ('extern "C" __global__ void sk_a(double* x) { x[0] = __expf(1.0f); }', "__expf"),

@@ -6,9 +6,11 @@ from emulation import Array, cuda_build
 
 
 @pytest.fixture
-def build():
-    """The module cuda_build, in ascending order."""
-    yield (module := cuda_build())
+def build(monkeypatch):
+    """The module cuda_build, in ascending order and without the hook that others registered."""
+    module = cuda_build()
+    monkeypatch.setattr(module, "after_launch", None)
+    yield module
     module.seed(0)
 
 
@@ -104,11 +106,15 @@ extern "C" __global__ void sk_part_masks(const VALUE* x, VALUE* sums, unsigned* 
         votes[threadIdx.x] = __ballot_sync(0x000000ffu, lane % 3 == 0);
     } else {
         for (int far = 4; far > 0; far >>= 1) sum += __shfl_xor_sync(0xffffff00u, sum, far, 8);
-        votes[threadIdx.x] = __any_sync(0xffffff00u, lane == 9) + 2 * __all_sync(0xffffff00u, lane > 7);
+        votes[threadIdx.x] = __any_sync(0xffffff00u, lane == 9) + 8 * __any_sync(0xffffff00u, lane == 1);
+        votes[threadIdx.x] += 2 * __all_sync(0xffffff00u, lane > 7) + 4 * __all_sync(0xffffff00u, lane > 8);
     }
     __syncwarp();
     sums[threadIdx.x] = sum;
-    if (lane % 2) votes[threadIdx.x] |= __activemask() & 0xffff0000u;
+    if (lane % 2)
+        votes[threadIdx.x] |= __activemask() & 0xffff0000u;
+    else if (lane % 4)
+        votes[threadIdx.x] |= __activemask() & 0xffff0000u;
 }
 
 extern "C" __global__ void sk_match(const VALUE* x, unsigned* out) {
@@ -155,7 +161,7 @@ extern "C" __global__ void sk_functions(const float* x, const float4* v, double*
     out[n++] = exp(one);
     out[n++] = exp((double)one);
     out[n++] = rsqrt((double)one) + rsqrtf(4.0f);
-    out[n++] = fmin(1.0, (double)NAN) + max(2.0f, 3.0) + min(-1.0, 2.0f);
+    out[n++] = fmin(1.0, (double)NAN) + max(3.0f, 2.0) + max(1.0f, 4.0) + min(-1.0, 2.0f);
     out[n++] = v[1].x + v[1].w + pair.y + wide.x + wide.y + four.w;
     out[n++] = -INFINITY;
     out[n++] = copysign(3.0, -0.0) + floor(-0.5) + ceil(0.2) + log1p(0.0) + expm1(0.0);
@@ -284,7 +290,9 @@ def test_masks_of_some_lanes(build, seed):
     module.get_function("sk_part_masks")((1,), (64,), (Array(x), Array(sums), Array(votes)))
     np.testing.assert_array_equal(sums, np.repeat(x.reshape(8, 8).sum(axis=1), 8))
     lane = np.arange(64) % 32
-    expected = np.where(lane < 8, 0b01001001, 3) | np.where(lane % 2, 0xAAAA0000, 0)
+    expected = np.where(lane < 8, 0b01001001, 3) | np.select(
+        [lane % 2 > 0, lane % 4 > 0], [0xAAAA0000, 0x44440000]
+    )
     np.testing.assert_array_equal(votes, expected)
 
 
@@ -333,7 +341,7 @@ def test_functions_and_vectors(build):
     assert out[0] == 4 + 80 + 400
     np.testing.assert_allclose(out[1], np.exp(one), rtol=1e-7)
     np.testing.assert_allclose(out[2:4], [np.exp(one), one**-0.5 + 0.5], rtol=1e-15)
-    assert list(out[4:10]) == [1 + 3 - 1, 4 + 7 + 2 + 11 + 4, -np.inf, -3, 1 + 2 + 4, 3.5 + 7 + 1]
+    assert list(out[4:10]) == [1 + 3 + 4 - 1, 4 + 7 + 2 + 11 + 4, -np.inf, -3, 1 + 2 + 4, 3.5 + 7 + 1]
     assert list(counts) == [
         8 + 800,
         4 + 4100,

@@ -39,8 +39,8 @@ class _Parameter:
         self.scalar = ":" not in described
         if described == "?" or ":?:" in described:
             raise RuntimeError(
-                f"{self.where}: a parameter must be long long, double or a pointer to numbers; "
-                "CuPy's launches check no types, so there are no others"
+                f"{self.where}: a parameter must be long long, double or a pointer to numbers "
+                "(signed char, not char); CuPy's launches check no types, so there are no others"
             )
         if self.scalar:
             self.wanted = described

@@ -12,7 +12,7 @@ constexpr const char* element_name() {
     if (std::is_same_v<Element, unsigned char>) return "uint8|bool";
     if (std::is_same_v<Element, float>) return "float32";
     if (std::is_same_v<Element, double>) return "float64";
-    if (!std::is_integral_v<Element>) return "?";
+    if (!std::is_integral_v<Element> || std::is_same_v<Element, char>) return "?";
     if (std::is_signed_v<Element>)
         return sizeof(Element) == 1   ? "int8"
                : sizeof(Element) == 2 ? "int16"

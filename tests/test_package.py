@@ -31,7 +31,12 @@ FLOORS = {
     "_compare": TOOLS,
 }
 # import name -> distribution name where they differ
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "liblinear": "liblinear-official", "cupy": "cupy-cuda12x"}
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "liblinear": "liblinear-official",
+    "cupy": "cupy-cuda12x",
+    "cupyx": "cupy-cuda12x",
+}
 EXTRAS = {"gpu", "torch", "plot", "compare", "doc", "test"}
 
 

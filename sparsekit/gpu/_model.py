@@ -1,0 +1,225 @@
+"""The piecewise quadratic model of OBA on the GPU; the twin of ``sparsekit._cython._model``.
+
+``solve_model`` is the same subspace method: identification of the orthant, conjugate gradients or a direct
+solve on the free variables, the corrective cycle, the projected search. Coordinate descent, which the CPU
+puts before it, is left out: its steps wait for each other. All vectors stay on the device; a round of the
+corrective cycle and a trial of the search bring three numbers back each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._device import to_host
+from ._compile import grid1d, kernel
+from ._reduce import block_of, finish
+
+# variables up to which one block takes a whole step of conjugate gradients: one launch, not three
+_ONE_BLOCK = 8192
+# steps of conjugate gradients between two looks at whether they are done
+_LOOK = 4
+
+
+def _launch(name: str, n: int, columns: int, args: Any, like: Any, most: int = 0) -> Any:
+    """Run ``name`` over n entries; the parts (blocks, columns) that its blocks left, or None."""
+    threads = block_of(n)
+    blocks = grid1d(n, threads) if not most else min(grid1d(n, threads), most)
+    part = np.empty((blocks, columns), like=like) if columns else None
+    kernel("model", name)(blocks, threads, (*args, part) if columns else args)
+    return part
+
+
+def identify(x: Any, g: Any, l1: Any, kind: Any, size: Any) -> tuple[float, int, int]:
+    """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
+
+    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
+    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
+    Returns (measure, |F|, |U|).
+    """
+    if not len(x):
+        return 0.0, 0, 0
+    found = finish(_launch("sk_identify", len(x), 4, (x, g, l1, len(x), kind, size), x), maxima=1)
+    return float(found[0] + found[1]), int(found[2]), int(found[3])
+
+
+def measure(x: Any, g: Any, l1: Any) -> float:
+    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
+    if not len(x):
+        return 0.0
+    found = finish(_launch("sk_measure", len(x), 2, (x, g, l1, len(x)), x), maxima=1)
+    return float(found[0] + found[1])
+
+
+def penalty(x: Any, l1: Any) -> float:
+    """sum_j l1_j |x_j|."""
+    if not len(x):
+        return 0.0
+    return float(finish(_launch("sk_penalty", len(x), 1, (x, l1, len(x)), x))[0])
+
+
+def ista_bound(x: Any, g: Any, l1: Any, L: float) -> float:
+    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
+    if not len(x):
+        return 0.0
+    return float(finish(_launch("sk_ista_bound", len(x), 1, (x, g, l1, float(L), len(x)), x))[0])
+
+
+def solve_model(
+    op: Any, x0: Any, g0: Any, l1: Any, x: Any, work: Any, matrix: Any, free: Any, kind: Any, max_cycles: int,
+    forcing: float, cg_tol: float, direct_size: int, cg_max: int, n_sweeps: int, max_holds: int, counts: Any,
+) -> float:  # fmt: skip
+    """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
+
+    As on the CPU, but without sweeps; ``work``, ``matrix``, ``free`` and ``n_sweeps`` are not used. A face
+    is solved directly where ``op.direct`` says that this costs no more than a few products.
+    """
+    counts[:] = 0
+    if op.size == 0:
+        return 0.0
+    q, x[:] = 0.0, x0
+    search = _Search(op, x0, g0, l1, x, kind)
+    res, moving, _ = search.settle(x, np.zeros_like(x), None)
+    search.take()
+    goal, holds, cycle = forcing * res, max_holds, 0
+    while cycle < max_cycles and moving and (cycle == 0 or res > goal):
+        cycle += 1
+        counts[0] += 1
+        rounds, held = search.correct(cg_tol, cg_max, holds, counts)
+        if cycle == 1:
+            counts[1] = rounds
+        alpha, trials = 1.0, 0
+        while True:
+            res_new, moving_new, q_new = search.try_step(alpha)
+            if q_new <= q:
+                break
+            alpha *= 0.5
+            trials += 1
+            if trials > 40 or (held and trials > 2):
+                break
+        if not q_new <= q:
+            if not held:
+                break
+            # the held variables spoilt the descent: this cycle again without holding any
+            holds = 0
+            cycle -= 1
+            search.settle(x, search.step_of(x), search.hp)
+            search.take()
+            continue
+        stalled = q - q_new <= 1e-15 * abs(q)
+        holds, q, res, moving = max_holds, q_new, res_new, moving_new
+        search.accept()
+        if stalled:
+            break
+    return -q
+
+
+class _Search:
+    """Vectors of one model: the point, its face, the direction, the trial."""
+
+    def __init__(self, op: Any, x0: Any, g0: Any, l1: Any, x: Any, kind: Any) -> None:
+        self.op, self.x0, self.g0, self.l1, self.x, self.m = op, x0, g0, l1, x, op.size
+        rows = np.empty((11, self.m), like=x)
+        self.grad, self.d, self.r, self.p, self.hp, self.pg, self.trial, self.step = rows[:8]
+        self.grad_new, self.pg_new, self.hd = rows[8:]
+        self.kind, self.kind_new = kind, np.empty_like(kind)
+
+    def step_of(self, x: Any) -> Any:
+        """x - x0, with its product by H in ``hp``."""
+        np.subtract(x, self.x0, out=self.step)
+        self.op.product(self.step, self.hp)
+        return self.step
+
+    def settle(self, x: Any, step: Any, hp: Any) -> tuple[float, int, float]:
+        """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
+        hp = step if hp is None else hp  # a step of zeros is its own product
+        args = (x, step, hp, self.x0, self.g0, self.l1, self.m, self.grad_new, self.pg_new, self.kind_new)
+        res, moving, q = finish(_launch("sk_model_settle", self.m, 3, args, x), maxima=1)
+        return float(res), int(moving), float(q)
+
+    def take(self) -> None:
+        self.grad, self.grad_new = self.grad_new, self.grad
+        self.pg, self.pg_new = self.pg_new, self.pg
+        self.kind, self.kind_new = self.kind_new, self.kind
+
+    def try_step(self, alpha: float) -> tuple[float, int, float]:
+        args = (self.x, self.d, self.x0, self.kind, float(alpha), self.m, self.trial, self.step)
+        _launch("sk_model_trial", self.m, 0, args, self.x)
+        self.op.product(self.step, self.hp)
+        return self.settle(self.trial, self.step, self.hp)
+
+    def accept(self) -> None:
+        self.x[:] = self.trial
+        self.take()
+
+    def correct(self, cg_tol: float, cg_max: int, holds: int, counts: Any) -> tuple[int, int]:
+        """The direction d on the face, corrected; rounds of correction and variables held."""
+        self.d[:] = 0.0
+        rounds = held = 0
+        while True:
+            if self.op.direct and self._solve(held):
+                counts[3] += 1
+            else:
+                counts[2] += self._cg(cg_tol, cg_max, warm=rounds > 0)
+            args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
+            bad, now_held, left = finish(_launch("sk_model_correct", self.m, 3, args, self.x))
+            held += int(now_held)
+            if not bad:
+                return rounds, held
+            rounds += 1
+            if not left:
+                return rounds, held
+
+    def _solve(self, held: int) -> bool:
+        """The direct solve on the face; False where rounding left no positive definite matrix."""
+        if held:
+            # what the variables on their way to zero do to the others
+            _launch("sk_model_spread", self.m, 0, (self.d, self.kind, 0, self.m, self.d), self.x)
+            self.op.product(self.d, self.hd)
+        args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
+        _launch("sk_model_side", self.m, 0, args, self.x)
+        found = self.op.solve_face(self.kind, self.r)
+        if found is None:
+            return False
+        _launch("sk_model_spread", self.m, 0, (found, self.kind, 1, self.m, self.d), self.x)
+        return True
+
+    def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
+        """Steps of conjugate gradients on the face from the d that is there, (d of the others given)."""
+        op, m = self.op, self.m
+        if warm:
+            op.product(self.d, self.hd)
+        args = (self.pg, self.hd, self.kind, op.diagonal, int(warm), m, self.r, self.p)
+        part = _launch("sk_cg_start", m, 3, args, self.x)
+        state, other = np.empty((2, 4), like=self.x)
+        kernel("model", "sk_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
+        for step in range(max_steps):
+            if step % _LOOK == 0 and step:
+                found = to_host(state)
+                if found[2]:
+                    return int(found[3])
+            op.product(self.p, self.hp)
+            if m <= _ONE_BLOCK:
+                args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
+                kernel("model", "sk_cg_step")(1, block_of(m, 1024), args)
+                continue
+            curve = _launch("sk_cg_curve", m, 1, (self.p, self.hp, m), self.x)
+            args = (
+                self.p,
+                self.hp,
+                self.kind,
+                op.diagonal,
+                state,
+                curve,
+                len(curve),
+                int(warm),
+                m,
+                self.d,
+                self.r,
+            )
+            moved = _launch("sk_cg_move", m, 2, args, self.x)
+            args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
+            _launch("sk_cg_turn", m, 0, args, self.x)
+            state, other = other, state
+        return max_steps

@@ -1,0 +1,96 @@
+"""Operators that hold the Hessian of a quadratic model on the GPU; the twin of ``_cython._operators``.
+
+What ``solve_model`` asks of one: ``size``, ``ridge``, ``diagonal`` (without the ridge), ``product(v, out)``
+(with it), ``direct`` and, where that is true, ``solve_face(kind, rhs)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._compile import grid1d, kernel
+from ._reduce import WARP, block_of
+
+# largest side of a matrix that is factorised: beyond it steps of conjugate gradients cost less
+_FACTOR_SIDE = 768
+
+
+class QuadOperator:
+    """H restricted to m variables, plus ``ridge`` times its diagonal."""
+
+    direct = False  # whether solve_face is there and cheap
+    always_direct = False  # whether it is cheap for any face
+    error = None
+    size: int
+    ridge: float
+    diagonal: Any
+    n_products = 0
+
+    def product(self, v: Any, out: Any) -> None:
+        """out = (H + ridge diag H) v, all on the device."""
+        raise NotImplementedError
+
+    def solve_face(self, kind: Any, rhs: Any) -> Any:
+        """H_ff^-1 rhs on the face of kind 1 and 2, rhs 0 elsewhere; None where H_ff is not definite."""
+        raise NotImplementedError
+
+    def matvec(self, v: Any) -> Any:
+        """H v, (m,), with the ridge."""
+        out = np.empty(self.size, like=self.diagonal)
+        if self.size:
+            self.product(v, out)
+        return out
+
+    @property
+    def diag(self) -> Any:
+        return self.diagonal
+
+
+class GramOperator(QuadOperator):
+    """H as a dense symmetric (m, m) matrix, float64."""
+
+    def __init__(self, G: Any, ridge: float) -> None:
+        self.G, self.ridge, self.size = G, float(ridge), len(G)
+        self.diagonal = G.diagonal().copy()
+        self.direct = self.size <= _FACTOR_SIDE
+
+    def product(self, v: Any, out: Any) -> None:
+        self.n_products += 1
+        m = self.size
+        threads = block_of(m * WARP, 128)
+        launch = kernel("operators", "sk_gram_product")
+        launch(grid1d(m * WARP, threads, 16), threads, (self.G, v, self.diagonal, self.ridge, m, out))
+
+    def solve_face(self, kind: Any, rhs: Any) -> Any:
+        import cupy
+        from cupyx.scipy.linalg import solve_triangular
+
+        face, m = np.empty_like(self.G), self.size
+        threads = block_of(m * m)
+        launch = kernel("operators", "sk_face_matrix")
+        launch(grid1d(m * m, threads), threads, (self.G, self.diagonal, kind, self.ridge, m, face))
+        L = cupy.linalg.cholesky(face)
+        found = solve_triangular(L, solve_triangular(L, rhs, lower=True), trans=1, lower=True)
+        # a matrix that is not positive definite leaves NaN or no sense behind
+        return found if float(np.dot(rhs, found)) > 0.0 else None
+
+
+class CallbackOperator(QuadOperator):
+    """H as a Python callable v -> H v on device arrays, for a user's loss."""
+
+    def __init__(self, func: Callable[[Any], Any], diagonal: Any, ridge: float) -> None:
+        self.func, self.diagonal, self.ridge = func, diagonal, float(ridge)
+        self.size = len(diagonal)
+
+    def product(self, v: Any, out: Any) -> None:
+        self.n_products += 1
+        res = self.func(v.copy())
+        if res.shape != (self.size,):
+            raise ValueError(f"Hessian-vector product has shape {res.shape}, expected {(self.size,)}")
+        out[:] = res
+        threads = block_of(self.size)
+        launch = kernel("operators", "sk_add_ridge")
+        launch(grid1d(self.size, threads), threads, (v, self.diagonal, self.ridge, self.size, out))

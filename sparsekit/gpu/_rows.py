@@ -1,0 +1,176 @@
+"""Model copies of chosen columns in short rows on the GPU, and the Hessian operators that live on them.
+
+The twin of ``sparsekit._cython._rows``. A Hessian product is a pass over model rows, t = d * (A v), and one
+over columns, A^T t, so that no sum needs atomics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._device import to_host
+from ._compile import grid1d, kernel
+from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
+from ._operators import QuadOperator
+from ._reduce import WARP, block_of
+from ._sparse import select_count, select_fill, width_of
+
+if TYPE_CHECKING:
+    from ._columns import ColumnStore
+
+
+class ModelRows:
+    """X[:, cols] as rows with float32 values; the buffers are reused by ``fill``.
+
+    ``parts`` and ``n_threads`` are not used here.
+    """
+
+    def __init__(self, n: int, capacity: int, parts: Any = None, n_threads: int = 1) -> None:
+        self.n, self.capacity, self.m = int(n), int(capacity), 0
+        self.indptr: Any = None
+        self.col: Any = None
+        self.val: Any = None
+        self._size: tuple[float, float] | None = None
+
+    def fill(self, indptr: Any, indices: Any, data: Any, position: Any, m: int) -> None:
+        """Copy the columns with ``position`` >= 0; m of them."""
+        if self.val is None:
+            # room for all of X: then the size of a selection need not be waited for
+            self.col = np.empty(self.capacity, dtype=np.int32, like=data)
+            self.val = np.empty(self.capacity, dtype=np.float32, like=data)
+        pointers = select_count(indptr, indices, position)
+        select_fill(indptr, indices, data, position, pointers, self.col, self.val)
+        self.indptr, self.m, self._size = pointers, int(m), None
+
+    def take(self, indptr: Any, col: Any, val: Any, m: int) -> None:
+        """Use rows that exist already: int64 pointers, int32 columns, float32 values."""
+        self.indptr, self.col, self.val, self.m, self._size = indptr, col, val, int(m), None
+
+    @property
+    def nnz(self) -> float:
+        return self._sizes()[0]
+
+    @property
+    def square_work(self) -> float:
+        """Multiply-adds of the Gram matrix by pairs of a row's entries."""
+        return self._sizes()[1]
+
+    def _sizes(self) -> tuple[float, float]:
+        if self._size is None:
+            lengths = (self.indptr[1:] - self.indptr[:-1]).astype(np.float64)
+            found = to_host(np.stack([lengths.sum(), 0.5 * (lengths * (lengths + 1.0)).sum()]))
+            self._size = float(found[0]), float(found[1])
+        return self._size
+
+    def forward(self, d: Any, v: Any, intercept: bool, t: Any) -> Any:
+        """t = d * (A v); parts whose sum is that of t."""
+        width = width_of(self.nnz, self.n)
+        threads = block_of(self.n * width)
+        part = np.empty(grid1d(self.n * width, threads, 16), like=t)
+        launch = kernel("rows", "sk_model_rows_product")
+        args = (self.indptr, self.col, self.val, d, v, self.n, self.m, int(intercept), width, t, part)
+        launch(len(part), threads, args)
+        return part
+
+    def gram(self, d: Any, intercept: bool, work: Any) -> None:
+        """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""
+        size = self.m + bool(intercept)
+
+        def fill(first: int, rows: int, block: Any) -> None:
+            block[:] = 0.0
+            threads = block_of(rows * WARP)
+            launch = kernel("rows", "sk_model_rows_scatter", real=block.dtype)
+            args = (self.indptr, self.col, self.val, d, first, rows, size, self.m, int(intercept), block)
+            launch(grid1d(rows * WARP, threads, 16), threads, args)
+
+        gram_of_blocks(self.n, size, work.dtype, fill, work[0])
+
+    def store(self) -> ColumnStore:
+        """The rows turned, for an operator that gets no columns."""
+        from ._columns import columns_from_csr
+
+        nnz = int(self.nnz)
+        return columns_from_csr(self.indptr, self.col[:nnz].astype(np.int64), self.val[:nnz], self.m)
+
+    def diagonal(self, d: Any, intercept: bool) -> Any:
+        """Diagonal of A^T diag(d) A, (m or m + 1,)."""
+        return _diagonal(self.store(), None, None, d, intercept)
+
+
+def _every(m: int, like: Any) -> Any:
+    return np.arange(m, dtype=np.int32, like=like)
+
+
+def _diagonal(store: Any, cols: Any, position: Any, d: Any, intercept: bool) -> Any:
+    if cols is None:
+        cols = position = _every(store.p, d)
+    out = np.empty(len(cols) + bool(intercept), like=d)
+    if out.size:
+        store.products(cols, position, d, d, intercept, True, 0.0, d, d, out)
+    return out
+
+
+class RowOperator(QuadOperator):
+    """H = A^T diag(d) A by a pass over model rows and one over columns a product.
+
+    ``cols`` of ``store`` are the columns of ``rows``; without them the rows are turned.
+    """
+
+    def __init__(
+        self, rows: ModelRows, d: Any, intercept: bool, ridge: float, store: Any = None, cols: Any = None,
+        position: Any = None,
+    ) -> None:  # fmt: skip
+        self.rows, self.d, self.intercept, self.ridge = rows, d, bool(intercept), float(ridge)
+        if store is None:
+            store, cols, position = rows.store(), _every(rows.m, d), None
+        self.store, self.cols = store, cols.astype(np.int32, copy=False)
+        if position is None:
+            position = np.full_like(d, -1, dtype=np.int32, shape=store.p)
+            position[cols] = _every(len(cols), d)
+        self.position = position
+        self.diagonal = _diagonal(store, self.cols, position, d, self.intercept)
+        self.size = len(self.diagonal)
+        self._t = np.empty(rows.n, like=d)
+
+    def product(self, v: Any, out: Any) -> None:
+        self.n_products += 1
+        if not self.rows.n:
+            out[:] = 0.0
+            return
+        sums = self.rows.forward(self.d, v, self.intercept, self._t)
+        self.store.products(
+            self.cols, self.position, self._t, sums, self.intercept, False, self.ridge, self.diagonal, v, out
+        )
+
+
+class DenseOperator(QuadOperator):
+    """H = A^T diag(d) A over dense columns in C order, float32 or float64: one pass if a block holds a row.
+
+    Sums are float64.
+    """
+
+    def __init__(
+        self, A: Any, d: Any, diagonal: Any, intercept: bool, ridge: float, n_threads: int = 1
+    ) -> None:
+        self.A, self.d, self.diagonal = A, d, diagonal
+        self.intercept, self.ridge, self.size = bool(intercept), float(ridge), len(diagonal)
+
+    def product(self, v: Any, out: Any) -> None:
+        self.n_products += 1
+        n, m = self.A.shape
+        if n == 0:
+            out[:] = 0.0
+        elif hessian_fits(m):
+            hessian(self.A, self.d, v, self.intercept, self.ridge, self.diagonal, out)
+        else:
+            t = np.empty(n, like=out)
+            matvec(self.A, v, t)
+            if self.intercept:
+                t += v[m]
+            t *= self.d
+            rmatvec(self.A, t, out)
+            if self.intercept:
+                out[m] = t.sum()
+            out += self.ridge * self.diagonal * v

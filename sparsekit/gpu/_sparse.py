@@ -1,0 +1,259 @@
+"""Compressed rows and columns on the GPU: products, selections, transposes; the twin of ``_cython._sparse``.
+
+Sums over one line are made by the threads that share it, so no sum depends on the order in which blocks
+run. X^T u therefore needs X by columns: the functions that get rows alone turn them first, which costs as
+much as many products; designs turn theirs once (`transpose`) and use `product`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._compile import THREADS, grid1d, kernel
+from ._reduce import WARP, block_of
+
+PLAIN, ABSOLUTE, SQUARE = range(3)
+# entries of a line, for each thread that shares it, from which the line gets a block of its own
+_LONG = 32
+
+
+class Lines:
+    """How the lines (rows of CSR, columns of CSC) of a compressed matrix are shared among threads."""
+
+    def __init__(self, indptr: Any, nnz: int) -> None:
+        n = len(indptr) - 1
+        self.width = width_of(nnz, n)
+        self.limit = max(512, _LONG * self.width)
+        self.longs = np.flatnonzero(indptr[1:] - indptr[:-1] > self.limit)
+
+
+class _Short:
+    """The same where long lines are not looked for."""
+
+    longs = None
+    limit = np.iinfo(np.int64).max
+
+    def __init__(self, nnz: int, n: int) -> None:
+        self.width = width_of(nnz, n)
+
+
+def width_of(nnz: float, n: int) -> int:
+    """Threads that share a line: a power of two, two entries each on average."""
+    mean, width = nnz / max(n, 1), 1
+    while width < WARP and 2 * width < mean:
+        width *= 2
+    return width
+
+
+def share(lines: Any, n: int) -> tuple[int, int, int]:
+    """Blocks of long lines, blocks of the others and threads of a block for a pass over n lines."""
+    n_long = 0 if lines.longs is None else len(lines.longs)
+    threads = THREADS if n_long else block_of(n * lines.width)
+    return n_long, grid1d(n * lines.width, threads, 16), threads
+
+
+def product(
+    indptr: Any, indices: Any, data: Any, v: Any, out: Any, lines: Any = None, mode: int = PLAIN
+) -> None:
+    """out[i] = sum_k f(X[i, k]) v[k] over the lines i, f by ``mode``: X, its size, its square."""
+    n = len(indptr) - 1
+    if n == 0:
+        return
+    lines = lines or _Short(data.size, n)
+    n_long, blocks, threads = share(lines, n)
+    launch = kernel("sparse", "sk_csr_matvec", real=data.dtype, index=indices.dtype)
+    longs = np.empty(0, dtype=np.int64, like=out) if lines.longs is None else lines.longs
+    launch(
+        n_long + blocks, threads,
+        (indptr, indices, data, v, longs, n_long, lines.limit, lines.width, mode, n, out),
+    )  # fmt: skip
+
+
+def transpose(indptr: Any, indices: Any, data: Any, p: int) -> tuple[Any, Any, Any]:
+    """(cut, rows, values) of the columns of a matrix in CSR; rows ascend within a column."""
+    n, nnz = len(indptr) - 1, data.size
+    rows = np.empty(nnz, dtype=np.int32, like=data)
+    cut = np.zeros(p + 1, dtype=indptr.dtype, like=data)
+    if nnz:
+        threads = block_of(n * WARP)
+        launch = kernel("sparse", "sk_row_numbers", index=indptr.dtype)
+        launch(grid1d(n * WARP, threads, 16), threads, (indptr, n, rows))
+        order = np.argsort(indices)  # CuPy sorts stably
+        rows, data = rows[order], data[order]
+        cut[1:] = np.cumsum(np.bincount(indices, minlength=p))
+    return cut, rows.astype(indptr.dtype, copy=False), data
+
+
+def csr_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any, n_threads: int = 1) -> None:
+    """out[i] = sum_j X[i, j] w[j]; ``out`` (n,) is overwritten."""
+    product(indptr, indices, data, w, out)
+
+
+def csr_rmatvec(
+    indptr: Any, indices: Any, data: Any, u: Any, out: Any, work: Any = None, n_threads: int = 1
+) -> None:
+    """out[j] = sum_i X[i, j] u[i]; ``out`` (p,) is overwritten. Turns X first."""
+    product(*transpose(indptr, indices, data, len(out)), u, out)
+
+
+def csr_slope_range(
+    indptr: Any, indices: Any, data: Any, c: Any, out: Any, work: Any = None, n_threads: int = 1
+) -> None:
+    """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
+
+    ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries. Turns X first.
+    """
+    csc_slope_range(*transpose(indptr, indices, data, len(out)), c, out)
+
+
+def csc_slope_range(
+    indptr: Any, indices: Any, data: Any, c: Any, out: Any, n_threads: int = 1, lines: Any = None
+) -> None:
+    """The same as csr_slope_range by columns."""
+    p = len(out)
+    if p == 0:
+        return
+    lines = lines or Lines(indptr, data.size)
+    n_long, blocks, threads = share(lines, p)
+    launch = kernel("sparse", "sk_csc_slope_range", real=data.dtype, index=indices.dtype)
+    launch(
+        n_long + blocks, threads,
+        (indptr, indices, data, c, lines.longs, n_long, lines.limit, lines.width, p, out),
+    )  # fmt: skip
+
+
+def select_count(indptr: Any, indices: Any, position: Any) -> Any:
+    """Row pointers, int64, of the columns with ``position`` >= 0."""
+    n = len(indptr) - 1
+    out = np.zeros(n + 1, dtype=np.int64, like=indptr)
+    if n:
+        counts = np.empty(n, dtype=np.int64, like=indptr)
+        threads = block_of(n * WARP)
+        launch = kernel("sparse", "sk_csr_select_count", index=indices.dtype)
+        launch(grid1d(n * WARP, threads, 16), threads, (indptr, indices, position, n, counts))
+        out[1:] = np.cumsum(counts)
+    return out
+
+
+def select_fill(
+    indptr: Any, indices: Any, data: Any, position: Any, out_indptr: Any, out_indices: Any, out_data: Any
+) -> None:
+    """The entries of these columns, from the row pointers of `select_count`, in the type of ``out_data``."""
+    n = len(indptr) - 1
+    if n == 0:
+        return
+    threads = block_of(n * WARP)
+    launch = kernel(
+        "sparse", "sk_csr_select_fill", real=data.dtype, index=indices.dtype, defines=_out(out_data.dtype)
+    )
+    args = (indptr, indices, data, position, n, out_indptr, out_indices, out_data)
+    launch(grid1d(n * WARP, threads, 16), threads, args)
+
+
+def _out(dtype: Any) -> dict[str, object]:
+    return {"OUT": "double" if dtype == np.float64 else "float"}
+
+
+def csr_select(
+    indptr: Any, indices: Any, data: Any, position: Any, out_indptr: Any, out_indices: Any, out_data: Any
+) -> None:
+    """X[:, cols] in CSR, where position[j] is column j's new place or -1.
+
+    What the outputs hold past ``out_indptr[n]`` is undefined.
+    """
+    pointers = select_count(indptr, indices, position)
+    out_indptr[:] = pointers
+    select_fill(indptr, indices, data, position, pointers, out_indices, out_data)
+
+
+def csc_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
+    """out[i] = sum_j X[i, j] w[j] by columns; ``out`` (n,) is overwritten. Turns X first."""
+    product(*transpose(indptr, indices, data, len(out)), w, out)
+
+
+def gather_columns(indptr: Any, indices: Any, data: Any, cols: Any) -> tuple[Any, Any, Any, Any]:
+    """(cut, rows, new columns, values) of the chosen columns laid side by side; waits for their size."""
+    cols = cols.astype(np.int32, copy=False)
+    cut = np.zeros(len(cols) + 1, dtype=np.int64, like=data)
+    cut[1:] = np.cumsum(indptr[cols + 1] - indptr[cols])
+    nnz = int(cut[-1])
+    rows, new = np.empty(nnz, dtype=np.int32, like=data), np.empty(nnz, dtype=np.int32, like=data)
+    values = np.empty(nnz, dtype=data.dtype, like=data)
+    if nnz:
+        threads = block_of(nnz)
+        launch = kernel(
+            "sparse", "sk_csc_gather", real=data.dtype, index=indices.dtype, defines=_out(data.dtype)
+        )
+        args = (indptr, indices, data, cols, len(cols), cut, nnz, rows, new, values)
+        launch(grid1d(nnz, threads, 16), threads, args)
+    return cut, rows, new, values
+
+
+def csc_select_count(indptr: Any, indices: Any, cols: Any, out_indptr: Any) -> None:
+    """Row pointers of the CSR form of X[:, cols]; ``out_indptr`` (n + 1,) must be zero."""
+    _, rows, _, _ = gather_columns(
+        indptr, indices, np.empty(indices.shape, dtype=np.float32, like=indices), cols
+    )
+    if len(rows):
+        out_indptr[1:] = np.cumsum(np.bincount(rows, minlength=len(out_indptr) - 1))
+
+
+def csc_select_fill(
+    indptr: Any, indices: Any, data: Any, cols: Any, cursor: Any, out_indices: Any, out_data: Any
+) -> None:
+    """Fill the CSR form of X[:, cols]; ``cursor``, a copy of the row pointers, is not used here."""
+    _, rows, new, values = gather_columns(indptr, indices, data, cols)
+    order = np.argsort(rows)  # stable: columns ascend within a row
+    out_indices[: len(order)] = new[order]
+    out_data[: len(order)] = values[order]
+
+
+def csr_largest_row(indptr: Any, data: Any, n_threads: int = 1) -> float:
+    """max_i sum_j |X[i, j]|."""
+    n = len(indptr) - 1
+    if n == 0:
+        return 0.0
+    sums, one = np.empty(n, like=indptr, dtype=np.float64), np.ones_like(data, dtype=np.float64)
+    every = np.arange(data.size, dtype=indptr.dtype, like=indptr)
+    product(indptr, every, data, one, sums, mode=ABSOLUTE)
+    return float(np.max(sums))
+
+
+def csr_absolute_bound(
+    indptr: Any, indices: Any, data: Any, d: Any, v: Any, out: Any, intercept: bool, columns: Any = None
+) -> None:
+    """out = |A|^T diag(d) |A| v with A = X or [X, 1]: Collatz-Wielandt ratios bound the norm.
+
+    ``columns`` are (cut, rows, values) of the same X where they are at hand; else X is turned.
+    """
+    n, p = len(indptr) - 1, len(out) - bool(intercept)
+    t = np.empty(n, like=out)
+    product(indptr, indices, data, v, t, mode=ABSOLUTE)
+    if intercept:
+        t += v[p]
+    t *= d
+    columns = columns or transpose(indptr, indices, data, p)
+    cut, rows, values = columns
+    product(cut, rows, values, t, out[:p], mode=ABSOLUTE)
+    if intercept:
+        out[p] = t.sum()
+
+
+def dense_count(X: Any, counts: Any, n_threads: int = 1) -> None:
+    """counts[i] = non-zeros of row i."""
+    n, p = X.shape
+    if n:
+        threads = block_of(n * WARP)
+        launch = kernel("sparse", "sk_dense_count", real=X.dtype)
+        launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, counts))
+
+
+def dense_compress(X: Any, indptr: Any, indices: Any, data: Any, n_threads: int = 1) -> None:
+    """Rows of X in CSR."""
+    n, p = X.shape
+    if n:
+        threads = block_of(n * WARP)
+        launch = kernel("sparse", "sk_dense_compress", real=X.dtype)
+        launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, indptr, indices, data))

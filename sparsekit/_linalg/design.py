@@ -14,6 +14,7 @@ from .._cython import _dense, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
+from .._device import is_device
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
@@ -36,7 +37,11 @@ _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
 def as_design(X, n_threads=1):
-    """Wrap a dense array, CSR or CSC matrix; float32 and float64 are not copied."""
+    """Wrap a dense array, CSR or CSC matrix, of a GPU too; float32 and float64 are not copied."""
+    if is_device(X):
+        from .device_design import as_device_design  # CuPy's users alone pay for its import
+
+        return as_device_design(X)
     X = X if sp.issparse(X) else np.asarray(X)
     # threads that have less than this to do cost more than they give
     n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
@@ -378,6 +383,6 @@ class Columns:
         self.shape = (design.shape[0], len(cols))
 
     def matvec(self, w):
-        full = np.zeros(self.design.shape[1])
+        full = np.zeros(self.design.shape[1], like=w)
         full[self.cols] = w
         return self.design.matvec(full)

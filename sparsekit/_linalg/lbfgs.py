@@ -12,7 +12,7 @@ with D and L the diagonal and the strictly lower part of S^T Y. Every pair is di
 
 import numpy as np
 
-from .._cython._lbfgs import LBFGSOperator
+from .._device import is_device, kernel_module, to_host
 
 
 class LBFGS:
@@ -26,13 +26,19 @@ class LBFGS:
         Largest number of pairs; a new one then takes the oldest one's place.
     skip : float, default=1e-8
         A pair with s.y <= skip ||s|| ||y|| is not taken, so that B stays positive definite.
+    like : array, default=None
+        Where the pairs live: with this array, main memory without one. Their products, small matrices, are
+        in main memory.
     """
 
-    def __init__(self, size, memory=10, *, skip=1e-8):
+    def __init__(self, size, memory=10, *, skip=1e-8, like=None):
         if not memory >= 1 or memory != int(memory):
             raise ValueError(f"memory must be a whole number of pairs, at least 1; got {memory}")
         self.size, self.memory, self.skip = int(size), int(memory), float(skip)
-        self._S, self._Y = np.empty((self.memory, self.size)), np.empty((self.memory, self.size))
+        like = np.empty(0) if like is None else like
+        self._operator = kernel_module("_lbfgs", like).LBFGSOperator
+        self._S = np.empty((self.memory, self.size), like=like)
+        self._Y = np.empty((self.memory, self.size), like=like)
         # S^T Y and S^T S by slot: a new pair writes one row and one column of each
         self._sty, self._sts = np.zeros((self.memory, self.memory)), np.zeros((self.memory, self.memory))
         self._order = []
@@ -51,8 +57,8 @@ class LBFGS:
 
         Returns False, and leaves everything as it is, if its curvature is too small or not finite.
         """
-        norm, sy = np.linalg.norm(s), s @ y
-        if not sy > self.skip * norm * np.linalg.norm(y) or not np.isfinite(sy):
+        norm, sy = float(np.linalg.norm(s)), float(s @ y)
+        if not sy > self.skip * norm * float(np.linalg.norm(y)) or not np.isfinite(sy):
             return False
         slot = self._order.pop(0) if self.n_pairs == self.memory else self.n_pairs
         self._order.append(slot)
@@ -60,9 +66,9 @@ class LBFGS:
         np.divide(y, norm, out=self._Y[slot])
         used = self.n_pairs
         S, Y = self._S[:used], self._Y[:used]
-        self._sty[slot, :used] = Y @ S[slot]
-        self._sty[:used, slot] = S @ Y[slot]
-        self._sts[slot, :used] = self._sts[:used, slot] = S @ S[slot]
+        self._sty[slot, :used] = to_host(Y @ S[slot])
+        self._sty[:used, slot] = to_host(S @ Y[slot])
+        self._sts[slot, :used] = self._sts[:used, slot] = to_host(S @ S[slot])
         return True
 
     def scale(self, rows=None):
@@ -75,11 +81,11 @@ class LBFGS:
             raise ValueError("no pair to take theta from; give theta")
         last = self._order[-1]
         s, y = (self._S[last], self._Y[last]) if rows is None else (self._S[last, rows], self._Y[last, rows])
-        sy = s @ y
-        if not sy > self.skip * np.linalg.norm(s) * np.linalg.norm(y):
+        sy = float(s @ y)
+        if not sy > self.skip * float(np.linalg.norm(s)) * float(np.linalg.norm(y)):
             # the newest step did not move these rows
             return self.scale()
-        return float(y @ y / sy)
+        return float(y @ y) / sy
 
     def operator(self, rows=None, theta=None, ridge=0.0):
         """B[rows, rows] + ridge theta I as an operator with an exact reduced solve.
@@ -98,11 +104,11 @@ class LBFGS:
             raise ValueError(f"theta must be positive and finite; got {theta}")
         k, order = self.n_pairs, np.array(self._order, dtype=np.intp)
         m = self.size if rows is None else len(rows)
-        W = np.empty((m, 2 * k))
+        W = np.empty((m, 2 * k), like=self._Y)
         if k:
-            pick = order if rows is None else np.ix_(order, rows)
-            np.divide(self._Y[pick].T, theta, out=W[:, :k])
-            W[:, k:] = self._S[pick].T
+            S, Y = self._pick(order, rows)
+            np.divide(Y.T, theta, out=W[:, :k])
+            W[:, k:] = S.T
         square = np.ix_(order, order)
         sty = self._sty[square] / theta
         middle = np.empty((2 * k, 2 * k))
@@ -110,4 +116,12 @@ class LBFGS:
         middle[k:, :k] = np.tril(sty, -1)
         middle[:k, k:] = middle[k:, :k].T
         middle[k:, k:] = self._sts[square]
-        return LBFGSOperator(W, middle, theta, ridge)
+        return self._operator(W, middle, theta, ridge)
+
+    def _pick(self, order, rows):
+        if rows is None:
+            return self._S[order], self._Y[order]
+        if is_device(rows):
+            return self._S[order][:, rows], self._Y[order][:, rows]
+        pick = np.ix_(order, rows)
+        return self._S[pick], self._Y[pick]

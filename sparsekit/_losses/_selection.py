@@ -35,6 +35,11 @@ class Selection:
     def f(self):
         return self.state.f
 
+    @property
+    def like(self):
+        """An array, of whatever size, where the vectors of this problem live."""
+        return self.loss.s
+
     def adopt(self, part, variables):
         """Make ``part`` the working set ``variables`` of this problem."""
         self._passes += 1

@@ -12,17 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._cython import _glm
+from .._device import is_device, kernel_module, namespace, to_host
 from .._linalg.design import as_design
+from .._linalg.extremes import largest
 from .._typing import Array, FloatArray, SparseMatrix
 from . import _documentation
-from ._selection import Selection
-
-_EMPTY = np.empty(0)
-# rounding of sums that decide whether a variable can be left out
-_SLACK = 1e-9
-# largest share of the non-zeros, and of the columns, that a copy without the others may keep
-_KEPT = 0.8
+from ._linear_problem import LinearProblem, State
 
 
 class LinearLoss:
@@ -31,7 +26,8 @@ class LinearLoss:
     Parameters
     ----------
     X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        float32 or float64; used as it is, never copied whole.
+        float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked on where
+        they are; y and sample_weight must be there too.
     y : array-like of shape (n,)
         Targets; for the two-class losses -1 or +1.
     sample_weight : array-like of shape (n,), default=None
@@ -43,8 +39,7 @@ class LinearLoss:
     """
 
     curvature: Any = None  # sup l''
-    _value: Any = None
-    _derivatives: Any = None
+    _kernel = ""  # what names the kernels of the value and of the derivatives
 
     def __init__(
         self,
@@ -57,18 +52,23 @@ class LinearLoss:
     ) -> None:
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {n_threads!r}")
+        xp = namespace(X=X, y=y, sample_weight=sample_weight)
         matrix: Any = X
-        if sp.issparse(matrix) and not matrix.has_canonical_format:
+        if (sp.issparse(matrix) or hasattr(matrix, "nnz")) and not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()  # a Hessian needs each entry whole
         self.design = as_design(matrix, n_threads)
-        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        self.y = xp.ascontiguousarray(y, dtype=np.float64)
+        kernels = kernel_module("_glm", self.y)
+        self._value = getattr(kernels, f"{self._kernel}_value")
+        self._derivatives = getattr(kernels, f"{self._kernel}_derivatives")
+        self.axpy_rows = kernels.axpy_rows
         n, p = self.design.shape
         if self.y.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
-        self.s = _EMPTY
+        self.s = np.empty(0, like=self.y)
         if sample_weight is not None:
-            self.s = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
             if not np.all((self.s >= 0) & np.isfinite(self.s)):
@@ -98,7 +98,8 @@ class LinearLoss:
         ndarray of shape (n_variables,)
             What :func:`~sparsekit.minimize_oba` takes as ``l1``.
         """
-        out = np.zeros(self.n_variables)
+        namespace(X=self.y, l1=l1)
+        out = np.zeros(self.n_variables, like=self.y)
         out[: self.n_features] = l1
         return out
 
@@ -115,11 +116,11 @@ class LinearLoss:
         ndarray of shape (n,)
             One number a row.
         """
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = namespace(X=self.y, x=x).ascontiguousarray(x, dtype=np.float64)
         if x.shape != (self.n_variables,):
             raise ValueError(f"x must have shape ({self.n_variables},), one value a variable; got {x.shape}")
         w = x[: self.n_features]
-        z = self.design.matvec(w) if w.any() else np.zeros(len(self.y))
+        z = self.design.matvec(w) if w.any() else np.zeros_like(self.y)
         if self.fit_intercept and x[-1]:
             z += x[-1]
         return z
@@ -178,12 +179,12 @@ class LinearLoss:
         ndarray of shape (m,)
             ``H[subset][:, subset] @ v``.
         """
-        subset = np.asarray(subset)
-        full = np.zeros(self.n_variables)
+        subset = namespace(X=self.y, subset=subset).asarray(subset)
+        full = np.zeros(self.n_variables, like=self.y)
         full[subset] = v
         _, _, d = self.derivatives(self.predictor(x))
         z = d * self.predictor(full)
-        out = np.empty(self.n_variables)
+        out = np.empty(self.n_variables, like=self.y)
         self.design.private().rmatvec(z, out[: self.n_features])
         if self.fit_intercept:
             out[-1] = z.sum()
@@ -218,7 +219,7 @@ class LinearLoss:
 
     def curvature_weights(self) -> FloatArray:
         """Upper bounds of d2l/dz2 for each row, (n,)."""
-        return np.full(len(self.y), self.curvature) * (self.s if self.s.size else 1.0)
+        return np.full_like(self.y, self.curvature) * (self.s if self.s.size else 1.0)
 
     def dual_value(self, theta: FloatArray) -> float | None:
         """Dual objective at theta (n,), like -dl/dz; -inf outside the domain, None without a dual."""
@@ -229,8 +230,7 @@ class LogisticLoss(LinearLoss):
     __doc__ = _documentation.LOGISTIC
 
     curvature = 0.25
-    _value = staticmethod(_glm.logistic_value)
-    _derivatives = staticmethod(_glm.logistic_derivatives)
+    _kernel = "logistic"
 
     def _check_targets(self):
         _check_signs(self.y)
@@ -245,8 +245,8 @@ class LogisticLoss(LinearLoss):
             slopes = self.design.slope_range(c)
             if self.origin_scale is None:
                 g0 = 0.5 * (slopes[:, 1] - slopes[:, 0])
-                intercept = 0.5 * abs(c.sum()) if self.fit_intercept else 0.0
-                self.origin_scale = float(max(np.max(np.abs(g0), initial=0.0), intercept)) or 1.0
+                intercept = 0.5 * abs(float(c.sum())) if self.fit_intercept else 0.0
+                self.origin_scale = float(max(largest(np.abs(g0)), intercept)) or 1.0
             self._slopes = slopes  # last: another thread that finds it needs the scale as well
         return self._slopes
 
@@ -257,23 +257,20 @@ class LogisticLoss(LinearLoss):
             t = np.where(t == 0, 0.0, t / s)
         if not np.all((t >= 0) & (t <= 1)):
             return -np.inf
-        from scipy.special import entr
-
-        return float(np.sum(s * (entr(t) + entr(1 - t))))
+        return float(np.sum(s * (_entr(t) + _entr(1 - t))))
 
 
 class LeastSquaresLoss(LinearLoss):
     __doc__ = _documentation.LEAST_SQUARES
 
     curvature = 1.0
-    _value = staticmethod(_glm.squared_value)
-    _derivatives = staticmethod(_glm.squared_derivatives)
+    _kernel = "squared"
 
     def dual_value(self, theta: FloatArray) -> float:
         if self.s.size:
             if np.any((self.s == 0) & (theta != 0)):
                 return -np.inf
-            square = np.divide(theta**2, self.s, out=np.zeros_like(theta), where=self.s > 0)
+            square = np.where(self.s > 0, theta**2 / np.where(self.s > 0, self.s, 1.0), 0.0)
         else:
             square = theta**2
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())
@@ -283,8 +280,7 @@ class ProbitLoss(LinearLoss):
     __doc__ = _documentation.PROBIT
 
     curvature = 1.0
-    _value = staticmethod(_glm.probit_value)
-    _derivatives = staticmethod(_glm.probit_derivatives)
+    _kernel = "probit"
 
     def _check_targets(self):
         _check_signs(self.y)
@@ -296,150 +292,13 @@ class ProbitLoss(LinearLoss):
 def _check_signs(y):
     wrong = np.flatnonzero(np.abs(y) != 1)
     if wrong.size:
-        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {y[wrong[0]]!r}")
+        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {to_host(y[wrong[0]])!r}")
 
 
-class State:
-    """Predictor, value and derivatives at the current point and at a trial point."""
+def _entr(t):
+    """-t log t, 0 at 0, for t >= 0."""
+    if is_device(t):
+        return np.where(t > 0, -t * np.log(np.where(t > 0, t, 1.0)), 0.0)
+    from scipy.special import entr
 
-    def __init__(self, loss):
-        self.loss = loss
-        n = len(loss.y)
-        self.z, self.u, self.d = np.zeros(n), np.empty(n), np.empty(n)
-        self.trial_z, self.trial_u, self.trial_d = np.empty(n), np.empty(n), np.empty(n)
-        self.f = self.trial_f = self.last_dz = None
-        self.at_origin = False
-
-    def set(self, z):
-        self.z = z
-        self.f, self.u, self.d = self.loss.derivatives(z, self.u, self.d)
-
-    def try_step(self, dz, step=1.0):
-        _glm.axpy_rows(self.z, step, dz, self.trial_z)
-        self.trial_f, _, _ = self.loss.derivatives(self.trial_z, self.trial_u, self.trial_d)
-        return self.trial_f
-
-    def accept(self):
-        self.z, self.trial_z = self.trial_z, self.z
-        self.u, self.trial_u = self.trial_u, self.u
-        self.d, self.trial_d = self.trial_d, self.d
-        self.f = self.trial_f
-        self.at_origin = False
-
-
-class LinearProblem(Selection):
-    """The loss on a selection of its variables; selections share one State.
-
-    ``gradient`` costs one pass over the selection's non-zeros; ``model`` copies the columns of
-    the working variables and answers with their operator and compact design.
-    """
-
-    def __init__(self, loss, design, intercept, state):
-        super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
-        self.n_rows = design.shape[0]
-        self._slopes = None
-
-    def start(self, x):
-        moved = x.any()
-        self.state.set(self.move_all().direction(x) if moved else np.zeros(self.n_rows))
-        self.state.at_origin = not moved
-        return self.state.f
-
-    def gradient(self, out=None):
-        out = np.empty(self.size) if out is None else out
-        p = self.design.shape[1]
-        if self.state.at_origin and self._slopes is not None:
-            np.subtract(self._slopes[:, 1], self._slopes[:, 0], out=out[:p])
-            out[:p] *= 0.5
-        else:
-            self._passes += 1
-            self.design.rmatvec(self.state.u, out[:p])
-        if self.intercept:
-            out[-1] = self.state.u.sum()
-        return out
-
-    def _split(self, variables):
-        # the intercept is the last variable, so in a sorted selection it comes last too
-        has = self.intercept and len(variables) > 0 and variables[-1] == self.size - 1
-        return (variables[:-1] if has else variables), bool(has)
-
-    def screened(self, l1):
-        """The problem without variables that some solution has at zero for sure, or itself.
-
-        A penalty that no gradient can reach, wherever x is, keeps its variable at zero.
-        """
-        slopes = self._slopes = self.loss.slope_range()
-        if slopes is None:
-            return self
-        self.design._counts = slopes[:, 2]
-        self._passes += 1
-        reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
-        # a NaN stays, and is seen
-        stay = ~(reach <= l1[: len(slopes)])
-        # what is left out must repay the copy
-        if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
-            return self
-        part = self.restrict(np.flatnonzero(np.append(stay, True) if self.intercept else stay))
-        part._slopes = slopes[stay]
-        part.working = False
-        self.base = np.zeros(self.size)
-        return part
-
-    def restrict(self, variables):
-        """The problem on sorted ``variables``, its columns copied."""
-        cols, has = self._split(variables)
-        self.design._rows = None  # the selection makes its own, in less memory
-        return self.adopt(LinearProblem(self.loss, self.design.select(cols), has, self.state), variables)
-
-    def restriction_pays(self, size):
-        """Whether iterations on ``size`` of the variables repay the copy of their columns."""
-        return self.design.selection_pays(size)
-
-    def model(self, variables, ridge, damping=0.0, rough=False):
-        """Operator of the quadratic model on sorted ``variables``, and their move.
-
-        With ``damping`` r > 0 each row's second derivative is the largest within r |dz_i| of
-        its predictor, dz the last full step that was tried: rows that were moved into a
-        region of more curvature than the model knew get that curvature, the others keep
-        theirs. A ``rough`` model may see only some of the rows.
-        """
-        cols, has = self._split(variables)
-        d = self.state.d
-        if damping > 0 and self.state.last_dz is not None:
-            d = self.loss.majorant(self.state.z, damping * self.state.last_dz)
-        operator, design = self.design.model(cols, d, has, ridge, rough)
-        return operator, Move(design, has)
-
-    def _bound(self):
-        if self._slopes is None:
-            return super()._bound()
-        # ||A||_2^2 <= ||A||_1 ||A||_inf, and the slopes hold the weighted sums of the columns
-        columns = self.loss.curvature * np.max(self._slopes[:, 0] + self._slopes[:, 1], initial=0.0)
-        if self.intercept:
-            columns = max(columns, self.loss.curvature_weights().sum())
-        return columns * (self.design.largest_row() + self.intercept)
-
-    def stretch(self, dz):
-        """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
-        return self.loss.curvature * float(np.dot(dz, dz * self.loss.s if self.loss.s.size else dz))
-
-    def spread(self, dz):
-        """Size of a step in each row, (n,)."""
-        return np.abs(dz)
-
-    def move_all(self):
-        return Move(self.design, self.intercept)
-
-
-class Move:
-    """Steps along a selection of columns, as the change of the predictor."""
-
-    def __init__(self, design, intercept):
-        self.design, self.intercept = design, intercept
-
-    def direction(self, dx):
-        p = self.design.shape[1]
-        dz = self.design.matvec(np.ascontiguousarray(dx[:p]))
-        if self.intercept:
-            dz = dz + dx[-1]
-        return dz
+    return entr(t)

@@ -2,37 +2,40 @@
 
 import numpy as np
 
-from .._cython._operators import CallbackOperator
+from .._device import is_device, kernel_module, namespace
 
 _NEEDED = ("n_variables", "value", "gradient")
 
 
-def as_problem(loss, options):
-    """The problem of a loss of this package, or of one that follows the protocol."""
+def as_problem(loss, options, x0=None):
+    """The problem of a loss of this package, or of one that follows the protocol, where x0 is."""
     if hasattr(loss, "problem"):
         return loss.problem()
-    return _protocol_problem(loss, options.hessian != "lbfgs")
+    return _protocol_problem(loss, options.hessian != "lbfgs", x0)
 
 
-def _protocol_problem(loss, products):
+def _protocol_problem(loss, products, x0):
     needed = (*_NEEDED, "hessian_product") if products else _NEEDED
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
         raise TypeError(
             f"loss must have {', '.join(needed)}; {type(loss).__name__} lacks {', '.join(missing)}"
         )
-    return ProtocolProblem(loss, products)
+    return ProtocolProblem(loss, products, x0)
 
 
 class ProtocolProblem:
     """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
 
     Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
-    ``lipschitz`` takes differences of gradients.
+    ``lipschitz`` takes differences of gradients. A start ``x0`` on a GPU makes all vectors live there, also
+    those that the loss gets and gives.
     """
 
-    def __init__(self, loss, products=True):
+    def __init__(self, loss, products=True, x0=None):
         self.products = products
+        self.like = x0 if is_device(x0) else np.empty(0)
+        self._operator = kernel_module("_operators", self.like).CallbackOperator
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
         self.x = self.f = self._trial = self._trial_f = self._variables = None
@@ -45,10 +48,14 @@ class ProtocolProblem:
 
     def gradient(self, out=None):
         self.n_passes += 1
-        g = np.array(self.loss.gradient(self.x.copy()), dtype=np.float64)
+        g = self._vector(self.loss.gradient(self.x.copy()), copy=True)
         if g.shape != (self.size,):
             raise ValueError(f"loss.gradient must return shape ({self.size},); got {g.shape}")
         return g
+
+    def _vector(self, values, copy=False):
+        xp = namespace(x0=self.like, values=values)
+        return xp.array(values, dtype=np.float64) if copy else xp.asarray(values, dtype=np.float64)
 
     def passes(self):
         return self.n_passes
@@ -60,14 +67,14 @@ class ProtocolProblem:
         ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()
         product = self.loss.hessian_product
-        diagonal = np.ones(len(variables))
+        diagonal = np.ones_like(x, shape=len(variables))
         if hasattr(self.loss, "hessian_diagonal"):
-            diagonal = np.asarray(self.loss.hessian_diagonal(x), dtype=np.float64)[variables]
-        operator = CallbackOperator(lambda v: product(x, variables, v), diagonal, ridge)
+            diagonal = self._vector(self.loss.hessian_diagonal(x))[variables]
+        operator = self._operator(lambda v: product(x, variables, v), diagonal, ridge)
         return operator, Expand(variables, self.size)
 
     def move_all(self):
-        return Expand(np.arange(self.size), self.size)
+        return Expand(np.arange(self.size, like=self.like), self.size)
 
     def try_move(self, step):
         self._trial = self.x + step
@@ -87,26 +94,26 @@ class ProtocolProblem:
         Raised by ``raise_lipschitz`` whenever a step proves it too small.
         """
         if self._lipschitz is None:
-            v = np.cos(np.arange(1.0, self.size + 1.0))
+            v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))
             norm = 0.0
             for _ in range(10):
-                size = np.linalg.norm(v)
+                size = float(np.linalg.norm(v))
                 if size == 0:
                     break
                 v = self._product(v / size)
-                norm = np.linalg.norm(v)
+                norm = float(np.linalg.norm(v))
             self._lipschitz = 2.0 * norm or 1.0
         return self._lipschitz
 
     def _product(self, v):
         if self.products:
-            every = np.arange(self.size)
-            return np.asarray(self.loss.hessian_product(self.x.copy(), every, v), dtype=np.float64)
+            every = np.arange(self.size, like=self.like)
+            return self._vector(self.loss.hessian_product(self.x.copy(), every, v))
         # a difference of gradients, with the step that balances truncation and rounding
-        step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, np.linalg.norm(self.x))
+        step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, float(np.linalg.norm(self.x)))
         ahead, behind = self.loss.gradient(self.x + step * v), self.loss.gradient(self.x - step * v)
         self.n_passes += 2
-        return (np.asarray(ahead, dtype=np.float64) - behind) / (2.0 * step)
+        return (self._vector(ahead) - behind) / (2.0 * step)
 
     def raise_lipschitz(self):
         self._lipschitz = 2.0 * self.lipschitz()
@@ -120,6 +127,6 @@ class Expand:
         self.variables, self.size = variables, size
 
     def direction(self, dx):
-        full = np.zeros(self.size)
+        full = np.zeros(self.size, like=dx)
         full[self.variables] = dx
         return full

@@ -20,8 +20,8 @@ class QuasiNewtonProblem:
     """
 
     def __init__(self, problem, memory):
-        self.inner, self.size = problem, problem.size
-        self.pairs = LBFGS(problem.size, memory)
+        self.inner, self.size, self.like = problem, problem.size, problem.like
+        self.pairs = LBFGS(problem.size, memory, like=problem.like)
         self._x = self._g = None
         for name in _SHARED:
             setattr(self, name, getattr(problem, name))
@@ -70,6 +70,6 @@ class Embedded:
         self.move, self.variables, self.size = move, variables, size
 
     def direction(self, dx):
-        full = np.zeros(self.size)
+        full = np.zeros(self.size, like=dx)
         full[self.variables] = dx
         return self.move.direction(full)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _model
+from .._device import is_device, kernel_module
 
 MESSAGES = {
     0: "Converged: the relative optimality measure is at most tol.",
@@ -140,11 +140,29 @@ class OBAOptions:
                 raise ValueError(f"{name} must be at least {least}; got {value!r}")
 
 
+class Kernels:
+    """Kernels and operators for the arrays of one run, looked up once.
+
+    Parameters
+    ----------
+    like : array
+        Any array of the problem: the kernels are of the place where it is.
+    """
+
+    def __init__(self, like):
+        self.model = kernel_module("_model", like)
+        self.GramOperator = kernel_module("_operators", like).GramOperator
+        self.ColumnOperator = kernel_module("_columns", like).ColumnOperator
+        self.DenseOperator = kernel_module("_rows", like).DenseOperator
+        self.on_device = is_device(like)
+
+
 @dataclass
 class Run:
     """Counters, the clock and the history of one call."""
 
     options: OBAOptions
+    kernels: Kernels
     scale: float
     callback: object = None
     keep: bool = False
@@ -177,7 +195,7 @@ class Run:
         )
 
     def report(self, problem, x, phi, g, l1, n_free, corrections):
-        optimality = _model.measure(x, g, l1) / self.scale
+        optimality = self.kernels.model.measure(x, g, l1) / self.scale
         if self.keep:
             self.record(x, phi, optimality, n_free, corrections)
         if self.callback is None:

@@ -7,6 +7,9 @@ the unpenalised variables (a weighted least-squares correction), then scaled so 
 
 import numpy as np
 
+from .._device import namespace, to_host
+from .._linalg.extremes import largest
+
 # unpenalised variables up to which their dense system is solved for a certificate
 _MOST_FREE = 500
 
@@ -27,7 +30,7 @@ def duality_gap(loss, problem, x, l1, g):
         if theta is None:
             return np.inf
     penalised = l1 > 0
-    ratio = np.max(np.abs(grad[penalised]) / l1[penalised], initial=0.0)
+    ratio = largest(np.abs(grad[penalised]) / l1[penalised])
     theta = theta / max(1.0, ratio)
     dual = dual_value(theta)
     if dual is None:
@@ -43,14 +46,16 @@ def _project_free(loss, problem, state, free, g):
         return state.u, g
     if len(free) > min(_MOST_FREE, len(state.u)):
         return None, None
+    xp = namespace(g=g)
     operator, move = problem.model(free, 0.0)
-    H = np.column_stack([operator.matvec(e) for e in np.eye(len(free))])
+    # a small system: it is solved in main memory, wherever X is
+    H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
     theta, grad = state.u, g.copy()
     p = problem.design.shape[1]
     for _ in range(3):
         # refined, since the model's copy of X may be float32
-        c, *_ = np.linalg.lstsq(H, grad[free], rcond=None)
-        theta = theta - state.d * move.direction(c)
+        c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=None)
+        theta = theta - state.d * move.direction(xp.asarray(c))
         problem.design.rmatvec(theta, grad[:p])
         if problem.intercept:
             grad[-1] = theta.sum()

@@ -12,11 +12,12 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _columns, _model, _operators, _rows
+from .._device import namespace
+from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
 from ._generic import as_problem
 from ._quasi_newton import QuasiNewtonProblem
-from ._run import MESSAGES, OBAOptions, Run
+from ._run import MESSAGES, Kernels, OBAOptions, Run
 from .duality import duality_gap
 
 # largest multiple of the penalty to start from; a penalty farther away is as good as none
@@ -63,10 +64,10 @@ def minimize_oba(
         hessian=hessian,
         memory=memory,
     )
-    problem = as_problem(loss, opts)
-    n = problem.size
-    l1 = _check_l1(l1, n)
-    x = np.zeros(n) if x0 is None else np.array(x0, dtype=np.float64)
+    problem = as_problem(loss, opts, x0)
+    n, like = problem.size, problem.like
+    l1 = _check_l1(l1, n, like)
+    x = np.zeros(n, like=like) if x0 is None else namespace(loss=like, x0=x0).array(x0, dtype=np.float64)
     if x.shape != (n,):
         raise ValueError(f"x0 must have shape ({n},), one value a variable; got {x.shape}")
     if not np.all(np.isfinite(x)):
@@ -90,16 +91,17 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
-    if x.any() and not problem.f + _model.penalty(x, l1) <= loss.value(np.zeros(n_variables)):
+    kernels = Kernels(x)
+    if x.any() and not problem.f + kernels.model.penalty(x, l1) <= loss.value(np.zeros(n_variables, like=x)):
         # a start worse than zero (or not even finite) may lie where the loss is flat
-        x = np.zeros(len(x))
+        x = np.zeros_like(x)
         problem.start(x)
     g = problem.gradient()
-    run = Run(opts, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
+    run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
-        fun=float(problem.f + _model.penalty(x, l1)),
+        fun=float(problem.f + kernels.model.penalty(x, l1)),
         nit=run.nit,
         nfev=run.nfev + 1,
         njev=run.njev + 1,
@@ -120,15 +122,16 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     return result
 
 
-def _check_l1(l1, n):
-    l1 = np.asarray(l1, dtype=np.float64)
+def _check_l1(l1, n, like):
+    xp = namespace(loss=like, l1=l1)
+    l1 = xp.asarray(l1, dtype=np.float64)
     if l1.ndim == 0:
-        l1 = np.full(n, float(l1))
+        l1 = xp.full(n, float(l1))
     if l1.shape != (n,):
         raise ValueError(f"l1 must be a number or have shape ({n},); got {l1.shape}")
     if not np.all(np.isfinite(l1)) or np.any(l1 < 0):
         raise ValueError("l1 must be finite and at least 0 in every entry")
-    return np.ascontiguousarray(l1)
+    return xp.ascontiguousarray(l1)
 
 
 def _origin_scale(loss, problem, x, g):
@@ -138,8 +141,8 @@ def _origin_scale(loss, problem, x, g):
     """
     cached = getattr(loss, "origin_scale", None)
     if cached is None:
-        g0 = g if not x.any() else loss.gradient(np.zeros(len(x)))
-        cached = float(np.max(np.abs(g0), initial=0.0)) or 1.0
+        g0 = g if not x.any() else loss.gradient(np.zeros_like(x))
+        cached = largest(np.abs(g0)) or 1.0
         if hasattr(loss, "origin_scale"):
             loss.origin_scale = cached
     return cached
@@ -152,7 +155,7 @@ def _working_sets(problem, x, l1, g, run):
     until all variables are optimal. Far from the solution a small penalty lets the predictor
     saturate, where the model is worthless; the stages keep each Newton step short.
     """
-    opts = run.options
+    opts, kernels = run.options, run.kernels.model
     n = problem.size
     whole = opts.working_set is False or not hasattr(problem, "restrict")
     if opts.working_set is None and n <= 500:
@@ -163,15 +166,15 @@ def _working_sets(problem, x, l1, g, run):
     most = max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
-        optimality = _model.measure(x, g, l1) / run.scale
+        optimality = kernels.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
-            run.record(x, problem.f + _model.penalty(x, l1), optimality, 0, 0)
+            run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
         if optimality <= opts.tol:
             run.status = 0
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
         with np.errstate(over="ignore"):
-            ratio = min(np.max(np.abs(g[penalised]) / l1[penalised], initial=0.0), _FARTHEST)
+            ratio = min(largest(np.abs(g[penalised]) / l1[penalised]), _FARTHEST)
         boost = max(1.0, opts.stage * min(boost, ratio))
         final = boost == 1.0
         current = boost * l1
@@ -182,7 +185,7 @@ def _working_sets(problem, x, l1, g, run):
             )
             continue
         moving = (x != 0) | (np.abs(g) > l1)
-        if sub is None or not inside[moving].all():
+        if sub is None or bool((moving & ~inside).any()):
             inside = moving | (np.abs(g) >= _NEAR * l1)
             chosen = np.flatnonzero(inside)
             if not problem.restriction_pays(len(chosen)):
@@ -210,11 +213,11 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     Ends at ``tol``, after ``limit`` iterations, or with run.status set. Returns x, its gradient
     and the size tau of the next selection.
     """
-    opts = run.options
+    opts, kernels = run.options, run.kernels.model
     n = problem.size
-    kind, size = np.empty(n, dtype=np.int8), np.empty(n)
-    free_always, everything = l1 == 0, np.arange(n)
-    phi = problem.f + _model.penalty(x, l1)
+    kind, size = np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x)
+    free_always, everything = l1 == 0, np.arange(n, like=x)
+    phi = problem.f + kernels.penalty(x, l1)
     begin = run.nit
     # with more rows than variables there is no reason to hold back: few variables asked to explain
     # many rows only grow too large. Small models are matrices, on which a gentle growth costs nothing
@@ -223,7 +226,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     share = _TALL_GROWTH * opts.growth if tall else opts.growth
     previous, flat, stalls = np.inf, False, 0
     while True:
-        absolute, n_free, n_unsure = _model.identify(x, g, l1, kind, size)
+        absolute, n_free, n_unsure = kernels.identify(x, g, l1, kind, size)
         if absolute / run.scale <= tol or run.out_of_budget():
             return x, g, tau
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
@@ -258,7 +261,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             run.report(
                 problem,
                 x,
-                problem.f + _model.penalty(x, l1_true),
+                problem.f + kernels.penalty(x, l1_true),
                 g,
                 l1_true,
                 len(variables),
@@ -280,25 +283,105 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
 
 def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
-    opts = run.options
+    kernels = run.kernels.model
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    operator, move = problem.model(variables, opts.ridge, run.damping, run.rough)
-    xv, gv, lv = x[variables], g[variables], l1[variables]
-    m = len(variables)
-    new, counts = np.empty(m), np.zeros(4, dtype=np.int64)
-    exact = isinstance(operator, _operators.GramOperator)
-    side = min(m, _FACTOR_LIMIT) if exact else 0
+    operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough)
+    xv = x[variables]
+    new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run)
+    dz = move.direction(new - xv)
+    f_new = problem.try_move(dz)
+    problem.remember(dz)
+    run.nfev += 1
+    x_new = x.copy()
+    x_new[variables] = new
+    phi_new = f_new + kernels.penalty(x_new, l1)
+
+    # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
+    # rises with L, so a step that passes with a lower bound of L passes with L itself.
+    bound = 0.0
+    if hasattr(problem, "stretch"):
+        length = float(np.sum((new - xv) ** 2))
+        bound = problem.stretch(dz) / length if length > 0 else 0.0
+    if bound == 0.0 or not run.rough:  # a rough model may be an estimate
+        bound = max(largest(operator.diag), bound, 1e-300)
+    if not np.isfinite(bound):
+        bound = problem.lipschitz()
+    gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
+    if phi_new > gamma:
+        bound = max(problem.lipschitz(), bound)
+        gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
+    while True:
+        # rounding of the sums may not reject a step that is as good
+        enough = gamma + _ROUNDING * abs(gamma)
+        if phi_new <= enough:
+            problem.accept()
+            # Levenberg's rule: a model that promised much more than it kept is damped
+            return x_new, phi_new, n_corrections, (phi - phi_new) / max(predicted, 1e-300)
+        # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
+        # which has many small non-zeros where the trial point has few
+        full = x_new - x
+        share = 0.5
+        while share >= _SHORTEST:
+            f_seg = problem.try_move(share * dz)
+            run.nfev += 1
+            x_seg = x + share * full
+            phi_seg = f_seg + kernels.penalty(x_seg, l1)
+            if phi_seg <= enough:
+                problem.accept()
+                return x_seg, phi_seg, n_corrections, 0.0
+            share *= 0.5
+        run.n_ista += 1
+        ista = x - g / bound
+        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
+        delta = ista - x
+        to_ista = problem.move_all().direction(delta)
+        full = x_new - ista
+        share = 0.5
+        while True:
+            if share < run.options.segment_tol:
+                share = 0.0
+            f_seg = problem.try_move((1 - share) * to_ista + share * dz)
+            run.nfev += 1
+            x_seg = ista + share * full
+            phi_seg = f_seg + kernels.penalty(x_seg, l1)
+            if phi_seg <= enough:
+                problem.accept()
+                return x_seg, phi_seg, n_corrections, 0.0
+            if share == 0.0:
+                break
+            share *= 0.5
+        if not phi_seg - gamma > 1e-12 * abs(gamma):
+            # the ISTA point itself: what is left of the difference is rounding
+            problem.accept()
+            return x_seg, phi_seg, n_corrections, 0.0
+        # the upper model failed at the ISTA point: the constant was too small
+        bound = problem.raise_lipschitz()
+        gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
+        problem.try_move(dz)  # accept() takes the last point tried
+        run.nfev += 1
+
+
+def _minimise_model(operator, xv, gv, lv, run):
+    """Minimiser of the model, corrections of its first cycle, and the decrease that it promises."""
+    opts, kernels = run.options, run.kernels
+    m = len(xv)
+    new, counts = np.empty(m, like=xv), np.zeros(4, dtype=np.int64)
+    exact = isinstance(operator, kernels.GramOperator)
+    side = min(m, _FACTOR_LIMIT) if exact and not kernels.on_device else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    columns = isinstance(operator, _columns.ColumnOperator)
+    columns = isinstance(operator, kernels.ColumnOperator)
     cycles = 1 if run.damping > 0 or columns else opts.model_cycles
-    cg_tol, cg_max = opts.cg_tol, opts.cg_dense if isinstance(operator, _rows.DenseOperator) else opts.cg_max
+    cg_tol, cg_max = (
+        opts.cg_tol,
+        opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
+    )
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
-    predicted = _model.solve_model(
-        operator, xv, gv, lv, new, np.empty((8, m)), np.empty(side * side),
-        np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8), cycles, opts.forcing,
+    predicted = kernels.model.solve_model(
+        operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
+        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, opts.forcing,
         cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)
@@ -309,72 +392,4 @@ def _step(problem, x, l1, g, variables, phi, run):
     run.n_products += operator.n_products
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
-    dz = move.direction(new - xv)
-    f_new = problem.try_move(dz)
-    problem.remember(dz)
-    run.nfev += 1
-    x_new = x.copy()
-    x_new[variables] = new
-    phi_new = f_new + _model.penalty(x_new, l1)
-
-    # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
-    # rises with L, so a step that passes with a lower bound of L passes with L itself.
-    bound = 0.0
-    if hasattr(problem, "stretch"):
-        length = float(np.sum((new - xv) ** 2))
-        bound = problem.stretch(dz) / length if length > 0 else 0.0
-    if bound == 0.0 or not run.rough:  # a rough model may be an estimate
-        bound = max(float(np.max(operator.diag, initial=0.0)), bound, 1e-300)
-    if not np.isfinite(bound):
-        bound = problem.lipschitz()
-    if phi_new > problem.f + _model.ista_bound(x, g, l1, bound):
-        bound = max(problem.lipschitz(), bound)
-    while True:
-        gamma = problem.f + _model.ista_bound(x, g, l1, bound)
-        # rounding of the sums may not reject a step that is as good
-        enough = gamma + _ROUNDING * abs(gamma)
-        if phi_new <= enough:
-            problem.accept()
-            # Levenberg's rule: a model that promised much more than it kept is damped
-            return x_new, phi_new, int(counts[1]), (phi - phi_new) / max(predicted, 1e-300)
-        # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
-        # which has many small non-zeros where the trial point has few
-        full = x_new - x
-        share = 0.5
-        while share >= _SHORTEST:
-            f_seg = problem.try_move(share * dz)
-            run.nfev += 1
-            x_seg = x + share * full
-            phi_seg = f_seg + _model.penalty(x_seg, l1)
-            if phi_seg <= enough:
-                problem.accept()
-                return x_seg, phi_seg, int(counts[1]), 0.0
-            share *= 0.5
-        run.n_ista += 1
-        ista = x - g / bound
-        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
-        delta = ista - x
-        to_ista = problem.move_all().direction(delta)
-        full = x_new - ista
-        share = 0.5
-        while True:
-            if share < opts.segment_tol:
-                share = 0.0
-            f_seg = problem.try_move((1 - share) * to_ista + share * dz)
-            run.nfev += 1
-            x_seg = ista + share * full
-            phi_seg = f_seg + _model.penalty(x_seg, l1)
-            if phi_seg <= enough:
-                problem.accept()
-                return x_seg, phi_seg, int(counts[1]), 0.0
-            if share == 0.0:
-                break
-            share *= 0.5
-        if not phi_seg - gamma > 1e-12 * abs(gamma):
-            # the ISTA point itself: what is left of the difference is rounding
-            problem.accept()
-            return x_seg, phi_seg, int(counts[1]), 0.0
-        # the upper model failed at the ISTA point: the constant was too small
-        bound = problem.raise_lipschitz()
-        problem.try_move(dz)  # accept() takes the last point tried
-        run.nfev += 1
+    return new, int(counts[1]), predicted

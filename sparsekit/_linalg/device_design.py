@@ -1,0 +1,229 @@
+"""Design matrices on a GPU, with the face of those in `design`: dense in C order, CSR and CSC.
+
+The data keeps its type; every vector and every sum is float64. A sparse design holds X by rows and, from
+the first product with its transpose on, by columns too, so that no sum needs atomics.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from .._device import namespace
+from ..gpu import _dense, _sparse
+from ..gpu._columns import ColumnStore, columns_from_csr
+from ..gpu._operators import GramOperator
+from ..gpu._rows import DenseOperator, ModelRows, RowOperator
+from .design import Columns
+
+# Estimates for a recent data-centre GPU that choose between a Gram matrix and products: seconds.
+_LAUNCHES = 15e-6  # one product's launches, however small its data
+_BYTE = 1.0 / 2e12
+_FLOP = 1.0 / 2e13  # of a matrix product
+_EXPECTED_PRODUCTS = 30  # that one model minimisation asks for
+_GRAM_SIDE = 768  # largest side of a matrix that is factorised
+_SAMPLE = 20  # rows for each column that a rough model keeps at least
+_STRIDE = 8  # and the part of all rows, 1 in so many
+_ROUGH_WORK = 1e10  # multiply-adds of a Gram matrix from which a part of the rows is taken
+
+
+def as_device_design(X: Any) -> DeviceSparse | DeviceDense:
+    """Wrap a CuPy array or a CSR or CSC matrix; float32 and float64 are not copied, but to C order."""
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
+    if not hasattr(X, "nnz"):
+        return DeviceDense(namespace(X=X).ascontiguousarray(X))
+    if X.format not in ("csr", "csc"):
+        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
+    lines = *_one_type(X.indptr, X.indices), X.data
+    if X.format == "csr":
+        return DeviceSparse(X.shape, lines)
+    # the rows of X are the columns of its transpose
+    design = DeviceSparse(X.shape, _sparse.transpose(*lines, X.shape[0]))
+    design._store = ColumnStore(X.shape[0], X.shape[1], *lines)
+    return design
+
+
+def _one_type(indptr: Any, indices: Any) -> tuple[Any, Any]:
+    """Pointers and indices in one type, int32 where the pointers were so or their values fit."""
+    dtype = np.int32 if indptr.dtype == np.int32 or len(indices) < 2**31 else np.int64
+    return indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False)
+
+
+class _Device:
+    """What device designs share; ``_rows`` and ``_counts`` are scratch of one solve."""
+
+    _rows: ModelRows | None = None
+    _counts: Any = None
+    n_threads = 1
+
+    def private(self) -> Any:
+        """The same data with scratch space of its own."""
+        twin = copy.copy(self)
+        twin._rows = None
+        return twin
+
+
+class DeviceSparse(_Device):
+    """Rows in CSR, (indptr, indices, data), and the same by columns once they are asked for."""
+
+    def __init__(self, shape: tuple[int, int], rows: tuple[Any, Any, Any], store: Any = None) -> None:
+        self.indptr, self.indices, self.data = rows
+        self.shape, self.nnz = shape, int(self.data.size)
+        self._store: ColumnStore | None = store
+        self._lines: _sparse.Lines | None = None
+
+    @property
+    def store(self) -> ColumnStore:
+        """X by columns."""
+        if self._store is None:
+            self._store = columns_from_csr(self.indptr, self.indices, self.data, self.shape[1])
+        return self._store
+
+    def private(self) -> Any:
+        self.store  # noqa: B018  (made once, before the twins part)
+        return super().private()
+
+    def matvec(self, w: Any, out: Any = None) -> Any:
+        out = np.empty(self.shape[0], like=w) if out is None else out
+        if self._lines is None:
+            self._lines = _sparse.Lines(self.indptr, self.nnz)
+        _sparse.product(self.indptr, self.indices, self.data, w, out, self._lines)
+        return out
+
+    def rmatvec(self, u: Any, out: Any = None) -> Any:
+        out = np.empty(self.shape[1], like=u) if out is None else out
+        self.store.rmatvec(u, out)
+        return out
+
+    def slope_range(self, c: Any) -> Any:
+        """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
+        out, store = np.empty((self.shape[1], 3), like=c), self.store
+        _sparse.csc_slope_range(store.cut, store.row, store.val, c, out, lines=store.lines)
+        return out
+
+    def selection_pays(self, size: int) -> bool:
+        """Whether a few iterations on ``size`` columns repay their copy."""
+        return size < 0.6 * self.shape[1]
+
+    def select(self, cols: Any) -> DeviceSparse:
+        """The columns ``cols`` as a design of their own, in rows and in columns."""
+        n, store = self.shape[0], self.store
+        pointers = _sparse.select_count(self.indptr, self.indices, self._position(cols))
+        cut, rows, _, values = _sparse.gather_columns(store.cut, store.row, store.val, cols)
+        indices = np.empty(len(rows), dtype=np.int32, like=rows)
+        data = np.empty_like(values)
+        _sparse.select_fill(
+            self.indptr, self.indices, self.data, self._position(cols), pointers, indices, data
+        )
+        shape = (n, len(cols))
+        turned = ColumnStore(n, len(cols), *_one_type(cut, rows), values)
+        return DeviceSparse(shape, (*_one_type(pointers, indices), data), turned)
+
+    def counts(self) -> Any:
+        """Stored entries of each column, (p,)."""
+        return self.store.counts
+
+    def _position(self, cols: Any) -> Any:
+        position = np.full_like(cols, -1, dtype=np.int32, shape=self.shape[1])
+        position[cols] = np.arange(len(cols), dtype=np.int32, like=cols)
+        return position
+
+    def model(
+        self, cols: Any, d: Any, intercept: bool, ridge: float, rough: bool = False
+    ) -> tuple[GramOperator | RowOperator, Any]:
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
+        if self._rows is None:
+            self._rows = ModelRows(self.shape[0], self.nnz)
+        rows, position = self._rows, self._position(cols)
+        rows.fill(self.indptr, self.indices, self.data, position, len(cols))
+        size = len(cols) + bool(intercept)
+        if 0 < size <= _GRAM_SIDE and self._gram_pays(size, rows.nnz):
+            G = np.empty((1, size, size), like=d)
+            rows.gram(d, intercept, G)
+            return GramOperator(G[0], ridge), Columns(self, cols)
+        operator = RowOperator(rows, d, intercept, ridge, self.store, cols, position)
+        return operator, Columns(self, cols)
+
+    def _gram_pays(self, size: int, nnz: float) -> bool:
+        n = self.shape[0]
+        gram = 2.0 * n * size**2 * _FLOP + 24.0 * n * size * _BYTE
+        return gram <= _EXPECTED_PRODUCTS * (_LAUNCHES + 24.0 * nnz * _BYTE)
+
+    def largest_row(self) -> float:
+        """max_i sum_j |X_ij|."""
+        return _sparse.csr_largest_row(self.indptr, self.data)
+
+    def norm_bound(self, d: Any, intercept: bool) -> float:
+        """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|."""
+        m = self.shape[1] + bool(intercept)
+        v, out, bound = np.ones_like(d, shape=m), np.empty_like(d, shape=m), 0.0
+        if not m:
+            return 0.0
+        store = self.store
+        for _ in range(2):
+            _sparse.csr_absolute_bound(
+                self.indptr, self.indices, self.data, d, v, out, intercept, (store.cut, store.row, store.val)
+            )
+            bound = float(np.max(out / v))
+            v = np.maximum(out, out.max() * 1e-3 + 1e-300)
+        return bound
+
+
+class DeviceDense(_Device):
+    """Dense X in C order."""
+
+    def __init__(self, X: Any) -> None:
+        self.X, self.shape, self.nnz = X, X.shape, X.size
+
+    def matvec(self, w: Any, out: Any = None) -> Any:
+        out = np.empty(self.shape[0], like=w) if out is None else out
+        _dense.matvec(self.X, w, out)
+        return out
+
+    def rmatvec(self, u: Any, out: Any = None) -> Any:
+        out = np.empty(self.shape[1], like=u) if out is None else out
+        _dense.rmatvec(self.X, u, out)
+        return out
+
+    def selection_pays(self, size: int) -> bool:
+        """Whether a few iterations on ``size`` columns repay their copy, which reads most of X."""
+        return size < 0.3 * self.shape[1]
+
+    def select(self, cols: Any) -> DeviceDense:
+        """The columns ``cols`` as a design of their own."""
+        return self if len(cols) == self.shape[1] else DeviceDense(np.take(self.X, cols, axis=1))
+
+    def norm_bound(self, d: Any, intercept: bool) -> float:
+        # the trace: loose, but one pass without a copy, and most steps never ask for it
+        squares = np.empty(self.shape[1], like=d)
+        _dense.rmatvec(self.X, d, squares, square=True)
+        return float(squares.sum() + (d.sum() if intercept else 0.0))
+
+    def model(
+        self, cols: Any, d: Any, intercept: bool, ridge: float, rough: bool = False
+    ) -> tuple[GramOperator | DenseOperator, Any]:
+        """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
+        n, m = self.shape[0], len(cols)
+        size = m + bool(intercept)
+        if 0 < size <= _GRAM_SIDE:
+            G = np.empty((1, size, size), like=d)
+            stride = min(n // (_SAMPLE * size), _STRIDE) if rough and n * size**2 >= _ROUGH_WORK else 1
+            if stride > 1:
+                _dense.dense_gram(self.X[::stride], cols, d[::stride] * stride, G, intercept)
+                # a column that the sample missed would make the model singular
+                stride = 1 if float(G[0].diagonal().min()) <= 0 else stride
+            if stride <= 1:
+                _dense.dense_gram(self.X, cols, d, G, intercept)
+            return GramOperator(G[0], ridge), Columns(self, cols)
+        part = self.X
+        if m < self.shape[1]:
+            part = np.take(self.X, cols, axis=1).astype(np.float32, copy=False)
+        diagonal = np.empty(size, like=d)
+        if m:
+            _dense.rmatvec(part, d, diagonal, square=True)
+        if intercept:
+            diagonal[-1] = d.sum()
+        return DenseOperator(part, d, diagonal, intercept, ridge), Columns(self, cols)

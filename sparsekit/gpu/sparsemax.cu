@@ -1,0 +1,82 @@
+#include "common.cuh"
+#include "sparsemax.cuh"
+// Rows of up to 1024 entries: LANES lanes hold one, a warp 32 / LANES of them.
+
+#define SK_KEPT 64
+
+extern "C" __global__ void __launch_bounds__(128)
+    sk_sparsemax_warp(const real* z, long long z_step, const real* q, long long q_step, const long long* y, real* p,
+                      long long p_step, double* tau, long long* size, double* loss, int* wrong, long long wanted_,
+                      long long n, long long K_) {
+    using namespace sparsemax;
+    const int lane = threadIdx.x % LANES, wanted = (int)wanted_;
+    const long long row = sk::thread_of_grid() / LANES;
+    const int K = row < n ? (int)K_ : 0;  // lanes without a row go along: their warp waits for them
+    real x[EACH];
+    rows::load(z + row * z_step, K, lane, LANES, -(real)INFINITY, x);
+    const real own = highest(x);
+    real high = rows::max<LANES>(own);
+    const bool odd = is_special(high);
+    if (!odd)
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) x[e] -= high;
+
+    Search found(LANES >= 8 ? bound<LANES>(own - high, odd, 3) : real(-1), odd);
+    bool again = true;
+#if LANES == 32 && EACH >= 16
+    // few are above the bound: one or two a lane are a fraction of the work
+    __shared__ real kept[128 / SK_WARP * SK_KEPT];
+    real* keep = kept + threadIdx.x / SK_WARP * SK_KEPT;
+    int above;
+    const int before = rows::sum_before(odd ? 0 : count_above(x, found.t), lane, above);
+    if (above <= SK_KEPT) {
+        if (above) keep_above(x, found.t, keep + before);
+        __syncwarp();
+        const real two[2] = {lane < above ? keep[lane] : -(real)INFINITY,
+                             lane + SK_WARP < above ? keep[lane + SK_WARP] : -(real)INFINITY};
+        search<LANES>(two, found, 100);
+        again = false;
+    }
+#endif
+    if (again) search<LANES>(x, found, 100);
+    if (__any_sync(SK_WHOLE_WARP, !found.low)) {
+        // rounding made the bound more than tau
+        if (!found.low) found = Search(real(-1), false);
+        search<LANES>(x, found, 100);
+    }
+
+    if (__any_sync(SK_WHOLE_WARP, odd)) {
+        int bad, infinite;
+        count_special(x, bad, infinite);
+        bad = rows::sum<LANES>(bad);
+        infinite = rows::sum<LANES>(infinite);
+        if (odd) {
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) x[e] = special(x[e], bad, infinite);
+            if (bad) high = (real)NAN;
+            found.t = 0;
+        }
+    }
+
+    Sums sums = {0.0, 0.0, 0.0, 0.0};
+    const bool coded = TARGETS && row < n && wanted & CODE;
+    int count = finish(x, q + row * q_step, coded ? y[row] : -1, wanted, odd, K, lane, LANES, found.t, found.rest, sums);
+    if (wanted & PROBABILITIES) rows::store(p + row * p_step, K, lane, LANES, x);
+    if (wanted & SIZE) count = rows::sum<LANES>(count);
+#if TARGETS
+    sums.square = rows::sum<LANES>(sums.square);
+    sums.far = rows::sum<LANES>(sums.far);
+    if (wanted & DISTRIBUTION) {
+        sums.total = rows::sum<LANES>(sums.total);
+        sums.negative = rows::sum<LANES>(sums.negative);
+    }
+#endif
+    if (row < n && lane == 0) {
+        if (wanted & THRESHOLD) tau[row] = (double)high + ((double)found.t + (double)found.rest);
+        if (wanted & SIZE) size[row] = count;
+#if TARGETS
+        if (wanted & LOSS) loss[row] = loss_of(sums);
+        if (wanted & DISTRIBUTION && is_wrong(sums)) wrong[0] = 1;
+#endif
+    }
+}

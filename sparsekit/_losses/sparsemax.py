@@ -1,4 +1,4 @@
-"""Sparsemax and its loss as functions of arrays.
+"""Sparsemax and its loss as functions of arrays, in main memory or on a GPU.
 
 Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen, Rørbech and Kristensen,
 "Tensorflow implementation of sparsemax", whose (5) is meant with the number of support members.
@@ -6,121 +6,28 @@ Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen,
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._cython import _sparsemax as kernels
+from .._cython import _sparsemax
+from .._device import kernel_module
 from .._linalg.threads import count_threads
 from .._typing import FloatArray
+from ._row_arrays import Result, as_rows, check_axis, floating, outer, place, targets
 
 # entries for which one more thread is worth its start
 _THREAD_WORK = 16384
-
-
-def _floating(z, name):
-    z = np.asarray(z)
-    if z.dtype == np.float16:
-        z = z.astype(np.float32)
-    elif z.dtype not in (np.float32, np.float64):
-        if z.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must hold real numbers; got dtype {z.dtype}")
-        z = z.astype(np.float64)
-    if z.ndim == 0:
-        raise ValueError(f"{name} must have at least one dimension; got a scalar")
-    return z
-
-
-def _axis(axis, ndim):
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis must lie in {-ndim} .. {ndim - 1}; got {axis}")
-    return axis % ndim
-
-
-def _as_rows(z, axis, copy=True):
-    """``z`` as (n, K) rows along ``axis`` with unit stride: a view if there is one, else a copy or None."""
-    turned = z if axis == z.ndim - 1 else np.moveaxis(z, axis, -1)
-    size = turned.shape[-1]
-    if turned.ndim == 2 and (turned.strides[1] == turned.itemsize or size == 1) and turned.flags.aligned:
-        rows = turned
-    elif turned.flags.c_contiguous and turned.flags.aligned:
-        rows = turned.reshape(_count(turned.shape[:-1]), size)
-    elif not copy:
-        return None
-    else:
-        rows = np.ascontiguousarray(turned).reshape(_count(turned.shape[:-1]), size)
-    # NumPy may give a length-one axis any stride; kernels take rows by theirs
-    if not len(rows) or rows.strides[0] % rows.itemsize == 0:
-        return rows
-    return rows.copy() if copy else None
-
-
-def _count(shape):
-    return int(np.prod(shape, dtype=np.intp))
-
-
-class _Result:
-    """Where a kernel writes an array of the shape of ``like``: ``out`` itself where it can."""
-
-    def __init__(self, like, axis, out, inputs=()):
-        self.out, self.copied = out, False
-        if out is None:
-            # rows come out in order, whatever the axis; the caller gets them turned back
-            turned = like.shape[:axis] + like.shape[axis + 1 :]
-            self.rows = np.empty((_count(turned), like.shape[axis]), dtype=like.dtype)
-            self.value = np.moveaxis(self.rows.reshape(*turned, like.shape[axis]), -1, axis)
-            return
-        if not isinstance(out, np.ndarray) or out.shape != like.shape or out.dtype != like.dtype:
-            got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-            raise ValueError(f"out must be an array of {like.dtype} {like.shape}; got {got}")
-        if not out.flags.writeable:
-            raise ValueError("out must be writeable")
-        self.value = out
-        self.rows = _as_rows(out, axis, copy=False)
-        unsafe = self.rows is not None and any(
-            np.may_share_memory(self.rows, a) and not _same_memory(self.rows, a) for a in inputs
-        )
-        if self.rows is None or unsafe:
-            self.copied = True
-            turned = np.moveaxis(out, axis, -1)
-            self.rows = np.empty((_count(turned.shape[:-1]), turned.shape[-1]), dtype=out.dtype)
-            self._turned = turned
-
-    def done(self):
-        if self.copied:
-            self._turned[...] = self.rows.reshape(self._turned.shape)
-        return self.value
-
-
-def _same_memory(a, b):
-    return a.ctypes.data == b.ctypes.data and a.strides == b.strides and a.shape == b.shape
 
 
 def _threads(n_jobs, size):
     return min(count_threads(n_jobs), max(size // _THREAD_WORK, 1))
 
 
-def _outer(z, axis):
-    return z.shape[:axis] + z.shape[axis + 1 :]
-
-
-def _targets(q, z, axis):
-    """Targets as rows of distributions, or as codes: (rows or None, codes or None)."""
-    q = np.asarray(q)
-    K = z.shape[axis]
-    if q.shape == z.shape:
-        if q.dtype.kind not in "biuf":
-            raise TypeError(f"q must hold real numbers; got dtype {q.dtype}")
-        return _as_rows(q.astype(z.dtype, copy=False), axis), None
-    if q.shape == _outer(z, axis) and q.dtype.kind in "iu":
-        codes = np.ascontiguousarray(q, dtype=np.int64).ravel()
-        if codes.size and (codes.min() < 0 or codes.max() >= K):
-            wrong = codes[(codes < 0) | (codes >= K)][0]
-            raise ValueError(f"q holds the class {wrong}; classes lie in 0 .. {K - 1}")
-        return None, codes
-    raise ValueError(
-        f"q must have the shape of z, {z.shape}, or be integer classes of shape {_outer(z, axis)}; "
-        f"got {q.dtype} {q.shape}"
-    )
+def _kernels(xp: ModuleType, z: Any) -> Any:
+    return _sparsemax if xp is np else kernel_module("_sparsemax", z)
 
 
 def sparsemax(
@@ -138,7 +45,8 @@ def sparsemax(
     z : array-like
         Scores. float32 and float64 are kept, float16 becomes float32, other numbers float64. Scores of -inf
         get probability 0 (masks). Where scores are +inf, they share all probability equally. A vector with
-        nothing but -inf has no distribution and gives zeros; one with a NaN gives NaN.
+        nothing but -inf has no distribution and gives zeros; one with a NaN gives NaN. A CuPy array is worked
+        on its GPU, where the result and ``out`` are, too; so it is with the functions below.
     axis : int, default=-1
         Axis along which z is one vector of K scores.
     out : ndarray, default=None
@@ -173,13 +81,14 @@ def sparsemax(
     >>> sparsemax([1.0, 0.5, -1.0])
     array([0.75, 0.25, 0.  ])
     """
-    z = _floating(z, "z")
-    axis = _axis(axis, z.ndim)
-    rows = _as_rows(z, axis)
-    result = _Result(z, axis, out, [rows])
+    xp = place(z=z, out=out)
+    z = floating(z, "z")
+    axis = check_axis(axis, z.ndim)
+    rows = as_rows(z, axis)
+    result = Result(z, axis, out, [rows], xp)
     if rows.size:
         threads = _threads(n_jobs, rows.size)
-        kernels.sparsemax_rows(rows, None, None, result.rows, None, None, None, False, threads)
+        _kernels(xp, z).sparsemax_rows(rows, None, None, result.rows, None, None, None, False, threads)
     return result.done()
 
 
@@ -247,13 +156,15 @@ def sparsemax_support_size(z: ArrayLike, axis: int = -1, *, n_jobs: int | None =
 
 
 def _statistic(z, axis, n_jobs):
-    z = _floating(z, "z")
-    axis = _axis(axis, z.ndim)
-    rows = _as_rows(z, axis)
-    tau, size = np.full(len(rows), -np.inf), np.zeros(len(rows), dtype=np.int64)
+    xp = place(z=z)
+    z = floating(z, "z")
+    axis = check_axis(axis, z.ndim)
+    rows = as_rows(z, axis)
+    tau, size = xp.full(len(rows), -np.inf), xp.zeros(len(rows), dtype=np.int64)
     if rows.size:
-        kernels.sparsemax_rows(rows, None, None, None, tau, size, None, False, _threads(n_jobs, rows.size))
-    shape = _outer(z, axis)
+        threads = _threads(n_jobs, rows.size)
+        _kernels(xp, z).sparsemax_rows(rows, None, None, None, tau, size, None, False, threads)
+    shape = outer(z, axis)
     return tau.reshape(shape).astype(z.dtype)[()], size.reshape(shape)[()]
 
 
@@ -300,16 +211,17 @@ def sparsemax_jvp(
     >>> sparsemax_jvp(p, [1.0, 0.0, 5.0])
     array([ 0.5, -0.5,  0. ])
     """
-    p, v = _floating(p, "p"), _floating(v, "v")
+    xp = place(p=p, v=v, out=out)
+    p, v = floating(p, "p"), floating(v, "v")
     if p.shape != v.shape:
         raise ValueError(f"p and v must have the same shape; got {p.shape} and {v.shape}")
-    dtype = np.result_type(p, v)
+    dtype = np.result_type(p.dtype, v.dtype)
     p, v = p.astype(dtype, copy=False), v.astype(dtype, copy=False)
-    axis = _axis(axis, p.ndim)
-    support, rows = _as_rows(p, axis), _as_rows(v, axis)
-    result = _Result(v, axis, out, [support, rows])
+    axis = check_axis(axis, p.ndim)
+    support, rows = as_rows(p, axis), as_rows(v, axis)
+    result = Result(v, axis, out, [support, rows], xp)
     if rows.size:
-        kernels.sparsemax_jvp_rows(support, rows, result.rows, _threads(n_jobs, rows.size))
+        _kernels(xp, p).sparsemax_jvp_rows(support, rows, result.rows, _threads(n_jobs, rows.size))
     return result.done()
 
 
@@ -408,14 +320,15 @@ def sparsemax_loss_and_gradient(
 
 
 def _loss(z, q, axis, out, n_jobs, gradient):
-    z = _floating(z, "z")
-    axis = _axis(axis, z.ndim)
-    target, codes = _targets(q, z, axis)
-    rows = _as_rows(z, axis)
+    xp = place(z=z, q=q, out=out)
+    z = floating(z, "z")
+    axis = check_axis(axis, z.ndim)
+    target, codes = targets(q, z, axis, xp)
+    rows = as_rows(z, axis)
     if len(rows) and not rows.shape[1]:
         raise ValueError("z has vectors of no score, for which there is no target distribution")
-    loss = np.empty(len(rows))
-    result = _Result(z, axis, out) if gradient else None
+    loss = xp.empty(len(rows))
+    result = Result(z, axis, out, xp=xp) if gradient else None
     if (
         gradient
         and out is not None
@@ -423,11 +336,11 @@ def _loss(z, q, axis, out, n_jobs, gradient):
     ):
         raise ValueError("out must not share memory with z or q")
     if rows.size:
-        good = kernels.sparsemax_rows(
+        good = _kernels(xp, z).sparsemax_rows(
             rows, target, codes, result.rows if gradient else None, None, None, loss, gradient,
             _threads(n_jobs, rows.size),
         )  # fmt: skip
         if not good:
             raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
-    loss = loss.reshape(_outer(z, axis)).astype(z.dtype)[()]
+    loss = loss.reshape(outer(z, axis)).astype(z.dtype)[()]
     return loss, result.done() if gradient else None

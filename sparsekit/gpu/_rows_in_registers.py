@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ._compile import Launcher, kernel
 
-# bytes of the longest row that one block holds: 32 entries a thread of a block of 512 in float32, 16 in float64
+# bytes of the longest row that one block holds: a block of 512, 32 entries a thread in float32, 16 in float64
 LONGEST_BYTES = 64 * 1024
 _WARP_LONGEST = 1024  # entries of the longest row that a warp holds
 _BLOCK = 128  # threads of a block whose warps hold rows of their own
@@ -26,7 +26,8 @@ def shape(K: int, itemsize: int) -> Shape | None:
     """How a row of K entries is held; None where it is too long for a block."""
     if K <= _WARP_LONGEST and K * itemsize <= LONGEST_BYTES:
         # few entries a lane: fewer registers; many: fewer steps of a sum over lanes
-        each = 8 if K <= (64 if itemsize == 4 else 256) else 16 if K <= 512 else 32
+        few = 64 if itemsize == 4 else 256
+        each = 8 if K <= few else 16 if K <= 512 else 32
         lanes = 1
         while lanes * each < K:
             lanes *= 2

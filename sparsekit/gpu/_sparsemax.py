@@ -116,8 +116,8 @@ class _Call:
         )  # fmt: skip
         self.kernel("sparsemax_long", "sk_sparsemax_join", held)(
             n, min(1024, max(128, 32 * n_parts)),
-            (z, step(z), p, step(p), kept, where, counts, tops, lows, found, tau, size, self.wanted, K, n_parts,
-             chunk, space),
+            (z, step(z), p, step(p), kept, where, counts, tops, lows, found, tau, size, self.wanted, K,
+             n_parts, chunk, space),
         )  # fmt: skip
         self.kernel("sparsemax_long", "sk_sparsemax_spread", held)(
             grid, held.threads,

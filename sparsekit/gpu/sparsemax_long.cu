@@ -176,8 +176,9 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 #pragma unroll
     for (int e = 0; e < EACH; ++e) x[e] = odd ? special(x[e], high != high, infinite) : x[e] - (real)high;
     Sums sums = {0.0, 0.0, 0.0, 0.0};
-    const bool coded = TARGETS && wanted & CODE;
-    finish(x, q + row * q_step + start, coded ? y[row] - start : -1, wanted, odd, size, lane, lanes,
+    long long code = -1;
+    if (TARGETS && wanted & CODE && y[row] >= start && y[row] < start + size) code = y[row] - start;
+    finish(x, q + row * q_step + start, code, wanted, odd, size, lane, lanes,
            (real)found[4 * row + 1], (real)found[4 * row + 2], sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step + start, size, lane, lanes, x);
 #if TARGETS

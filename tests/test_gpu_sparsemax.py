@@ -1,0 +1,359 @@
+"""Sparsemax on a GPU: kernels against sorting and the CPU's kernels, and the functions of CuPy arrays."""
+
+import numpy as np
+import pytest
+import reference_sparsemax as reference
+
+import sparsekit
+from sparsekit._cython import _sparsemax as host
+from sparsekit.gpu import _rows_in_registers, _softmax, _sparsemax
+
+TOL = {np.float32: 2e-6, np.float64: 1e-14}
+# a thread a row, several lanes, a warp with and without wide reads, a list of survivors, a block, parts
+SIZES = {np.float32: [1, 2, 3, 31, 32, 33, 64, 100, 1000, 1025], np.float64: [3, 32, 33, 1000, 1025]}
+CASES = [(K, dtype) for dtype in SIZES for K in SIZES[dtype]]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Rows of more than 1 KiB are worked in parts."""
+    monkeypatch.setattr(_rows_in_registers, "LONGEST_BYTES", 1024)
+
+
+def hard_rows(K, dtype, seed=0):
+    """Scores of several scales, ties, constants, masks, infinities, NaN, huge numbers; (14, K)."""
+    rng = np.random.default_rng(seed)
+    Z = (rng.standard_normal((14, K)) * np.repeat([1e-3, 0.1, 1.0, 10.0], [1, 3, 3, 7])[:, None]).astype(
+        dtype
+    )
+    Z[4, rng.random(K) < 0.5] = -np.inf
+    Z[4, K // 2] = 0.25
+    Z[5] = np.round(Z[5])
+    Z[6] = -3.5
+    Z[7] = -np.inf
+    Z[8, [0, K - 1]] = np.inf
+    Z[9, K // 3] = np.nan
+    Z[10, 0], Z[10, K - 1] = np.nan, np.inf
+    Z[11] = 1e30 * np.sign(Z[11])
+    Z[12] = 0.0
+    Z[12, K - 1] = 1.0  # exactly one above the others: they are no members
+    Z[13] = np.where(rng.random(K) < 0.5, 1e9, -1e9)
+    return Z
+
+
+def on_host(Z, q=None, y=None, minus=False):
+    out = np.empty_like(Z), np.empty(len(Z)), np.empty(len(Z), np.int64), np.full(len(Z), 7.0)
+    good = host.sparsemax_rows(Z, q, y, *out, minus, 1)
+    return *out, good
+
+
+def on_device(cupy, Z, q=None, y=None, minus=False):
+    Z, q, y = (x if x is None or isinstance(x, cupy.ndarray) else cupy.asarray(x) for x in (Z, q, y))
+    n = len(Z)
+    out = cupy.empty(Z.shape, Z.dtype), cupy.empty(n), cupy.empty(n, np.int64), cupy.full(n, 7.0)
+    good = _sparsemax.sparsemax_rows(Z, q, y, *out, minus, 1)
+    return *(x.get() for x in out), good
+
+
+def check_forward(cupy, Z):
+    p, tau, size, _, good = on_device(cupy, Z)
+    expected, tau_, size_, _, _ = on_host(Z)
+    dtype = Z.dtype.type
+    eps = np.finfo(dtype).eps
+    assert good
+    np.testing.assert_allclose(p, expected, rtol=0, atol=TOL[dtype])
+    np.testing.assert_allclose(tau, tau_, rtol=4 * eps, atol=TOL[dtype])
+    np.testing.assert_array_equal(size, np.sum(p > 0, axis=1))
+    plain = [2, 6, 7, 8, 9, 10, 12]  # elsewhere members at the threshold are a matter of rounding
+    np.testing.assert_array_equal(size[plain], size_[plain])
+    for i in (0, 1, 2, 5, 6, 12):
+        z = Z[i].astype(np.float64)
+        np.testing.assert_allclose(p[i], reference.sparsemax(z - z.max())[0], rtol=0, atol=TOL[dtype])
+    finite = [0, 1, 2, 3, 4, 5, 6, 8, 11, 12, 13]
+    np.testing.assert_allclose(p[finite].sum(axis=1, dtype=np.float64), 1.0, rtol=16 * eps)
+    shares = p[6].astype(np.float64)
+    assert len(set(shares)) == 1 and shares[0] == pytest.approx(1 / Z.shape[1], rel=8 * float(eps))
+    return p
+
+
+@pytest.mark.parametrize("K, dtype", CASES)
+def test_forward(cupy, K, dtype):
+    Z = hard_rows(K, dtype)
+    p = check_forward(cupy, Z)
+    # each row by itself: a result depends on no other row
+    if K == 33:
+        for i in range(len(Z)):
+            np.testing.assert_array_equal(on_device(cupy, Z[i : i + 1])[0][0], p[i])
+
+
+@pytest.mark.parametrize("K, dtype", [(257, np.float32), (1024, np.float32), (1025, np.float64)])
+def test_forward_of_several_blocks_a_row(cupy, short, K, dtype):
+    assert _rows_in_registers.shape(K, np.dtype(dtype).itemsize) is None
+    check_forward(cupy, hard_rows(K, dtype))
+
+
+def test_lists_of_all_lengths(cupy, short):
+    """Parts whose members fit their lists, exactly or not, beside parts without a member."""
+    n_parts, chunk, _ = _rows_in_registers.parts(2000, 4)
+    space = chunk // 16
+    Z = np.full((4, 2000), -9.0, dtype=np.float32)
+    Z[0, ::9] = 0.0
+    Z[1, chunk : chunk + space] = 0.0
+    Z[2, chunk : chunk + space + 1] = 0.0
+    Z[3, chunk : 2 * chunk] = 0.0
+    Z[3, 0] = 1e-4
+    assert n_parts == 8
+    p, _, size, _, _ = on_device(cupy, Z)
+    expected, _, size_, _, _ = on_host(Z)
+    np.testing.assert_allclose(p, expected, rtol=0, atol=2e-7)
+    np.testing.assert_array_equal(size, size_)
+
+
+@pytest.mark.parametrize("K", [1000, 4000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_tiny_shares(cupy, K, dtype):
+    """Members that hardly exceed the threshold: no bound may cut them off."""
+    Z = np.full((3, K), -2.0, dtype=dtype)
+    Z[0, : K // 2] = -(K // 2 - 0.5) / (K // 2)
+    Z[0, 0] = 0.0
+    Z[1] = np.linspace(0, -1e-5, K)  # all are members
+    Z[2] = np.linspace(0, -1, K)  # more than the list that one warp works on
+    p, _, size, _, _ = on_device(cupy, Z)
+    # the reference's sum of thousands loses digits
+    np.testing.assert_allclose(p, reference.rows(Z)[0], rtol=0, atol=2e-7 if dtype == np.float32 else 1e-13)
+    np.testing.assert_allclose(p.sum(axis=1, dtype=np.float64), 1.0, rtol=16 * np.finfo(dtype).eps)
+    assert size[0] > K // 3 and size[1] == K
+
+
+def distributions(Z, seed):
+    rng = np.random.default_rng(seed)
+    q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.3)
+    q[:, 0] += 0.1
+    q[np.isneginf(Z)] = 0.0
+    q[7, 0] = 1.0  # nothing is allowed in this row
+    return (q / q.sum(axis=1, keepdims=True)).astype(Z.dtype)
+
+
+def check_loss(cupy, Z):
+    dtype, K = Z.dtype.type, Z.shape[1]
+    tol = 2e-6 if dtype == np.float32 else 1e-12
+    q, y = distributions(Z, 1), np.random.default_rng(2).integers(K, size=len(Z))
+    for kind in ({"q": q}, {"y": y}):
+        for minus in (True, False):
+            p, _, size, loss, good = on_device(cupy, Z, minus=minus, **kind)
+            expected, _, _, loss_, good_ = on_host(Z, minus=minus, **kind)
+            assert good and good_
+            np.testing.assert_allclose(p, expected, rtol=0, atol=TOL[dtype])
+            np.testing.assert_allclose(loss, loss_, rtol=tol, atol=tol)
+            np.testing.assert_array_equal(size, on_device(cupy, Z)[2])
+    for i in (1, 2, 5):
+        np.testing.assert_allclose(
+            on_device(cupy, Z[i : i + 1], q[i : i + 1])[3][0], reference.loss(Z[i], q[i]), rtol=2e-4
+        )
+    for wrong in (0.5 * q, np.where(q > 0, -q, q), np.where(q > 0, np.nan, q)):
+        assert not on_device(cupy, Z, wrong.astype(dtype))[4]
+
+
+@pytest.mark.parametrize(
+    "K, dtype", [(3, np.float32), (32, np.float32), (1000, np.float32), (33, np.float64)]
+)
+def test_loss_and_gradient(cupy, K, dtype):
+    check_loss(cupy, hard_rows(K, dtype))
+
+
+def test_loss_of_a_block_a_row(cupy):
+    check_loss(cupy, hard_rows(1025, np.float32))
+
+
+def test_loss_of_several_blocks_a_row(cupy, short):
+    check_loss(cupy, hard_rows(700, np.float32))
+
+
+@pytest.mark.parametrize(
+    "K, dtype", [(3, np.float64), (32, np.float32), (100, np.float32), (1025, np.float32)]
+)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_jacobian_vector_product(cupy, monkeypatch, K, dtype, in_parts):
+    if in_parts:
+        monkeypatch.setattr(_rows_in_registers, "LONGEST_BYTES", 8 if K < 50 else 128)
+    Z = hard_rows(K, dtype)
+    p = on_host(Z)[0]
+    V = np.random.default_rng(3).standard_normal(Z.shape).astype(dtype)
+    expected = np.empty_like(V)
+    host.sparsemax_jvp_rows(p, V, expected, 1)
+    out = cupy.empty(V.shape, V.dtype)
+    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(V), out, 1)
+    np.testing.assert_allclose(out.get(), expected, rtol=0, atol=10 * TOL[dtype])
+    for i in (1, 2, 6):
+        np.testing.assert_allclose(out.get()[i], reference.jacobian(p[i]) @ V[i], atol=10 * TOL[dtype])
+    # outside of the support nothing counts, and the result may take v's place
+    V[p == 0] = np.nan
+    v = cupy.asarray(V)
+    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), v, v, 1)
+    np.testing.assert_array_equal(v.get(), out.get())
+
+
+@pytest.mark.parametrize("K", [32, 1000, 1025, 2000])
+def test_every_order_of_the_threads_gives_the_same_bits(cupy, monkeypatch, K):
+    if K == 2000:
+        monkeypatch.setattr(_rows_in_registers, "LONGEST_BYTES", 1024)
+    Z = hard_rows(K, np.float32)
+    q, found = distributions(Z, 1), []
+    for seed in (0, 1, 12345):
+        if hasattr(cupy, "emulation"):
+            monkeypatch.setattr(cupy.emulation, "seed", seed)
+        p, *rest = on_device(cupy, Z)
+        out = cupy.empty(Z.shape, Z.dtype)
+        _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(q), out, 1)
+        found.append([p, *rest, *on_device(cupy, Z, q, minus=True), out.get()])
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("K", [100, 257])
+def test_results_take_their_inputs_place(cupy, short, K):
+    Z = hard_rows(K, np.float32)
+    p, z = on_device(cupy, Z)[0], cupy.asarray(Z)
+    _sparsemax.sparsemax_rows(z, None, None, z, None, None, None, False, 1)
+    np.testing.assert_array_equal(z.get(), p)
+
+
+@pytest.mark.parametrize("K", [32, 100])
+def test_strides(cupy, short, K):
+    big = np.random.default_rng(4).standard_normal((10, 2 * K + 1)).astype(np.float32)
+    device = cupy.asarray(big)
+    for view in (np.s_[::2, :K], np.s_[::-1, 1 : K + 1], np.s_[:, : 2 * K : 2], np.s_[3:4, :K]):
+        z = device[view]
+        out = cupy.zeros((len(z), 3 * K), dtype=np.float32)[:, K : 2 * K]
+        _sparsemax.sparsemax_rows(z, None, None, out, None, None, None, False, 1)
+        np.testing.assert_allclose(out.get(), sparsekit.sparsemax(big[view]), atol=2e-6)
+    with pytest.raises(ValueError, match="neighbours in memory"):
+        _sparsemax.sparsemax_rows(
+            device[:, :K], None, None, device[:, : 2 * K : 2], None, None, None, False, 1
+        )
+
+
+def test_rows_are_worked_in_goes_that_fit_the_scratch(cupy, short, monkeypatch):
+    Z = hard_rows(600, np.float32)
+    q, whole = distributions(Z, 1), on_device(cupy, Z)
+    with_targets = on_device(cupy, Z, q, minus=True)
+    monkeypatch.setattr(_sparsemax, "_SCRATCH_BYTES", 1200)
+    for a, b in zip([*whole, *with_targets], [*on_device(cupy, Z), *on_device(cupy, Z, q, minus=True)]):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "K, dtype", [(32, np.float32), (1000, np.float32), (1025, np.float32), (257, np.float64)]
+)
+def test_softmax(cupy, K, dtype):
+    z = (3 * np.random.default_rng(5).standard_normal((5, K))).astype(dtype)
+    z[1, ::3] = -np.inf
+    expected = np.exp(z - z.max(axis=1, keepdims=True).astype(np.float64))
+    expected /= expected.sum(axis=1, keepdims=True)
+    p = cupy.empty(z.shape, z.dtype)
+    _softmax.softmax_rows(cupy.asarray(z), p)
+    np.testing.assert_allclose(p.get(), expected, rtol=1e-5 if dtype == np.float32 else 1e-13, atol=1e-30)
+
+
+def test_softmax_of_long_rows(cupy, short):
+    test_softmax(cupy, 300, np.float32)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_functions_of_arrays(cupy, axis):
+    rng = np.random.default_rng(6)
+    Z, V = rng.standard_normal((2, 6, 5, 7))
+    K = Z.shape[axis]
+    y = rng.integers(K, size=np.delete(Z.shape, axis % 3))
+    q = np.abs(V) / np.abs(V).sum(axis=axis, keepdims=True)
+    z, v = cupy.asarray(Z), cupy.asarray(V)
+
+    def same(found, expected):
+        assert isinstance(found, cupy.ndarray) and found.dtype == expected.dtype
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found.get(), expected, atol=1e-14)
+
+    p = sparsekit.sparsemax(z, axis)
+    same(p, sparsekit.sparsemax(Z, axis))
+    same(sparsekit.sparsemax_threshold(z, axis), sparsekit.sparsemax_threshold(Z, axis))
+    same(sparsekit.sparsemax_support_size(z, axis), sparsekit.sparsemax_support_size(Z, axis))
+    same(sparsekit.sparsemax_jvp(p, v, axis), sparsekit.sparsemax_jvp(p.get(), V, axis))
+    for target in (q, y, y.astype(np.int32)):
+        same(
+            sparsekit.sparsemax_loss(z, cupy.asarray(target), axis), sparsekit.sparsemax_loss(Z, target, axis)
+        )
+        for a, b in zip(
+            sparsekit.sparsemax_loss_and_gradient(z, cupy.asarray(target), axis),
+            sparsekit.sparsemax_loss_and_gradient(Z, target, axis),
+        ):
+            same(a, b)
+    out = cupy.empty(Z.shape)
+    assert sparsekit.sparsemax(z, axis, out=out) is out
+    np.testing.assert_array_equal(out.get(), p.get())
+    assert sparsekit.sparsemax(z, axis, out=z) is z
+    np.testing.assert_array_equal(z.get(), p.get())
+
+
+def test_dtypes_and_shapes(cupy):
+    assert sparsekit.sparsemax(cupy.asarray([3, 1])).dtype == np.float64
+    assert sparsekit.sparsemax(cupy.asarray([3, 1], dtype=np.float16)).dtype == np.float32
+    tau = sparsekit.sparsemax_threshold(cupy.zeros(2))
+    assert tau.shape == () and float(tau) == -0.5
+    for shape in ((0, 5), (3, 0), (2, 0, 3)):
+        z = cupy.zeros(shape)
+        assert sparsekit.sparsemax(z).shape == sparsekit.sparsemax_jvp(z, z).shape == shape
+        assert sparsekit.sparsemax_threshold(z).shape == shape[:-1]
+    # a result that overlaps its input
+    line = cupy.asarray(np.random.default_rng(7).standard_normal(91))
+    source, target = line[:-1].reshape(9, 10), line[1:].reshape(9, 10)
+    expected = sparsekit.sparsemax(source).get()
+    np.testing.assert_array_equal(sparsekit.sparsemax(source, out=target).get(), expected)
+
+
+def test_what_waits_for_the_device(cupy):
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("a GPU is there: only the stand-in for CuPy counts")
+    z, y = cupy.zeros((4, 6)), cupy.zeros(4, dtype=np.int64)
+    counts = cupy.emulation.counts
+    for call, waits in (
+        (lambda: sparsekit.sparsemax(z), 0),
+        (lambda: sparsekit.sparsemax_jvp(z, z), 0),
+        (lambda: sparsekit.sparsemax_loss_and_gradient(z, y), 1),
+        (lambda: sparsekit.sparsemax_loss_and_gradient(z, cupy.full((4, 6), 1 / 6)), 1),
+    ):
+        cupy.emulation.reset()
+        call()
+        assert counts["syncs"] == waits and counts["uploads"] == 0
+
+
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (
+            lambda z: sparsekit.sparsemax(z, out=np.empty((2, 3))),
+            TypeError,
+            "z is on the GPU and out in main",
+        ),
+        (lambda z: sparsekit.sparsemax(z.get(), out=z), TypeError, "cupy.asarray"),
+        (lambda z: sparsekit.sparsemax_jvp(z, z.get()), TypeError, "p is on the GPU and v in main"),
+        (lambda z: sparsekit.sparsemax_loss(z, [0, 1]), TypeError, "z is on the GPU and q in main"),
+        (lambda z: sparsekit.sparsemax_loss(z.get(), z), TypeError, "q is on the GPU and z in main"),
+        (
+            lambda z: sparsekit.sparsemax(z, out=z[:1]),
+            ValueError,
+            r"out must be an array of float64 \(2, 3\)",
+        ),
+        (lambda z: sparsekit.sparsemax(z + 1j), TypeError, "z must hold real numbers"),
+        (lambda z: sparsekit.sparsemax(z, axis=2), ValueError, "axis must lie in"),
+        (lambda z: sparsekit.sparsemax_loss(z, z), ValueError, "sum to 1"),
+        (
+            lambda z: sparsekit.sparsemax_loss(z, (z[:, 0] + 3).astype(int)),
+            ValueError,
+            "class 3; classes lie",
+        ),
+    ],
+)
+def test_bad_arguments(cupy, call, error, match):
+    with pytest.raises(error, match=match):
+        call(cupy.zeros((2, 3)))

@@ -26,8 +26,8 @@ def shape(K: int, itemsize: int) -> Shape | None:
     """How a row of K entries is held; None where it is too long for a block."""
     if K <= _WARP_LONGEST and K * itemsize <= LONGEST_BYTES:
         # few entries a lane: fewer registers; many: fewer steps of a sum over lanes
-        few = 64 if itemsize == 4 else 256
-        each = 8 if K <= few else 16 if K <= 512 else 32
+        narrow = {4: 64, 8: 256}[itemsize]
+        each = 8 if narrow >= K else 16 if K <= 512 else 32
         lanes = 1
         while lanes * each < K:
             lanes *= 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._rows_in_registers import neighbours, row_kernel, shape, step, wide
+from ._rows_in_registers import Shape, neighbours, row_kernel, shape, step, wide
 
 
 def softmax_rows(z: Any, p: Any) -> None:
@@ -15,9 +15,8 @@ def softmax_rows(z: Any, p: Any) -> None:
     z = neighbours(z)
     held, width, args = shape(K, z.itemsize), wide(K, z, p), (z, step(z), p, step(p))
     if held is None:
-        # any shape that is compiled will do: the kernel holds no row
-        held = shape(1025, z.itemsize) or shape(1, z.itemsize)
-        row_kernel("softmax", "sk_softmax_long", z.dtype, held, width)(n, 512, (*args, K))
+        # the kernel holds no row: any shape will do
+        row_kernel("softmax", "sk_softmax_long", z.dtype, Shape(0, 16, 512), width)(n, 512, (*args, K))
     elif held.lanes:
         launch = row_kernel("softmax", "sk_softmax_warp", z.dtype, held, width)
         launch(-(-n * held.lanes // held.threads), held.threads, (*args, n, K))

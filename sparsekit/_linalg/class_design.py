@@ -10,12 +10,20 @@ from .._device import kernel_module, namespace
 from .design import DenseDesign
 
 
+def _double_cost() -> float:
+    """Time of a product in double precision, 1 for a device with half as many units for it as for single."""
+    import cupy
+
+    # 2 on devices for computing, 32 or 64 on those for graphics
+    return cupy.cuda.Device().attributes.get("SingleToDoublePrecisionPerfRatio", 2) / 2.0
+
+
 class DeviceDense(DenseDesign):
     """Dense rows, multiplied by cuBLAS."""
 
     def __init__(self, X: Any) -> None:
         super().__init__(X)
-        self.xp = namespace(X=X)
+        self.xp, self.double_cost = namespace(X=X), _double_cost()
         self.kernels = kernel_module("_multinomial", X)
 
 
@@ -23,7 +31,7 @@ class DeviceRows:
     """Compressed rows, and on request once and for all compressed columns: no product adds atomically."""
 
     def __init__(self, X: Any) -> None:
-        self.xp = namespace(X=X)
+        self.xp, self.double_cost = namespace(X=X), _double_cost()
         self.kernels = kernel_module("_multinomial", X)
         self.shape, self.nnz, self.n_threads = X.shape, int(X.nnz), 1
         # places in the data may be beyond int32 where column numbers are not
@@ -38,7 +46,8 @@ class DeviceRows:
 
     def part(self, rows: slice, dtype: Any) -> Any:
         """Some rows as a dense array."""
-        first, last = (int(place) for place in self.indptr[[rows.start, rows.stop]].get())
+        first = int(self.indptr[rows.start]) if rows.start else 0
+        last = int(self.indptr[rows.stop]) if rows.stop < self.shape[0] else self.nnz
         at = self.xp.arange(first, last)
         row = self.xp.searchsorted(self.indptr, at, side="right") - 1 - rows.start
         out = self.xp.zeros((rows.stop - rows.start, self.shape[1]), dtype=dtype)

@@ -5,7 +5,7 @@ row of intercepts) by K classes; ``parts`` are the row probabilities of
 ``MultinomialLoss.probabilities``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,8 @@ class _Costs:
     launch: float = 0.0  # a product's calls, however small it is
 
 
-# of one core, measured; of a GPU, from its bandwidth and double precision rate
+# of one core, measured; of a GPU with as many units for double precision as it can have, reckoned from its
+# rates and never measured
 _HOST = _Costs()
 _DEVICE = _Costs(pair=0.02, dense=1e-4, factor=5e-3, row=0.03, launch=8e4)
 _FACTOR_ROOM = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
@@ -42,7 +43,9 @@ def _place(design):
 
 
 def _costs(design):
-    return _HOST if _place(design)[0] is np else _DEVICE
+    if _place(design)[0] is np:
+        return _HOST
+    return replace(_DEVICE, dense=_DEVICE.dense * design.double_cost)
 
 
 def _pointers(design):

@@ -280,5 +280,5 @@ class _DeviceDenseCurvature:
         last = out[-1] if self.intercept else None
         first = V[-1] if self.intercept else None
         self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last, 1)
-        np.matmul(self.A.T, scores, out=out[:p])
+        out[:p] = self.A.T @ scores
         return out

@@ -28,12 +28,13 @@ def transpose(indptr: Any, indices: Any, data: Any, n_columns: int) -> tuple[Any
     """
     import cupy
 
-    order = cupy.argsort(indices)  # CuPy's sort is stable
-    ends = cupy.searchsorted(indptr, cupy.arange(data.size), side="right") - 1
     starts = cupy.zeros(n_columns + 1, dtype=cupy.int64)
-    if data.size:
-        starts[1:] = cupy.cumsum(cupy.bincount(indices, minlength=n_columns))
-    return starts, ends[order].astype(indices.dtype), data[order]
+    if not data.size:
+        return starts, indices, data
+    order = cupy.argsort(indices)  # CuPy's sort is stable
+    row = cupy.searchsorted(indptr, cupy.arange(data.size), side="right") - 1
+    starts[1:] = cupy.cumsum(cupy.bincount(indices, minlength=n_columns))
+    return starts, row[order].astype(indices.dtype), data[order]
 
 
 def matmat(indptr: Any, indices: Any, data: Any, W: Any, Z: Any, n_threads: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._device import namespace
 from ._solvers.oba import minimize_oba
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
@@ -78,7 +79,7 @@ def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
     if result.status != CONVERGED or not np.isfinite(gap) or gap <= limit * result.fun:
         return
     # a small objective (separable data) makes any gap large beside it; the value at zero does not
-    if gap <= limit * loss.value(np.zeros(loss.n_variables)):
+    if gap <= limit * loss.value(np.zeros(loss.n_variables, like=result.x)):
         return
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -187,7 +188,7 @@ class SolverEstimatorMixin(CallbackSupportMixin):
             context = self._init_callback_context(max_subtasks=(n_tasks or self.max_iter) + 1)
             context.call_on_fit_task_begin(estimator=self, **data)
         monitor = FitMonitor(self, context, data, attributes, scale)
-        monitor.begin(np.zeros(shape) if x0 is None else x0)
+        monitor.begin(namespace(X=data["X"]).zeros(shape) if x0 is None else x0)
         result = minimize(x0, monitor if monitor.is_needed else None)
         monitor.end()
         self.n_iter_ = np.array([result.nit], dtype=np.int32)

@@ -7,12 +7,15 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model._base import LinearModel, SparseCoefMixin
+from sklearn.linear_model._base import LinearModel
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
+from ._device import is_device, namespace
+from ._device_input import check_device_vector, check_device_X
+from ._device_linear import DeviceLinearMixin, determination, device_penalty
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
@@ -26,10 +29,11 @@ from ._problem import (
     pack,
     unpack,
 )
-from ._typing import Hessian, MatrixLike, SolverCallback
+from ._targets import device_weight
+from ._typing import FloatArray, Hessian, MatrixLike, SolverCallback
 
 
-class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, BaseEstimator):
+class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
@@ -167,7 +171,8 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, used without a copy as in :class:`L1LogisticOBA`.
+            Training data, used without a copy as in :class:`L1LogisticOBA`. A CuPy array or sparse matrix is
+            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -181,18 +186,29 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
-        X = as_kernel_input(X)
+        if is_device(X):
+            X = check_device_X(self, X)
+            y = check_device_vector(y, X.shape[0], "y", X=X)
+            weight = device_weight(X, sample_weight)
+        else:
+            namespace(X=X, y=y, sample_weight=sample_weight)
+            X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
+            X = as_kernel_input(X)
+            weight = check_sample_weight(sample_weight, X.shape[0])
         n_samples, n_features = X.shape
-        weight = check_sample_weight(sample_weight, n_samples)
-        total = float(n_samples) if weight is None else weight.sum()
-        penalty = l1_weights(check_penalty_weights(self.penalty_weights, n_features), self.alpha * total)
+        total = float(n_samples) if weight is None else float(weight.sum())
+        if is_device(X):
+            penalty = device_penalty(X, self.penalty_weights, self.alpha * total)
+        else:
+            penalty = l1_weights(check_penalty_weights(self.penalty_weights, n_features), self.alpha * total)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
         target, offset = center_target(y, weight, fit_intercept)
@@ -201,14 +217,16 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
             coef, intercept = unpack(x, 1, n_features, fit_intercept)
             return {
                 "coef_": coef[0].astype(dtype, copy=False),
-                "intercept_": dtype.type(intercept[0] + offset),
+                "intercept_": dtype.type(float(intercept[0]) + offset),
             }
 
         loss = LeastSquaresLoss(
             X, target, weight, fit_intercept=fit_intercept, n_threads=count_threads(self.n_jobs)
         )
         x0 = None
-        if self.warm_start and getattr(self, "coef_", None) is not None and self.coef_.size == n_features:
+        last = getattr(self, "coef_", None)
+        fits = last is not None and last.size == n_features and is_device(last) == is_device(X)
+        if self.warm_start and fits:
             x0 = pack(self.coef_, self.intercept_ - offset, fit_intercept)
         self._minimize(
             loss,
@@ -224,6 +242,37 @@ class LassoOBA(OBAEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, 
         )
         self.n_iter_ = int(self.n_iter_[0])
         return self
+
+    def predict(self, X: MatrixLike) -> FloatArray:
+        """Predictions ``X w + b``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._device_scores(X) if self._is_on_device(X) else super().predict(X)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        if not is_device(X):
+            return super().score(X, y, sample_weight)
+        return determination(X, self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import _device_linear as on_device
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
+from ._device import is_device, namespace
+from ._device_input import check_device_X
+from ._device_linear import DeviceLinearMixin, accuracy, device_penalty
 from ._linalg.threads import count_threads
 from ._problem import (
     X_CHECKS,
@@ -28,11 +32,59 @@ from ._problem import (
     pack,
     unpack,
 )
-from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
+from ._targets import device_labels, device_weight
+from ._typing import Array, ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
 
 
-class L1LogisticClassifierMixin(LinearClassifierMixin, SparseCoefMixin):
+class L1LogisticClassifierMixin(DeviceLinearMixin, LinearClassifierMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
+
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Scores: log-odds of the second class, or one score a class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._device_scores(X) if self._is_on_device(X) else super().decision_function(X)
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if not self._is_on_device(X):
+            return super().predict(X)
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        if not is_device(X):
+            return super().score(X, y, sample_weight)
+        return accuracy(X, self.predict(X), y, sample_weight)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.
@@ -50,8 +102,9 @@ class L1LogisticClassifierMixin(LinearClassifierMixin, SparseCoefMixin):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             # expit(-z) instead of 1 - expit(z): a small probability keeps all its digits
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+            sigmoid = on_device.expit if is_device(scores) else expit
+            return np.column_stack([sigmoid(-scores), sigmoid(scores)])
+        return np.exp(on_device.log_softmax(scores)) if is_device(scores) else softmax(scores, axis=1)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
@@ -67,8 +120,9 @@ class L1LogisticClassifierMixin(LinearClassifierMixin, SparseCoefMixin):
         check_is_fitted(self)
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+            sigmoid = on_device.log_expit if is_device(scores) else log_expit
+            return np.column_stack([sigmoid(-scores), sigmoid(scores)])
+        return on_device.log_softmax(scores) if is_device(scores) else log_softmax(scores, axis=1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -231,9 +285,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings).
+            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
 
@@ -246,19 +301,28 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or fewer than
             two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        X, y = validate_data(self, X, y, **X_CHECKS)
-        X = as_kernel_input(X)
-        n_samples, n_features = X.shape
-        classes, codes = encode_labels(y)
-        weight = check_sample_weight(sample_weight, n_samples)
-        weight = apply_class_weight(self.class_weight, classes, codes, weight)
-        penalty = l1_weights(check_penalty_weights(self.penalty_weights, n_features), 1.0 / self.C)
+        if is_device(X):
+            X = check_device_X(self, X)
+            targets = device_labels(X, y, device_weight(X, sample_weight), self.class_weight)
+            classes, codes, weight = targets.classes, targets.values, targets.weight
+            penalty = device_penalty(X, self.penalty_weights, 1.0 / self.C)
+        else:
+            namespace(X=X, y=y, sample_weight=sample_weight)
+            X, y = validate_data(self, X, y, **X_CHECKS)
+            X = as_kernel_input(X)
+            classes, codes = encode_labels(y)
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            weight = apply_class_weight(self.class_weight, classes, codes, weight)
+            penalty = l1_weights(check_penalty_weights(self.penalty_weights, X.shape[1]), 1.0 / self.C)
+        n_features = X.shape[1]
         n_outputs = 1 if len(classes) == 2 else len(classes)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
@@ -272,16 +336,16 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         self._minimize(
             loss,
             loss.l1_vector(penalty),
-            self._start(n_outputs, n_features),
+            self._start(X, n_outputs, n_features),
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )
         return self
 
-    def _start(self, n_outputs, n_features):
-        """The last fit's solution, if asked for and of the right shape, else None (zero)."""
+    def _start(self, X, n_outputs, n_features):
+        """The last fit's solution, if asked for, of the right shape and where X is, else None (zero)."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
-        if self.coef_.shape != (n_outputs, n_features):
+        if self.coef_.shape != (n_outputs, n_features) or is_device(self.coef_) != is_device(X):
             return None
         return pack(self.coef_, self.intercept_, self.fit_intercept)

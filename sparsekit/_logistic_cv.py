@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_method_params, validate_data
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
 from ._cross_validation import CrossValidationMixin, with_labels
 from ._decorators import fit_context
+from ._device_linear import refuse_device
 from ._linalg.threads import count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from ._path import check_penalties
@@ -192,6 +193,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
         """
+        refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
         _raise_for_params(params, self, "fit")
         # CSR, since folds are selections of rows
         X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})

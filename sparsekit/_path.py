@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL
 from ._decorators import validate_params
+from ._device_linear import refuse_device
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
@@ -157,6 +158,7 @@ def l1_logistic_path(
     """
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
+    refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
     X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
     X = as_kernel_input(X)
@@ -266,6 +268,7 @@ def lasso_path(
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
+    refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
     X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
     X = as_kernel_input(X)

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _losses
+from ._device import namespace
 
 # what the losses take without a copy; anything else is converted to float64
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -212,8 +213,8 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
     C order, then the intercepts.
     """
     end = n_features * n_outputs
-    coef = np.array(x[:end].reshape(n_features, n_outputs).T, dtype=dtype, order="C")
-    intercept = np.zeros(n_outputs, dtype=dtype)
+    coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=dtype, order="C")
+    intercept = np.zeros(n_outputs, dtype=dtype, like=x)
     if fit_intercept:
         free = x[end:]
         # a constant added to every class changes no probability: take the representative that
@@ -224,11 +225,12 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
 
 def pack(coef, intercept, fit_intercept):
     """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
-    coef = coef.toarray() if sp.issparse(coef) else np.asarray(coef)
+    xp = namespace(coef=coef)
+    coef = coef.toarray() if sp.issparse(coef) else xp.asarray(coef)
     coef = np.atleast_2d(coef).astype(np.float64)
     parts = [coef.T.ravel()]
     if fit_intercept:
-        parts.append(np.broadcast_to(np.asarray(intercept, dtype=np.float64), (coef.shape[0],)))
+        parts.append(np.broadcast_to(xp.asarray(intercept, dtype=np.float64), (coef.shape[0],)))
     return np.concatenate(parts)
 
 

@@ -146,15 +146,15 @@ def check_device_targets(X, y, sample_weight, class_weight):
     What is computed for each class alone is computed in main memory, by the same functions.
     """
     n = X.shape[0]
-    weight = _device_weight(X, sample_weight)
+    weight = device_weight(X, sample_weight)
     if getattr(y, "ndim", 1) == 1:
-        return _device_labels(X, y, weight, class_weight)
+        return device_labels(X, y, weight, class_weight)
     xp = namespace(X=X, y=y)
     if y.shape[0] != n:
         raise ValueError(f"y must have one row for each row of X; got {y.shape[0]} rows for {n}")
     y = flatten_column(y, stacklevel=5)
     if y.ndim == 1:
-        return _device_labels(X, y, weight, class_weight)
+        return device_labels(X, y, weight, class_weight)
     if y.ndim != 2:
         raise ValueError(f"y must have shape (n_samples,) or (n_samples, n_labels); got {y.shape}")
     q = (y.toarray() if hasattr(y, "nnz") else y).astype(np.float64)
@@ -164,7 +164,8 @@ def check_device_targets(X, y, sample_weight, class_weight):
     return Targets(q, xp.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
 
 
-def _device_labels(X, y, weight, class_weight):
+def device_labels(X, y, weight, class_weight):
+    """Targets from labels (n,) on the GPU like X, and checked weights or None."""
     classes, codes = encode_device_labels(y, X.shape[0], X=X)
     xp = namespace(classes=classes)
     if y.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
@@ -182,7 +183,8 @@ def _device_labels(X, y, weight, class_weight):
     return Targets(codes, classes, weight, False)
 
 
-def _device_weight(X, sample_weight):
+def device_weight(X, sample_weight):
+    """Weights on the GPU from one number or an array there; None stays."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):

@@ -73,3 +73,156 @@ def test_layouts_types_weights(cupy, layout, dtype):
     here, _ = _both(cupy, LogisticLoss, X.astype(np.float64), y, weight, intercept=False, l1=l1)
     _, there = _both(cupy, LogisticLoss, X, y, weight, intercept=False, l1=l1)
     _same(cupy, here, there)
+
+
+def _estimators(cupy):
+    from sparsekit import L1LogisticOBA, LassoOBA
+
+    return {"logistic": L1LogisticOBA(C=0.3, tol=1e-8), "lasso": LassoOBA(alpha=0.05, tol=1e-8)}
+
+
+@pytest.mark.parametrize("name", ["logistic", "lasso"])
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_estimators_fit_and_predict_there(cupy, name, layout, dtype):
+    X, y = _data(120, 70, layout, dtype, regression=name == "lasso")
+    y = np.where(y > 0, 7, 3) if name == "logistic" else y
+    rng = np.random.default_rng(5)
+    weight, penalty = rng.random(120), rng.random(70)
+    penalty[:3] = 0.0
+    dX, dy, dw = _to_device(cupy, X), cupy.asarray(y), cupy.asarray(weight)
+    here = _estimators(cupy)[name].set_params(penalty_weights=penalty)
+    there = _estimators(cupy)[name].set_params(penalty_weights=cupy.asarray(penalty))
+    here.fit(X.astype(np.float64), y, weight)
+    assert there.fit(dX, dy, dw) is there
+    assert isinstance(there.coef_, cupy.ndarray)
+    assert there.coef_.dtype == dtype
+    assert there.coef_.shape == here.coef_.shape
+    loose = dict(rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(there.coef_.get(), here.coef_, **loose)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-6 if dtype == np.float32 else 1e-8)
+    assert there.optimality_ <= 1e-8
+    assert 0 <= there.dual_gap_ + 1e-9 * there.objective_ <= 1e-4 * there.objective_
+    assert type(there.n_iter_) is type(here.n_iter_)
+    np.testing.assert_array_equal(there.predict(dX).get() > 5, here.predict(X) > 5)
+    assert there.score(dX, dy, dw) == pytest.approx(here.score(X, y, weight), abs=1e-4)
+    assert there.score(dX, dy) == pytest.approx(here.score(X, y), abs=1e-4)
+    if name == "logistic":
+        np.testing.assert_allclose(there.decision_function(dX).get(), here.decision_function(X), **loose)
+        np.testing.assert_allclose(there.predict_proba(dX).get(), here.predict_proba(X), **loose)
+        np.testing.assert_allclose(there.predict_log_proba(dX).get(), here.predict_log_proba(X), **loose)
+        np.testing.assert_array_equal(there.classes_.get(), [3, 7])
+    back = there.to_cpu()
+    assert isinstance(back.coef_, np.ndarray)
+    np.testing.assert_allclose(back.predict(X), there.predict(dX).get(), rtol=1e-4, atol=1e-4)
+    with pytest.raises(TypeError, match="to_cpu"):
+        there.predict(X)
+    with pytest.raises(TypeError, match=r"cupy\.asnumpy"):
+        here.predict(dX)
+    with pytest.raises(TypeError, match="to_cpu"):
+        there.sparsify()
+    assert sp.issparse(back.sparsify().coef_)
+
+
+def test_class_weights_warm_start_history_callback(cupy):
+    from sparsekit import L1LogisticOBA
+
+    X, y = _data(150, 60, "C")
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    seen = []
+    model = L1LogisticOBA(class_weight="balanced", warm_start=True, history=True, callback=seen.append)
+    model.fit(dX, dy)
+    here = L1LogisticOBA(class_weight="balanced").fit(X, y)
+    assert model.objective_ == pytest.approx(here.objective_, rel=1e-4)
+    assert len(seen) == model.n_iter_[0]
+    assert isinstance(seen[-1].x, cupy.ndarray)  # copies, on the device
+    assert isinstance(seen[-1].fun, float)
+    assert all(isinstance(column, np.ndarray) for column in model.history_.values())
+    assert model.history_["fun"][-1] == pytest.approx(model.objective_)
+    first = int(model.n_iter_[0])
+    model.fit(dX, dy)
+    assert model.n_iter_[0] < first
+    # a warm start from the other side is a start from zero
+    assert model.fit(X, y).n_iter_[0] > 1
+    assert isinstance(model.coef_, np.ndarray)
+    assert model.fit(dX, dy, 0.5).n_iter_[0] > 1
+    assert isinstance(model.coef_, cupy.ndarray)
+
+
+def test_lbfgs_runs_there(cupy):
+    X, y = _data(120, 40, "C")
+    here, there = _both(cupy, LogisticLoss, X, y, hessian="lbfgs", tol=1e-6)
+    _same(cupy, here, there, tol=1e-6)
+
+
+def test_a_loss_of_ones_own_is_minimised_where_x0_is(cupy):
+    class Own:
+        n_variables = 30
+
+        def __init__(self, A, b):
+            self.A, self.b = A, b
+
+        def value(self, x):
+            return 0.5 * ((self.A @ x - self.b) ** 2).sum()
+
+        def gradient(self, x):
+            return self.A.T @ (self.A @ x - self.b)
+
+        def hessian_product(self, x, subset, v):
+            return self.A[:, subset].T @ (self.A[:, subset] @ v)
+
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((50, 30)), rng.standard_normal(50)
+    here = minimize_oba(Own(A, b), 3.0, tol=1e-8)
+    there = minimize_oba(Own(cupy.asarray(A), cupy.asarray(b)), 3.0, cupy.zeros(30), tol=1e-8)
+    assert isinstance(there.x, cupy.ndarray)
+    assert there.fun == pytest.approx(here.fun, rel=1e-10)
+    np.testing.assert_allclose(there.x.get(), here.x, atol=1e-6)
+
+
+def test_same_bits_every_time(cupy):
+    X, y = _data(200, 300, "csr")
+    first, again = (_both(cupy, LogisticLoss, X, y)[1] for _ in range(2))
+    np.testing.assert_array_equal(first.x.get(), again.x.get())
+    assert first.fun == again.fun
+
+
+def test_start_penalties_and_what_is_refused(cupy):
+    from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+
+    X, y = _data(60, 20, "C")
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    loss = LogisticLoss(dX, dy)
+    found = minimize_oba(loss, 1.0, cupy.ones(20), tol=1e-8)
+    assert found.fun == pytest.approx(minimize_oba(LogisticLoss(X, y), 1.0, tol=1e-8).fun, rel=1e-10)
+    for call in (
+        lambda: minimize_oba(loss, np.ones(20)),
+        lambda: minimize_oba(loss, 1.0, np.ones(20)),
+        lambda: LogisticLoss(dX, y),
+        lambda: LogisticLoss(X, dy),
+        lambda: LogisticLoss(dX, dy, np.ones(60)),
+        lambda: loss.value(np.zeros(20)),
+        lambda: L1LogisticOBA().fit(dX, y),
+        lambda: L1LogisticOBA().fit(X, dy),
+        lambda: LassoOBA().fit(X, dy),
+        lambda: LassoOBA().fit(dX, dy, np.ones(60)),
+        lambda: L1LogisticOBACV().fit(dX, dy),
+        lambda: l1_logistic_path(dX, dy),
+        lambda: LassoOBA.path(X, dy),
+    ):
+        with pytest.raises(TypeError, match="cupy"):
+            call()
+    with pytest.raises(ValueError, match="row 3"):
+        LogisticLoss(dX, cupy.where(cupy.arange(60) == 3, 0.5, dy))
+    with pytest.raises(ValueError, match="only one class"):
+        L1LogisticOBA().fit(dX, cupy.ones(60))
+    with pytest.raises(ValueError, match="NaN"):
+        L1LogisticOBA().fit(cupy.full((60, 20), np.nan), dy)
+    with pytest.raises(ValueError, match="penalty_weights"):
+        LassoOBA(penalty_weights=cupy.ones(3)).fit(dX, dy)
+    with pytest.raises(ValueError, match="must be at least 0"):
+        LassoOBA(penalty_weights=-cupy.ones(20)).fit(dX, dy)
+    with pytest.raises(TypeError, match="coo"):
+        import cupyx.scipy.sparse
+
+        LogisticLoss(cupyx.scipy.sparse.coo_matrix(dX), dy)

@@ -1,0 +1,103 @@
+"""What the L1 estimators do with arrays of a GPU: penalties, scores, probabilities and their scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._device import is_device, namespace
+from ._device_input import DeviceEstimatorMixin, check_device_vector, check_device_X
+from ._linalg.design import as_design
+from ._problem import check_penalty_weights, l1_weights
+
+
+class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
+    """A linear model of one output that predicts where it was fitted."""
+
+    coef_: Any
+    intercept_: Any
+
+    def _is_on_device(self, X: Any) -> bool:
+        """Whether a fitted model and X are on the GPU; TypeError where only one of them is."""
+        check_is_fitted(self)
+        return self._check_place(X)
+
+    def _device_scores(self, X: Any) -> Any:
+        """X w + b, (n,), in the wider of the types of X and the coefficients; its sums are float64."""
+        X = check_device_X(self, X, reset=False)
+        scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64)) + self.intercept_
+        return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
+
+    def sparsify(self) -> Any:
+        if self._on_device():
+            raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().sparsify()")
+        return super().sparsify()
+
+
+def device_penalty(X: Any, penalty_weights: Any, strength: float) -> Any:
+    """L1 penalty of each feature, on the GPU like X, from weights of either place or None."""
+    if penalty_weights is None:
+        return float(l1_weights(1.0, strength))
+    p = X.shape[1]
+    if not is_device(penalty_weights):
+        return namespace(X=X).asarray(l1_weights(check_penalty_weights(penalty_weights, p), strength))
+    if penalty_weights.shape != (p,):
+        raise ValueError(
+            f"penalty_weights.shape == {penalty_weights.shape}, expected {(p,)}: one weight per column of X."
+        )
+    penalty_weights = check_device_vector(penalty_weights, p, "penalty_weights", X=X, minimum=0.0)
+    return l1_weights(penalty_weights, strength)
+
+
+def refuse_device(who: str, instead: str, **arrays: Any) -> None:
+    """TypeError where one of the arrays is on a GPU, which ``who`` does not take."""
+    for name, values in arrays.items():
+        if is_device(values):
+            raise TypeError(
+                f"{who} takes no arrays of a GPU, and {name} is one: pass cupy.asnumpy({name}) ({name}.get() "
+                f"for a sparse matrix), or {instead} on the GPU"
+            )
+
+
+def expit(z: Any) -> Any:
+    """1 / (1 + exp(-z)) without overflow, a small probability with all its digits."""
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, e) / (1.0 + e)
+
+
+def log_expit(z: Any) -> Any:
+    """log(1 / (1 + exp(-z)))."""
+    return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
+
+
+def log_softmax(Z: Any) -> Any:
+    """Logarithm of the softmax of each row of Z, (n, K)."""
+    Z = Z - Z.max(axis=1)[:, None]
+    return Z - np.log(np.exp(Z).sum(axis=1))[:, None]
+
+
+def accuracy(X: Any, found: Any, y: Any, sample_weight: Any) -> float:
+    """Share of the rows whose class was found, by weight."""
+    namespace(X=X, y=y, sample_weight=sample_weight)
+    if y.shape != found.shape:
+        raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
+    if sample_weight is None:
+        return float((found == y).mean())
+    return float((sample_weight * (found == y)).sum() / sample_weight.sum())
+
+
+def determination(X: Any, found: Any, y: Any, sample_weight: Any) -> float:
+    """R^2 of predictions, by weight: 1 minus the squared error over that of y's mean; 0 for a constant y."""
+    namespace(X=X, y=y, sample_weight=sample_weight)
+    if y.shape != found.shape:
+        raise ValueError(f"y must have shape {found.shape}, one target for each row of X; got {y.shape}")
+    y = y.astype(np.float64)
+    weight = np.ones_like(y) if sample_weight is None else sample_weight
+    mean = (weight * y).sum() / weight.sum()
+    error, spread = float((weight * (y - found) ** 2).sum()), float((weight * (y - mean) ** 2).sum())
+    if spread == 0.0:
+        return 1.0 if error == 0.0 else 0.0
+    return 1.0 - error / spread

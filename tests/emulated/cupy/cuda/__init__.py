@@ -96,6 +96,11 @@ class Stream:
 Stream.null = Stream(null=True)
 
 
+class ExternalStream(Stream):
+    def __init__(self, ptr, device_id=-1):
+        self.ptr, self.device_id = int(ptr), device_id
+
+
 def get_current_stream(device_id=-1):
     return Stream.null
 

@@ -1,12 +1,14 @@
 """PyTorch layers: sparsemax, its loss, and LP-SparseMAP, on the kernels of :mod:`sparsekit`.
 
 Needs PyTorch (``pip install torch``); nothing else in the package does. Tensors on the CPU use
-the package's own kernels with ``torch.get_num_threads()`` threads, those on other devices PyTorch's sort.
+the package's own kernels with ``torch.get_num_threads()`` threads. CUDA tensors use its CUDA kernels,
+without a copy, where CuPy is installed; else, and on other devices, PyTorch's sort runs.
 All operators are differentiable twice and known to ``torch.compile``.
 """
 
 import warnings
-from typing import Literal, Unpack
+from collections.abc import Callable
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +20,7 @@ except ImportError as error:
 
 from torch import Tensor, nn
 
+from . import _torch_device as _device
 from ._factor_graph import FactorGraph, check_options
 from ._losses import sparsemax as _functions
 from ._losses.factor_graph import INFEASIBLE, MAX_ITER
@@ -42,21 +45,6 @@ def _sparsemax(z: Tensor, dim: int) -> Tensor:
     return torch.from_numpy(p)
 
 
-def _general_sparsemax(z: Tensor, dim: int) -> Tensor:
-    """Algorithm 2: by sorting, for devices that have no kernel of ours."""
-    high = z.amax(dim, keepdim=True)
-    shift = torch.where(torch.isfinite(high), high, 0.0)
-    ranked = (z - shift).sort(dim=dim, descending=True).values
-    rank = torch.arange(1, z.shape[dim] + 1, device=z.device, dtype=z.dtype)
-    rank = rank.view([-1 if i == dim % z.ndim else 1 for i in range(z.ndim)])
-    total = ranked.cumsum(dim) - 1.0
-    size = (rank * ranked > total).sum(dim, keepdim=True).clamp(min=1)
-    p = (z - shift - total.gather(dim, size - 1) / size).clamp(min=0.0)
-    top = (z == high).to(z.dtype)
-    p = torch.where(high == torch.inf, top / top.sum(dim, keepdim=True), p)
-    return torch.where(high == -torch.inf, 0.0, p).contiguous()
-
-
 @_sparsemax.register_fake
 def _(z: Tensor, dim: int) -> Tensor:
     return torch.empty(z.shape, dtype=z.dtype, device=z.device)
@@ -67,13 +55,6 @@ def _jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
     out = np.empty(p.shape, dtype=_TYPES[p.dtype])
     _functions.sparsemax_jvp(p.numpy(force=True), v.numpy(force=True), dim, out=out, n_jobs=_threads())
     return torch.from_numpy(out)
-
-
-def _general_jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
-    support = p != 0
-    v = torch.where(support, v, 0.0)
-    mean = v.sum(dim, keepdim=True) / support.sum(dim, keepdim=True).clamp(min=1)
-    return torch.where(support, v - mean, 0.0).contiguous()
 
 
 @_jvp.register_fake
@@ -112,19 +93,6 @@ def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return torch.as_tensor(loss, dtype=z.dtype), torch.from_numpy(slope)
 
 
-def _general_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    if q.ndim < z.ndim:
-        q = nn.functional.one_hot(q.long(), z.shape[dim]).movedim(-1, dim).to(z.dtype)
-    if not bool(((q >= 0).all() & ((q.sum(dim) - 1).abs() <= 1e-4).all()).item()):
-        raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
-    p = _general_sparsemax(z, dim)
-    slope = p - q
-    # tau where there is a finite score: what a member's score exceeds its share by
-    tau = torch.where(p > 0, z - p, torch.inf).amin(dim, keepdim=True)
-    below = torch.where((q > 0) & (p == 0), q * (tau - z).clamp(min=0.0), 0.0)
-    return 0.5 * slope.square().sum(dim) + below.sum(dim), slope.contiguous()
-
-
 @_loss.register_fake
 def _(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     shape = [size for i, size in enumerate(z.shape) if i != dim % z.ndim]
@@ -158,10 +126,17 @@ def _loss_backward(ctx, g_loss, g_slope):
 
 _loss.register_autograd(_loss_backward, setup_context=_keep_loss)
 
-# what runs on devices that have no kernel of ours
-GENERAL = {_sparsemax: _general_sparsemax, _jvp: _general_jvp, _loss: _general_loss}
+# what runs on devices that have no kernel of ours, and on CUDA
+_Kernels = dict[Any, Callable[..., Any]]
+GENERAL: _Kernels = {
+    _sparsemax: _device.sorted_sparsemax,
+    _jvp: _device.sorted_jvp,
+    _loss: _device.sorted_loss,
+}
+CUDA: _Kernels = {_sparsemax: _device.cuda_sparsemax, _jvp: _device.cuda_jvp, _loss: _device.cuda_loss}
 for _operator, _kernel in GENERAL.items():
-    _operator.register_kernel(["cuda", "mps", "xpu"])(_kernel)
+    _operator.register_kernel(["mps", "xpu"])(_kernel)
+    _operator.register_kernel("cuda")(_device.with_cupy(CUDA[_operator], _kernel))
 
 
 def _wide(z):

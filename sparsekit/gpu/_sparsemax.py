@@ -44,7 +44,8 @@ def sparsemax_rows(
     ):
         wanted |= bit if given else 0
     # a kernel gets an array for each pointer; it does not touch those that are not wanted
-    wrong, no_real, no_code = cupy.zeros(1, np.int32), z, cupy.empty(1, np.int64)
+    wrong = (cupy.empty if q is None else cupy.zeros)(1, np.int32)
+    no_real, no_code = z, cupy.empty(1, np.int64)
     no_value = tau if tau is not None else loss if loss is not None else cupy.empty(1)
     q = no_real if q is None else neighbours(q)
     p = no_real if p is None else p

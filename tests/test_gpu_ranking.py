@@ -1,0 +1,140 @@
+"""The ranking kernels on the GPU (or its emulation) against sorting in NumPy and the Cython kernels."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit._cython import _ranking as on_cpu
+
+NOBODY = np.iinfo(np.int64).max
+
+
+@pytest.fixture
+def ranking(cupy):
+    from sparsekit.gpu import _ranking
+
+    return _ranking
+
+
+class Known:
+    """What is known of each row, in main memory; ``parts`` as in `rank_sparse`, None: without them."""
+
+    def __init__(self, n, k, dtype, own=None, sums=True, parts=None):
+        lead = () if parts is None else (parts,)
+        self.best = np.full((*lead, n, k), -np.inf, dtype=dtype)
+        self.codes = np.full((*lead, n, k), NOBODY)
+        self.high = np.full((*lead, n), -np.inf)
+        self.total = np.zeros((*lead, n if sums else 0))
+        self.own = np.empty(0, dtype=np.int64) if own is None else np.asarray(own, dtype=np.int64)
+        self.own_score = np.zeros(len(self.own))
+
+    def arrays(self):
+        return self.best, self.codes, self.high, self.total, self.own, self.own_score
+
+    def to(self, move):
+        out = object.__new__(Known)
+        out.__dict__ = {name: move(value) for name, value in vars(self).items()}
+        return out
+
+
+def normalizer(known):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return known.high + np.log(known.total)
+
+
+def check(known, other, scores, own, sums, lo=0, rtol=1e-13):
+    """``known`` against a sort of all scores, and against the kernels of the CPU."""
+    n, k = known.best.shape
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    found = order.shape[1]
+    np.testing.assert_array_equal(known.codes[:, :found], order + lo)
+    np.testing.assert_array_equal(known.best[:, :found], np.take_along_axis(scores, order, 1))
+    assert (known.codes[:, found:] == NOBODY).all() and (known.best[:, found:] == -np.inf).all()
+    for mine, theirs in zip((known.codes, known.best), (other.codes, other.best)):
+        np.testing.assert_array_equal(np.sort(mine, axis=1), np.sort(theirs, axis=1))
+    if own is not None:
+        np.testing.assert_array_equal(known.own_score, scores[np.arange(n), own])
+        np.testing.assert_array_equal(known.own_score, other.own_score)
+    if sums:
+        np.testing.assert_allclose(normalizer(known), normalizer(other), rtol=rtol, atol=rtol)
+
+
+def rank(kernels, known, scores, cuts):
+    for begin, end in itertools.pairwise(cuts):
+        kernels.rank_scores(scores[:, begin:end].copy(), begin, *known.arrays(), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "n, m, k", [(9, 7, 0), (3, 70, 1), (5, 300, 5), (2, 1300, 32), (3, 200, 33), (2, 150, 150), (2, 40, 1100)]
+)
+def test_rank_scores(cupy, ranking, dtype, n, m, k):
+    rng = np.random.default_rng(k)
+    scores = rng.integers(-40, 40, (n, m)).astype(dtype) / 8  # with many that are equal
+    own = rng.integers(m, size=n)
+    for sums, wanted in ((True, own), (False, None)):
+        known, other = Known(n, k, dtype, wanted, sums).to(cupy.asarray), Known(n, k, dtype, wanted, sums)
+        cuts = [0, m // 3, m]
+        rank(ranking, known, cupy.asarray(scores), cuts)
+        rank(on_cpu, other, scores, cuts)
+        check(
+            known.to(cupy.asnumpy), other, scores, wanted, sums, rtol=1e-6 if dtype == np.float32 else 1e-13
+        )
+
+
+def test_scores_that_are_not_finite(cupy, ranking):
+    scores = np.array([[1.0, np.nan, 3.0], [-np.inf] * 3, [-np.inf, 2.0, -np.inf], [0.0, -0.0, 0.0]])
+    known, other = Known(4, 2, np.float64).to(cupy.asarray), Known(4, 2, np.float64)
+    for kernels, state, data in ((ranking, known, cupy.asarray(scores)), (on_cpu, other, scores)):
+        kernels.rank_scores(data, 5, *state.arrays(), 1)
+    found = known.to(cupy.asnumpy)
+    np.testing.assert_array_equal(found.codes, [[7, 5], [5, 6], [6, 5], [5, 6]])
+    np.testing.assert_array_equal(np.sort(found.codes), np.sort(other.codes))
+    expected = [np.nan, -np.inf, 2.0, np.log(3.0)]
+    np.testing.assert_allclose(normalizer(found), expected)
+    np.testing.assert_allclose(normalizer(other), expected)
+
+
+def test_nothing_to_look_at(cupy, ranking):
+    for shape in ((0, 4), (3, 0)):
+        known = Known(shape[0], 2, np.float32).to(cupy.asarray)
+        ranking.rank_scores(cupy.zeros(shape, dtype=np.float32), 0, *known.arrays(), 1)
+        assert (cupy.asnumpy(known.codes) == NOBODY).all()
+
+
+@pytest.mark.parametrize("dtype, weight", [(np.float32, np.float32), (np.float64, np.float32)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("k, parts, sums", [(5, 1, True), (3, 3, False), (40, 2, True), (1030, 2, True)])
+def test_rank_sparse(cupy, ranking, monkeypatch, dtype, weight, order, k, parts, sums):
+    rng = np.random.default_rng(parts)
+    n, d, n_classes, first = 5, 11, 300, 1000
+    X = sp.random_array((n, 4), density=0.5, rng=rng, format="csr").astype(dtype)
+    coef = np.asarray(rng.integers(-8, 8, (n_classes, d)) / 8, dtype=weight, order=order)
+    X.data = np.round(X.data * 8) / 8  # exact sums, and many that are equal
+    bias = (rng.integers(-8, 8, n_classes) / 4).astype(dtype)
+    columns = np.array([0, 3, 4, 10])
+    scores = X.toarray() @ coef[:, columns].T.astype(dtype) + bias
+    own = rng.integers(n_classes, size=n)
+    data = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64), coef, columns, bias)
+    known = Known(n, k, dtype, own + first, sums, parts).to(cupy.asarray)
+    other = Known(n, k, dtype, own + first, sums, parts)
+    monkeypatch.setattr(ranking, "_TABLE", 4 * 64)  # tables of 64 classes
+    moved = [cupy.asarray(a) for a in data]
+    moved[3] = cupy.asarray(coef, order=order)
+    ranking.rank_sparse(*moved, first, *known.arrays())
+    on_cpu.rank_sparse(*data, first, *other.arrays())
+    found = known.to(cupy.asnumpy)
+    np.testing.assert_array_equal(found.own_score, scores[np.arange(n), own])
+    for part in range(parts):
+        lo = n_classes * part // parts // 64 * 64
+        hi = n_classes if part == parts - 1 else n_classes * (part + 1) // parts // 64 * 64
+        views = []
+        for state in (found, other):
+            view = Known(n, k, dtype, None, sums)
+            view.best, view.codes, view.high = state.best[part], state.codes[part], state.high[part]
+            view.total = state.total[part]
+            views.append(view)
+        rtol = 1e-6 if dtype == np.float32 else 1e-13
+        check(*views, scores[:, lo:hi], None, sums, first + lo, rtol)

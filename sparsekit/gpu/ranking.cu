@@ -122,7 +122,7 @@ struct Sum {
 };
 
 static __device__ __forceinline__ double share_of(double total, double high, double top) {
-    return total == 0.0 || top == -INFINITY ? total : total * exp(high - top);
+    return top == -INFINITY ? total : total * exp(high - top);
 }
 
 // Scores of a dense row.

@@ -5,6 +5,8 @@ row of intercepts) by K classes; ``parts`` are the row probabilities of
 ``MultinomialLoss.probabilities``.
 """
 
+import functools
+import operator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,6 +51,8 @@ def _costs(design):
 
 
 def _pointers(design):
+    if isinstance(design, DeviceRows):
+        return design.rows()
     return design.indptr.astype(np.int64, copy=False), design.indices, design.data
 
 
@@ -120,7 +124,8 @@ def gram_pays(design, place, K):
     if not isinstance(design, DenseDesign):
         wide = -(-K // 8)
         product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
-        cost = min(cost, _pair_cost(design, place, K))
+        if not isinstance(design, DeviceRows):
+            cost = min(cost, _pair_cost(design, place, K))
     return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
 
 
@@ -193,20 +198,20 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
     P, rest, top = parts
     p, K = design.shape[1], P.shape[1]
     rows, classes = np.divmod(place, K)
-    if not isinstance(design, (DenseDesign, DeviceRows)):
+    xp, kernels = _place(design)
+    if not isinstance(design, DenseDesign):
         indptr, indices, data = _pointers(design)
-        first = np.searchsorted(rows, np.arange(p + 2)).astype(np.int32)
-        _multinomial.class_factors(
+        first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
+        kernels.class_factors(
             indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
-            classes.astype(np.int32), at, has, lo, U, V, design.n_threads,
+            xp.asarray(classes.astype(np.int32)), at, has, lo, U, V, design.n_threads,
         )  # fmt: skip
         return
     size = len(U)
     part = slice(lo, lo + size)
-    xp, _ = _place(design)
     rows, classes = xp.asarray(rows), xp.asarray(classes)
     A = xp.ones((size, p + 1), dtype=U.dtype)
-    A[:, :p] = design.X[part] if isinstance(design, DenseDesign) else design.part(part, U.dtype)
+    A[:, :p] = design.X[part]
     full = P[part].copy()
     high = xp.arange(size), top[part]
     full[high] = 1.0 - rest[part]
@@ -223,14 +228,14 @@ def _diagonal(square, place, parts, s, K):
     """H's diagonal on ``place``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
     P, rest, top = parts
     weight = P * (1.0 - P)
-    weight[np.arange(len(top)), top] = rest * (1.0 - rest)
+    weight[np.arange(len(top), like=P), top] = rest * (1.0 - rest)
     weight *= s[:, None]
     table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
     return table.ravel()[place]
 
 
 def _padded(P, K):
-    out = np.zeros((len(P), K), dtype=np.float32)
+    out = np.zeros((len(P), K), dtype=np.float32, like=P)
     out[:, : P.shape[1]] = P
     return out
 
@@ -238,28 +243,48 @@ def _padded(P, K):
 def row_operator(design, place, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    wide = -(-K // 8) * 8
+    xp, kernels = _place(design)
+    # rows of eight classes are what the CPU's vector instructions like
+    wide = -(-K // 8) * 8 if xp is np else K
     indptr, indices, data = _pointers(design)
+    turned = None
+    if isinstance(design, DeviceRows):
+        cut, numbers, values = design.columns()
+        turned = cut, numbers.astype(np.int32, copy=False), values
 
     def square(weight):
-        out = np.empty((design.shape[1], K))
-        _multinomial.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+        out = xp.empty((design.shape[1], K))
+        if turned is None:
+            kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+        else:
+            kernels.matmat(*turned[:2], np.square(turned[2]), weight, out, 1)
         return out
 
     diagonal = _diagonal(square, place, parts, s, K)
     rows, classes = np.divmod(place, K)
-    return _multinomial.ClassRowOperator(
+    made = kernels.ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
         ridge, design.n_threads,
     )  # fmt: skip
+    if turned is not None:
+        made.take_columns(*turned[:2], turned[2].astype(np.float32, copy=False))
+    return made
 
 
 def dense_operator(design, place, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    A = np.ascontiguousarray(design.X, dtype=np.float32)
-    diagonal = _diagonal(lambda weight: np.square(A).T @ weight.astype(np.float32), place, parts, s, K)
-    return _multinomial.ClassDenseOperator(
+    xp, kernels = _place(design)
+    A = xp.ascontiguousarray(design.X, dtype=np.float32)
+    step = len(A) if xp is np else max(1, _DEVICE_ROOM // max(A.shape[1], 1))
+
+    def square(weight):
+        weight = weight.astype(np.float32)
+        blocks = (slice(lo, lo + step) for lo in range(0, max(len(A), 1), max(step, 1)))
+        return functools.reduce(operator.add, (np.square(A[rows]).T @ weight[rows] for rows in blocks))
+
+    diagonal = _diagonal(square, place, parts, s, K)
+    return kernels.ClassDenseOperator(
         A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
     )

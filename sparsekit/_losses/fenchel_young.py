@@ -168,10 +168,7 @@ class FenchelYoungLoss:
             if isinstance(design, DeviceRows):
                 rows, columns = (
                     (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
-                    for indptr, indices, data in (
-                        (design.indptr, design.indices, design.data),
-                        design.columns(),
-                    )
+                    for indptr, indices, data in (design.rows(), design.columns())
                 )
                 self._single = rows, columns, np.square(columns[2])
             elif isinstance(design, DeviceDense):

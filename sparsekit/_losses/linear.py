@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._device import is_device, kernel_module, namespace, to_host
+from .._device import kernel_module, namespace, to_host
 from .._linalg.design import as_design
 from .._linalg.extremes import largest
 from .._typing import Array, FloatArray, SparseMatrix
 from . import _documentation
+from ._entropy import entropies
 from ._linear_problem import LinearProblem, State
 
 
@@ -257,7 +258,7 @@ class LogisticLoss(LinearLoss):
             t = np.where(t == 0, 0.0, t / s)
         if not np.all((t >= 0) & (t <= 1)):
             return -np.inf
-        return float(np.sum(s * (_entr(t) + _entr(1 - t))))
+        return float(np.sum(s * (entropies(t) + entropies(1 - t))))
 
 
 class LeastSquaresLoss(LinearLoss):
@@ -293,12 +294,3 @@ def _check_signs(y):
     wrong = np.flatnonzero(np.abs(y) != 1)
     if wrong.size:
         raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {to_host(y[wrong[0]])!r}")
-
-
-def _entr(t):
-    """-t log t, 0 at 0, for t >= 0."""
-    if is_device(t):
-        return np.where(t > 0, -t * np.log(np.where(t > 0, t, 1.0)), 0.0)
-    from scipy.special import entr
-
-    return entr(t)

@@ -8,16 +8,16 @@ penalty makes W unique up to ties, and intercepts are unique up to a common shif
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import entr
 
-from .._cython import _multinomial as kernels
 from .._cython import _sparse
-from .._cython._operators import GramOperator
+from .._device import is_device, kernel_module, namespace, to_host
+from .._linalg.class_design import device_design
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
+from .._linalg.extremes import largest
 from ._class_model import class_sums, dense_operator, gram, gram_pays, matmat, row_operator
+from ._entropy import entropies
 from ._selection import Selection
 
-_EMPTY = np.empty(0)
 # a dense X with fewer non-zeros than this share is worked on as compressed rows
 _SPARSE_SHARE = 0.3
 # largest side of a Gram matrix
@@ -31,7 +31,8 @@ class MultinomialLoss:
     Parameters
     ----------
     X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        float32 or float64; used as it is. A dense X of mostly zeros is copied as CSR.
+        float32 or float64; used as it is. A dense X of mostly zeros is copied as CSR. CuPy's arrays and
+        matrices are worked on where they are; codes and sample_weight must be there too.
     codes : array-like of shape (n,)
         Classes 0 .. K - 1.
     n_classes : int
@@ -45,12 +46,15 @@ class MultinomialLoss:
     """
 
     def __init__(self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1):
-        self.design = as_design(X, n_threads)
+        xp = namespace(X=X, codes=codes, sample_weight=sample_weight)
+        self.design = design_of(X, n_threads)
+        self.kernels = kernel_module("_multinomial", X)
+        self.GramOperator = kernel_module("_operators", X).GramOperator
         n, p = self.design.shape
-        codes = np.asarray(codes)
+        codes = xp.asarray(codes)
         if codes.shape != (n,):
             raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
-        self.codes = np.ascontiguousarray(codes, dtype=np.int32)
+        self.codes = xp.ascontiguousarray(codes, dtype=np.int32)
         self.n_classes = int(n_classes)
         if self.n_classes < 2:
             raise ValueError(f"n_classes must be at least 2; got {n_classes}")
@@ -58,9 +62,9 @@ class MultinomialLoss:
             raise ValueError("codes must be integers")
         if n and (self.codes.min() < 0 or self.codes.max() >= self.n_classes):
             raise ValueError(f"codes must lie in 0 .. {self.n_classes - 1}")
-        self.s = _EMPTY
+        self.s = self._nothing = np.empty(0, like=self.codes)
         if sample_weight is not None:
-            self.s = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
         self.fit_intercept = bool(fit_intercept)
@@ -69,22 +73,21 @@ class MultinomialLoss:
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.origin_scale = None
-        self.design = compress_zeros(self.design, n_threads)
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
         p, K = self.n_features, self.n_classes
-        out = np.zeros(self.n_variables)
-        l1 = np.asarray(l1, dtype=np.float64)
+        out = np.zeros(self.n_variables, like=self.s)
+        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
         out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
         return out
 
     def predictor(self, x):
         """Scores Z = X W + b, (n, K)."""
         p, K = self.n_features, self.n_classes
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        x = namespace(X=self.s, x=x).ascontiguousarray(x, dtype=np.float64)
         W = x[: p * K].reshape(p, K)
-        Z = matmat(self.design, W) if W.any() else np.zeros((len(self.codes), K))
+        Z = matmat(self.design, W) if W.any() else np.zeros((len(self.codes), K), like=self.s)
         if self.fit_intercept:
             Z += x[p * K :]
         return Z
@@ -102,8 +105,8 @@ class MultinomialLoss:
 
     def hessian_product(self, x, subset, v):
         """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
-        subset = np.asarray(subset)
-        full = np.zeros(self.n_variables)
+        subset = namespace(X=self.s, subset=subset).asarray(subset)
+        full = np.zeros(self.n_variables, like=self.s)
         full[subset] = v
         S = self.curve(self.predictor(x), self.predictor(full))
         return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
@@ -111,19 +114,20 @@ class MultinomialLoss:
     def derivatives(self, Z, U=None):
         """Value and dl/dZ (n, K) at scores Z."""
         U = np.empty_like(Z) if U is None else U
-        return kernels.value_and_derivative(Z, self.codes, self.s, U, self.n_threads), U
+        return self.kernels.value_and_derivative(Z, self.codes, self.s, U, self.n_threads), U
 
-    def probabilities(self, Z, radius=_EMPTY):
+    def probabilities(self, Z, radius=None):
         """Softmax of Z without each row's largest entry, with 1 - it and its class."""
         n, K = Z.shape
-        P, rest, top = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-        kernels.model_probabilities(Z, radius, P, rest, top, self.n_threads)
+        P, rest, top = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
+        radius = self._nothing if radius is None else radius
+        self.kernels.model_probabilities(Z, radius, P, rest, top, self.n_threads)
         return P, rest, top
 
     def curve(self, Z, T):
         """s_i (diag(p_i) - p_i p_i^T) t_i for every row, (n, K), without cancellation."""
         P, _, top = self.probabilities(Z)
-        rows = np.arange(len(Z))
+        rows = np.arange(len(Z), like=Z)
         T = T - T[rows, top][:, None]
         S = P * (T - np.einsum("ij,ij->i", P, T)[:, None])
         S[rows, top] = -S.sum(axis=1)
@@ -135,7 +139,11 @@ class MultinomialLoss:
 
     def curvature_weights(self):
         """Upper bounds of the largest eigenvalue of each row's Hessian in Z, (n,)."""
-        return np.full(len(self.codes), 0.5) * (self.s if self.s.size else 1.0)
+        return np.full_like(self.s, 0.5, shape=len(self.codes)) * (self.s if self.s.size else 1.0)
+
+    def weights(self):
+        """The weight of each row, (n,)."""
+        return self.s if self.s.size else np.ones_like(self.s, shape=len(self.codes))
 
     def dual_value(self, theta):
         """Dual objective at theta = dl/dZ-like (n, K): sum_i s_i entropy(theta_i / s_i + e_{c_i}).
@@ -145,10 +153,15 @@ class MultinomialLoss:
         s = self.s[:, None] if self.s.size else 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             q = np.where(theta == 0, 0.0, theta / s)
-        q[np.arange(len(q)), self.codes] += 1.0
+        q[np.arange(len(q), like=q), self.codes] += 1.0
         if not (np.all(q >= -1e-12) and np.all(np.abs(q.sum(axis=1) - 1.0) <= 1e-9)):
             return -np.inf
-        return float(np.sum(s * entr(np.maximum(q, 0.0))))
+        return float(np.sum(s * entropies(np.maximum(q, 0.0))))
+
+
+def design_of(X, n_threads):
+    """The design of X, on the GPU where X is there."""
+    return device_design(X) if is_device(X) else compress_zeros(as_design(X, n_threads), n_threads)
 
 
 def compress_zeros(design, n_threads):
@@ -218,7 +231,7 @@ class MultinomialProblem(Selection):
         return self._gather(self.state.u, out)
 
     def _gather(self, U, out=None):
-        out = np.empty(self.size) if out is None else out
+        out = np.empty(self.size, like=U) if out is None else out
         G = class_sums(self.design, U, self.intercept).ravel()
         out[:] = G if self.place is None else G[self.place]
         return out
@@ -226,16 +239,19 @@ class MultinomialProblem(Selection):
     def _select(self, variables):
         """Design of the features of sorted ``variables``, their places, and if one is an intercept."""
         K, p = self.loss.n_classes, self.design.shape[1]
-        place = np.asarray(variables) if self.place is None else self.place[variables]
+        if self.place is None:
+            place = namespace(X=self.like, variables=variables).asarray(variables)
+        else:
+            place = self.place[variables]
         rows, classes = np.divmod(place, K)
         features = np.unique(rows[rows < p])
-        has = bool(len(rows)) and rows[-1] == p
+        has = bool(len(rows)) and bool(rows[-1] == p)
         if len(features) < p or isinstance(self.design, CSCDesign):
             design = self.design.select(features)
         else:
             design = self.design
         # the intercepts' row number p becomes the number of features that stay
-        return design, np.searchsorted(features, rows) * K + classes, bool(has)
+        return design, np.searchsorted(features, rows) * K + classes, has
 
     def restrict(self, variables):
         """The problem on sorted ``variables``, its features copied."""
@@ -254,14 +270,13 @@ class MultinomialProblem(Selection):
         within reach (for K = 2 and a whole spread this is the majorant of the logistic loss).
         """
         design, place, has = self._select(variables)
-        radius = _EMPTY
+        radius = None
         if damping > 0 and self.state.last_dz is not None:
             radius = _REACH * damping * self.state.last_dz
         parts = self.loss.probabilities(self.state.z, radius)
-        s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
-        m = len(place)
+        s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
-            operator = GramOperator(gram(design, place, parts, s, has), ridge)
+            operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
         elif isinstance(design, DenseDesign):
             operator = dense_operator(design, place, parts, s, has, ridge)
         else:
@@ -279,7 +294,7 @@ class MultinomialProblem(Selection):
 
     def move_all(self):
         K = self.loss.n_classes
-        place = np.arange(self.size) if self.place is None else self.place
+        place = np.arange(self.size, like=self.like) if self.place is None else self.place
         return ClassMove(self.design, place, self.intercept, K)
 
     def project_free(self, free, g):
@@ -288,18 +303,19 @@ class MultinomialProblem(Selection):
         The correction is one Newton step's change of dl/dZ, so that rows stay in the simplex
         where the step is small. (None, None) where it leaves more than rounding behind.
         """
-        if np.max(np.abs(g[free])) == 0.0:
+        if largest(np.abs(g[free])) == 0.0:
             return self.state.u, g
         design, place, has = self._select(free)
-        s = self.loss.s if self.loss.s.size else np.ones(len(self.loss.codes))
+        s = self.loss.weights()
         theta, grad = self.state.u, g
-        H = gram(design, place, self.loss.probabilities(self.state.z), s, has)
+        # a small system: it is solved in main memory, wherever X is
+        H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
         for _ in range(2):  # the second mends the rounding of the first
-            c, *_ = np.linalg.lstsq(H, grad[free], rcond=1e-13)
-            dz = ClassMove(design, place, has, self.loss.n_classes).direction(c)
+            c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
+            dz = ClassMove(design, place, has, self.loss.n_classes).direction(np.asarray(c, like=grad))
             theta = theta - self.loss.curve(self.state.z, dz)
             grad = self._gather(theta)
-        if np.max(np.abs(grad[free])) > 1e-9 * max(1.0, np.abs(theta).sum()):
+        if largest(np.abs(grad[free])) > 1e-9 * max(1.0, float(np.abs(theta).sum())):
             return None, None
         return theta, grad
 
@@ -312,7 +328,7 @@ class ClassMove:
 
     def direction(self, dx):
         p = self.design.shape[1]
-        table = np.zeros((p + 1, self.K))
+        table = np.zeros((p + 1, self.K), like=dx)
         table.ravel()[self.place] = dx
         dz = matmat(self.design, table[:p])
         if self.intercept:

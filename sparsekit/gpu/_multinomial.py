@@ -98,4 +98,17 @@ def row_entries(indptr: Any, indices: Any, held: Any, out: Any, n_threads: int) 
         )
 
 
-# class_gram, class_factors, ClassRowOperator and ClassDenseOperator are re-exported below this line
+# at the end, because what is imported uses the functions above
+from ._class_operators import ClassDenseOperator, ClassRowOperator, class_factors  # noqa: E402
+
+__all__ = [
+    "ClassDenseOperator",
+    "ClassRowOperator",
+    "class_factors",
+    "matmat",
+    "model_probabilities",
+    "rmatmat",
+    "row_entries",
+    "target_value_and_derivative",
+    "value_and_derivative",
+]

@@ -1,0 +1,182 @@
+"""Hessian operators of the multinomial model on the GPU; public by way of ``sparsekit.gpu._multinomial``.
+
+Products go over float32 copies of the working features, by rows and back by the columns of a transposed
+copy: every sum has one order, none is by atomic additions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _curvature, _multinomial
+from ._compile import THREADS, grid1d, kernel
+from ._operators import QuadOperator
+
+# classes whose scores stay in the registers of a part of a warp
+_NARROW = 32
+_REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+
+
+def class_factors(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    P: Any,
+    rest: Any,
+    top: Any,
+    s: Any,
+    first: Any,
+    classes: Any,
+    at: Any,
+    intercept: bool,
+    start: int,
+    U: Any,
+    V: Any,
+    n_threads: int,
+) -> None:
+    """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
+
+    The variables of feature f are first[f] .. first[f + 1], variable v in column at[v]. A row's entries are
+    of different features.
+    """
+    n, m = U.shape
+    if n == 0 or m == 0:
+        return
+    macros = {"OUT": _REAL[np.dtype(U.dtype)]}
+    kernel("class_operators", "sk_class_factors", real=data.dtype, defines=macros)(
+        n, min(128, max(32, -(-m // 32) * 32)),
+        (
+            indptr, indices, data, P, rest, top, s, first, classes, at, len(first) - 2, bool(intercept),
+            P.shape[1], start, m, U, V,
+        ),
+    )  # fmt: skip
+
+
+class _ClassOperator(QuadOperator):
+    """Base: variables at ``place`` in a (features + 1, classes) table, float32 inside."""
+
+    def __init__(self, P, top, weight, place, diagonal, intercept, ridge, features):
+        self.P, self.top, self.weight, self.place = P, top, weight, place
+        self.diagonal, self.size = diagonal, len(diagonal)
+        self.intercept, self.ridge, self.features = bool(intercept), float(ridge), int(features)
+        n, K = P.shape
+        self.table = np.zeros((self.features + 1, K), dtype=np.float32, like=P)
+        self.sums = np.zeros_like(self.table)
+        self.scores = np.empty((n, K), dtype=np.float32, like=P)
+        self.blocks = grid1d(self.size)
+        self.largest, self.scale = np.empty(self.blocks, like=diagonal), np.empty(1, like=diagonal)
+
+    def product(self, v: Any, out: Any) -> None:
+        """out = (H + ridge diag H) v."""
+        self.n_products += 1
+        if not self.size:
+            return
+        m = self.size
+        kernel("class_operators", "sk_class_largest")(self.blocks, THREADS, (v, m, self.largest))
+        kernel("class_operators", "sk_class_load")(
+            self.blocks, THREADS, (v, m, self.place, self.largest, self.blocks, self.table, self.scale)
+        )
+        if len(self.scores):
+            self._multiply()
+        kernel("class_operators", "sk_class_store")(
+            self.blocks, THREADS, (self.sums, self.place, m, self.scale, v, self.diagonal, self.ridge, out)
+        )
+
+    def _multiply(self) -> None:
+        """sums = A^T S(A table), S the rows' curvature."""
+        raise NotImplementedError
+
+    def _curve(self) -> None:
+        """Scores become their curvature."""
+        first = self.table[self.features] if self.intercept else None
+        _curvature.curve_scores(self.scores, self.P, self.top, self.weight, first, None, 1)
+
+
+class ClassRowOperator(_ClassOperator):
+    """H v over compressed float32 rows and their columns.
+
+    ``P`` (n, K) may have K padded with zeros; ``place`` (m,) is feature * K + class, the intercepts being the
+    feature after the last.
+    """
+
+    def __init__(
+        self,
+        indptr: Any,
+        indices: Any,
+        data: Any,
+        F: int,
+        P: Any,
+        top: Any,
+        weight: Any,
+        place: Any,
+        diagonal: Any,
+        intercept: bool,
+        ridge: float,
+        n_threads: int,
+    ) -> None:
+        super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
+        self.rows = indptr, indices, data
+        self._columns: Any = ()
+
+    def take_columns(self, indptr: Any, rows: Any, data: Any) -> None:
+        """The same entries by columns, from whoever has them: else the first product turns the rows."""
+        self._columns = indptr, rows, data
+        if self.intercept:  # a column of ones
+            n = len(self.P)
+            self._columns = (
+                np.concatenate([indptr, indptr[-1:] + n]),
+                np.concatenate([rows, np.arange(n, dtype=np.int32, like=rows)]),
+                np.concatenate([data, np.ones_like(data, shape=n)]),
+            )
+
+    def _multiply(self) -> None:
+        n, K = self.P.shape
+        if not self._columns:
+            self.take_columns(*_multinomial.transpose(*self.rows, self.features))
+        if K <= _NARROW:
+            group = 1 << (K - 1).bit_length()
+            threads = min(THREADS, -(-n * group // 32) * 32)
+            kernel("class_operators", "sk_class_rows", defines={"GROUP": group})(
+                -(-n * group // threads), threads,
+                (
+                    *self.rows, self.P, self.top, self.weight, self.table, n, self.features, K,
+                    self.intercept, self.scores,
+                ),
+            )  # fmt: skip
+        else:
+            _curvature.product32(*self.rows, self.table, self.scores, 1)
+            self._curve()
+        indptr, rows, data = self._columns
+        _curvature.product32(indptr, rows, data, self.scores, self.sums, 1)
+
+
+class ClassDenseOperator(_ClassOperator):
+    """H v over a dense float32 copy of the features, by two matrix products."""
+
+    def __init__(
+        self,
+        A: Any,
+        P: Any,
+        top: Any,
+        weight: Any,
+        place: Any,
+        diagonal: Any,
+        intercept: bool,
+        ridge: float,
+    ) -> None:
+        super().__init__(P, top, weight, place, diagonal, intercept, ridge, A.shape[1])
+        self.A = A
+
+    def _multiply(self) -> None:
+        F = self.features
+        if F:
+            np.matmul(self.A, self.table[:F], out=self.scores)
+        else:
+            self.scores[:] = 0.0
+        self._curve()
+        if F:
+            np.matmul(self.A.T, self.scores, out=self.sums[:F])
+        if self.intercept:
+            self.sums[F] = self.scores.sum(axis=0, dtype=np.float64)

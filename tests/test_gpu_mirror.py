@@ -1,0 +1,133 @@
+"""``sparsekit.gpu`` has the modules, names and parameters of ``sparsekit._cython``, read from its sources.
+
+What has no twin stands in ``sparsekit.gpu.NOT_HERE`` with the reason.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import re
+
+import pytest
+
+from sparsekit.gpu import NOT_HERE
+
+_HEAD = re.compile(r"^(?P<indent> *)(?:cp?def +class +|class +|def +|cpdef +[\w\[\], :]*?)(?P<name>\w+) *\(")
+_CLASS = re.compile(r"^(?:cdef +)?class +(\w+)")
+_CONSTANT = re.compile(r"^([A-Z][A-Z0-9_]*) *=")
+
+
+def parameters(text):
+    """Names of the parameters in ``text``, which begins behind the opening bracket of a definition."""
+    depth, parts, part = 0, [], ""
+    for letter in text:
+        if letter == ")" and depth == 0:
+            break
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    parts.append(part)
+    names = [re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", part.partition("=")[0])) for part in parts]
+    return [found[-1] for found in names if found and found[-1] != "self"]
+
+
+def declared(source):
+    """Parameters of the public functions, ``name``, and classes and their methods, ``Class.name``."""
+    found, owner = {}, None
+    lines = re.sub(r"#[^\n]*", "", source).split("\n")
+    for number, line in enumerate(lines):
+        if line and not line[0].isspace():
+            owner = None
+        klass, head, constant = _CLASS.match(line), _HEAD.match(line), _CONSTANT.match(line)
+        if klass:
+            owner = klass.group(1)
+            if not owner.startswith("_"):
+                found[owner] = None
+        elif constant:
+            found[constant.group(1)] = None
+        elif head:
+            name, inside = head.group("name"), len(head.group("indent")) == 4
+            made = name in ("__init__", "__cinit__")
+            if name.startswith("_") and not (inside and made):
+                continue
+            taken = parameters("\n".join([line[head.end() :], *lines[number + 1 :]]))
+            if not head.group("indent"):
+                found[name] = taken
+            elif inside and owner and not owner.startswith("_"):
+                found[f"{owner}.__init__" if made else f"{owner}.{name}"] = taken
+    return found
+
+
+def twin(module):
+    """The module of ``sparsekit.gpu``, or None."""
+    if importlib.util.find_spec(f"sparsekit.gpu.{module}") is None:
+        return None
+    return importlib.import_module(f"sparsekit.gpu.{module}")
+
+
+def find(module, name):
+    out = module
+    for part in name.split("."):
+        out = getattr(out, part, None)
+        if out is None:
+            return None
+    return out
+
+
+def taken_by(target):
+    """Parameters of a function or method; none for a property."""
+    if isinstance(target, property):
+        return []
+    return [name for name in inspect.signature(target).parameters if name != "self"]
+
+
+@pytest.fixture(scope="module")
+def sources(checkout):
+    files = sorted((checkout / "sparsekit" / "_cython").glob("*.pyx"))
+    assert len(files) > 15
+    return {path.stem: declared(path.read_text(encoding="utf-8")) for path in files}
+
+
+def test_the_reader_of_sources():
+    source = (
+        "SIZE = 3\n_hidden = 4\ncdef class _Base:\n    def public(self): pass\n"
+        "cdef class Made(_Base):\n    cdef int n\n    def __cinit__(self, const double[:, ::1] X, int n=2):\n"
+        "        pass\n    cdef void inner(self): pass\n    def product(self,\n             v):\n"
+        "    @property\n    def diag(self):\n        pass\n"
+        "def f(const int64_t[::1] indptr, dict rows=dict(a=1, b=(2, 3)),  # a remark (\n"
+        "      bint last=False):\n"
+        "cdef int g(int a): return a\ndef _h(x): pass\ncpdef double both(double x, y): pass\n"
+    )
+    assert declared(source) == {
+        "SIZE": None, "Made": None, "Made.__init__": ["X", "n"], "Made.product": ["v"], "Made.diag": [],
+        "f": ["indptr", "rows", "last"], "both": ["x", "y"],
+    }  # fmt: skip
+
+
+def test_names_and_parameters(sources):
+    wrong = []
+    for module, names in sources.items():
+        there = twin(module)
+        for name, expected in names.items():
+            key = f"{module}.{name}"
+            if key in NOT_HERE or f"{module}.{name.partition('.')[0]}" in NOT_HERE:
+                continue
+            target = there and find(there, name)
+            if target is None:
+                wrong.append(f"{key} has no twin, and no reason in NOT_HERE")
+            elif expected is not None and taken_by(target) != expected:
+                wrong.append(f"{key}{tuple(taken_by(target))} must take {tuple(expected)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_reasons_are_of_today(sources):
+    known = {f"{module}.{name}" for module, names in sources.items() for name in names}
+    for key, reason in NOT_HERE.items():
+        assert key in known, f"NOT_HERE names {key}, which sparsekit._cython has not"
+        module, _, name = key.partition(".")
+        there = twin(module)
+        assert there is None or find(there, name) is None, f"{key} has a twin, and yet a reason in NOT_HERE"
+        assert len(reason) > 20, f"the reason why {key} has no twin: {reason!r}"

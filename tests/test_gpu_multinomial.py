@@ -1,0 +1,223 @@
+"""The multinomial loss on the GPU (or its emulation) against NumPy, the Cython kernels and the CPU's fits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from sparsekit._cython import _multinomial as on_cpu
+from sparsekit._losses import MultinomialLoss
+from sparsekit._solvers.oba import minimize_oba
+
+
+@pytest.fixture
+def kernels(cupy):
+    from sparsekit.gpu import _multinomial
+
+    return _multinomial
+
+
+def random_problem(n=40, p=9, K=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)).astype(dtype)
+    return X, rng.integers(K, size=n), rng.random(n) + 0.2, rng
+
+
+def to_device(X):
+    """X on the device, dense or CSR, as it is here."""
+    import cupy
+    import cupyx.scipy.sparse
+
+    return cupyx.scipy.sparse.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
+
+
+def row_parts(n, K, rng):
+    """Row probabilities as `MultinomialLoss.probabilities` gives them."""
+    P = softmax(rng.standard_normal((n, K)), axis=1)
+    top = P.argmax(axis=1).astype(np.int32)
+    P[np.arange(n), top] = 0.0
+    return P, P.sum(axis=1), top
+
+
+def variables_of(p, K, m, rng):
+    """Sorted places in a table of p features and a row of intercepts by K classes."""
+    return np.sort(rng.choice((p + 1) * K, m, replace=False))
+
+
+@pytest.mark.parametrize(
+    "real, out", [(np.float64, np.float64), (np.float32, np.float32), (np.float64, np.float32)]
+)
+@pytest.mark.parametrize("m", [1, 40])
+def test_class_factors(cupy, kernels, real, out, m):
+    X, _, s, rng = random_problem(30, 13, dtype=real)
+    K = 5
+    A, parts = sp.csr_matrix(X), row_parts(30, K, rng)
+    place = variables_of(13, K, m, rng)
+    rows, classes = np.divmod(place, K)
+    first = np.searchsorted(rows, np.arange(15)).astype(np.int32)
+    at = rng.permutation(m).astype(np.int32)
+    args = (A.indptr.astype(np.int64), A.indices, A.data, *parts, s, first, classes.astype(np.int32), at)
+    has, start, size = bool((rows == 13).any()), 4, 20
+    U, V = np.empty((2, size, m), dtype=out)
+    on_cpu.class_factors(*args, has, start, U, V, 1)
+    Ud, Vd = cupy.empty((2, size, m), dtype=out)
+    kernels.class_factors(*[cupy.asarray(a) for a in args], has, start, Ud, Vd, 1)
+    rtol = 1e-13 if out == np.float64 else 1e-6
+    np.testing.assert_allclose(Ud.get(), U, rtol=rtol)
+    np.testing.assert_allclose(Vd.get(), V, rtol=rtol)
+    full = parts[0].copy()
+    full[np.arange(30), parts[2]] = 1.0 - parts[1]
+    expected = np.sqrt(s)[:, None] * np.column_stack([X, np.ones(30)])[:, rows] * full[:, classes]
+    np.testing.assert_allclose(Ud.get()[:, at], expected[start : start + size], rtol=1e-5, atol=1e-7)
+
+
+def hessian_on(A, parts, s, place):
+    """The Hessian of the model on ``place``, by NumPy; A (n, p + 1) with the intercept's column."""
+    P, rest, top = parts
+    full = P.copy()
+    full[np.arange(len(P)), top] = 1.0 - rest
+    rows, classes = np.divmod(place, P.shape[1])
+    U = A[:, rows] * full[:, classes]
+    H = -(U * s[:, None]).T @ U
+    same = classes[:, None] == classes
+    return H + same * ((A[:, rows] * (s[:, None] * full[:, classes])).T @ A[:, rows])
+
+
+@pytest.mark.parametrize("K", [2, 3, 7, 32, 33])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+def test_operators(cupy, kernels, K, intercept, dense):
+    X, _, s, rng = random_problem(70, 6, dtype=np.float32)
+    X[:, 2] = 0.0  # a feature without entries
+    parts, A = row_parts(70, K, rng), sp.csr_matrix(X)
+    place = variables_of(6, K, 4 * K, rng)
+    place = place[place < 6 * K] if not intercept else place
+    s = s.astype(np.float32)
+    table = np.column_stack([X, np.ones(70)]).astype(np.float64)
+    H = hessian_on(table, parts, s.astype(np.float64), place)
+    diagonal = H.diagonal().copy()
+    shared = (parts[0].astype(np.float32), parts[2], s, place.astype(np.int64), diagonal)
+    rows = (A.indptr.astype(np.int64), A.indices, A.data)
+    moved = [cupy.asarray(a) for a in shared]
+    if dense:
+        operator = kernels.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
+    else:
+        operator = kernels.ClassRowOperator(*[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5, 1)
+    v = rng.standard_normal(len(place))
+    out = operator.matvec(cupy.asarray(v)).get()
+    scale = np.abs(H).sum(axis=1).max() * np.abs(v).max()
+    np.testing.assert_allclose(out, H @ v + 0.5 * diagonal * v, atol=1e-6 * scale)
+    np.testing.assert_array_equal(operator.diag.get(), diagonal)
+    # no float is too small, and no product depends on what was before
+    w = -1e-60 * np.abs(v)
+    tiny = operator.matvec(cupy.asarray(w)).get()
+    np.testing.assert_allclose(tiny, H @ w + 0.5 * diagonal * w, atol=1e-66 * scale)
+    assert not operator.matvec(cupy.zeros(len(place))).get().any()
+    np.testing.assert_array_equal(operator.matvec(cupy.asarray(v)).get(), out)
+    assert operator.n_products == 4
+    if not dense and K % 8 == 0:  # what the CPU needs padded
+        twin = on_cpu.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
+        np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
+
+
+def test_operator_of_no_rows_and_no_variables(cupy, kernels):
+    empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
+    P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
+    place, diagonal = cupy.arange(4), cupy.zeros(4)
+    operator = kernels.ClassRowOperator(
+        empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0, 1
+    )
+    assert not operator.matvec(cupy.ones(4)).get().any()
+    operator = kernels.ClassDenseOperator(
+        cupy.empty((3, 0), dtype=np.float32), cupy.zeros((3, 3), dtype=np.float32),
+        cupy.zeros(3, dtype=np.int32), cupy.ones(3, dtype=np.float32), cupy.arange(0), cupy.empty(0),
+        False, 0.0,
+    )  # fmt: skip
+    assert operator.matvec(cupy.empty(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_loss(cupy, make, weighted):
+    X, codes, s, rng = random_problem(K=4)
+    s = s if weighted else None
+    here = MultinomialLoss(make(X), codes, 4, s, fit_intercept=True)
+    there = MultinomialLoss(
+        to_device(make(X)), cupy.asarray(codes), 4, None if s is None else cupy.asarray(s), fit_intercept=True
+    )
+    x = rng.standard_normal(here.n_variables)
+    xd = cupy.asarray(x)
+    assert there.value(xd) == pytest.approx(here.value(x), rel=1e-13)
+    np.testing.assert_allclose(there.gradient(xd).get(), here.gradient(x), rtol=1e-11, atol=1e-12)
+    subset, v = np.sort(rng.choice(len(x), 9, replace=False)), rng.standard_normal(9)
+    found = there.hessian_product(xd, cupy.asarray(subset), cupy.asarray(v))
+    np.testing.assert_allclose(found.get(), here.hessian_product(x, subset, v), rtol=1e-10, atol=1e-12)
+    Z = here.predictor(x)
+    _, theta = here.derivatives(Z)
+    assert there.dual_value(cupy.asarray(theta)) == pytest.approx(here.dual_value(theta), rel=1e-12)
+    assert there.dual_value(cupy.asarray(theta + 1.0)) == -np.inf
+    penalty = there.l1_vector(2.0)
+    np.testing.assert_array_equal(penalty.get(), here.l1_vector(2.0))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("gram", [False, True])
+def test_models(cupy, make, gram, monkeypatch):
+    from sparsekit._losses import multinomial
+
+    if not gram:
+        monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)
+    X, codes, s, rng = random_problem(n=60, K=5)
+    losses = (
+        MultinomialLoss(make(X), codes, 5, s, fit_intercept=True),
+        MultinomialLoss(to_device(make(X)), cupy.asarray(codes), 5, cupy.asarray(s), fit_intercept=True),
+    )
+    x = 0.5 * rng.standard_normal(losses[0].n_variables)
+    chosen = np.sort(rng.choice(len(x), len(x) * 2 // 3, replace=False))
+    subset = np.sort(rng.choice(len(chosen), len(chosen) // 2, replace=False))
+    v, w = rng.standard_normal(len(chosen)), rng.standard_normal(len(subset))
+    found = []
+    for loss, place in zip(losses, (np.asarray, cupy.asarray)):
+        problem = loss.problem()
+        problem.start(place(x))
+        dz = problem.move_all().direction(place(np.ones(len(x))))
+        problem.remember(dz)
+        part = problem.restrict(place(chosen))
+        operator, move = problem.model(place(chosen), 0.1, damping=1.0)
+        inner, inner_move = part.model(place(subset), 0.1)
+        found.append(
+            [
+                operator.matvec(place(v)), operator.diag, move.direction(place(v)), part.gradient(),
+                inner.matvec(place(w)), inner_move.direction(place(w)), problem.stretch(dz),
+                problem.lipschitz(),
+            ]
+        )  # fmt: skip
+    for mine, theirs in zip(found[1], found[0]):
+        mine = cupy.asnumpy(mine)
+        # a sparse design's bound has another tie of rows and columns, or the trace
+        rtol = 1e-10 if gram else 1e-5
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
+
+
+SIZES = {"tall": (90, 6, 3), "wide": (25, 70, 3), "seven classes": (80, 5, 7)}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_fits(cupy, make, size):
+    n, p, K = SIZES[size]
+    X, _, s, rng = random_problem(n, p)
+    codes = (X @ rng.standard_normal((p, K)) + 0.3 * rng.standard_normal((n, K))).argmax(axis=1)
+    here = MultinomialLoss(make(X), codes, K, s, fit_intercept=True)
+    there = MultinomialLoss(to_device(make(X)), cupy.asarray(codes), K, cupy.asarray(s), fit_intercept=True)
+    l1 = 0.1 * np.abs(here.gradient(np.zeros(here.n_variables))).max()
+    result = minimize_oba(there, there.l1_vector(l1), tol=1e-7)
+    expected = minimize_oba(here, here.l1_vector(l1), tol=1e-7)
+    assert type(result.x) is cupy.ndarray and result.success
+    assert result.optimality <= 1e-7
+    assert result.fun == pytest.approx(expected.fun, rel=1e-9)
+    found = result.x.get()
+    for x in (found, expected.x):
+        x[p * K :] -= x[p * K :].mean()  # intercepts are unique up to a shift
+    np.testing.assert_allclose(found, expected.x, atol=1e-5)
+    assert 0 <= result.dual_gap <= 1e-5 * result.fun

@@ -25,10 +25,11 @@ __all__ = ["RawModule", "after_launch", "counts", "seed", "unavailable"]
 after_launch = None
 
 HERE = Path(__file__).resolve().parent
-HEADERS = ("cuda_shim.h", "cuda_collectives.h", "cuda_fibers.h", "cuda_math.h", "cuda_table.h")
+HEADERS = ("cuda_shim.h", "cuda_engine.h", "cuda_math.h", "cuda_table.h")
+ENGINE = ("cuda_fibers.cpp", "cuda_collectives.cpp")
 
 # Alignment, bounds, shifts and conversions: what C++ leaves undefined and a device answers with a fault or
-# with another number than this machine. The handlers are in cuda_collectives.h, no library is linked.
+# with another number than this machine. The handlers are in cuda_collectives.cpp, no library is linked.
 SANITIZE = "-fsanitize=alignment,bounds,shift-exponent,integer-divide-by-zero,float-cast-overflow"
 # fmt: off
 FLAGS = [
@@ -41,9 +42,10 @@ FLAGS = [
 
 # options that NVRTC knows and that mean nothing here; it refuses all others, and so does the emulation
 NVRTC_ONLY = re.compile(
-    r"--?(gpu-architecture|arch|std|fmad|use_fast_math|ftz|prec-sqrt|prec-div|maxrregcount|generate-line-info|lineinfo"
-    r"|device-debug|G|dopt|ptxas-options|Xptxas|restrict|device-as-default-execution-space|default-device|w"
-    r"|disable-warnings|extra-device-vectorization|device-int128|minimal|split-compile|jump-table-density)(=.*)?$"
+    r"--?(gpu-architecture|arch|std|fmad|use_fast_math|ftz|prec-sqrt|prec-div|maxrregcount|w|disable-warnings"
+    r"|generate-line-info|lineinfo|device-debug|G|dopt|ptxas-options|Xptxas|restrict|default-device"
+    r"|device-as-default-execution-space|extra-device-vectorization|device-int128|minimal|split-compile"
+    r"|jump-table-density)(=.*)?$"
 )
 
 
@@ -88,7 +90,7 @@ def _folder():
 def _fingerprint():
     """What a library depends on besides its source: the headers, the flags and the compiler."""
     binary = os.stat(compiler()[0])
-    parts = [(HERE / name).read_text() for name in HEADERS] + [Path(__file__).read_text()]
+    parts = [(HERE / name).read_text() for name in HEADERS + ENGINE] + [Path(__file__).read_text()]
     return repr((parts, compiler(), binary.st_size, binary.st_mtime_ns, platform.machine()))
 
 
@@ -116,7 +118,8 @@ def split_options(options):
 KERNEL = re.compile(
     r"""(?P<extern>extern\s*"C"\s*)?(?P<static>\bstatic\s+)?__global__\s+"""
     r"""(?:__launch_bounds__\s*\((?P<before>[^;{]*?)\)\s*)?void\s+"""
-    r"""(?:__launch_bounds__\s*\((?P<after>[^;{]*?)\)\s*)?(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^;{]*?)\)\s*[{;]""",
+    r"""(?:__launch_bounds__\s*\((?P<after>[^;{]*?)\)\s*)?"""
+    r"""(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>[^;{]*?)\)\s*[{;]""",
     re.DOTALL,
 )
 
@@ -169,6 +172,23 @@ def _translated(code, defines, kernels):
     return "\n".join(lines) + "\n"
 
 
+@cache
+def _engine():
+    """The engine's object files, compiled once for all modules."""
+    key = hashlib.sha256(_fingerprint().encode()).hexdigest()[:32]
+    objects = []
+    for name in ENGINE:
+        target = _folder() / f"{key}-{name}.o"
+        if not target.exists():
+            with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as folder:
+                compiled = str(Path(folder) / "engine.o")
+                command = [*compiler(), *FLAGS, "-O2", "-c", str(HERE / name), "-o", compiled]
+                _run(command, None, "compilation of the emulation")
+                os.replace(compiled, target)
+        objects.append(str(target))
+    return objects
+
+
 def _build(code, defines, target):
     kernels = kernels_of(code, defines)
     if not kernels:
@@ -181,8 +201,8 @@ def _build(code, defines, target):
         # two steps: with -fsanitize on the command line the linker would ask for the sanitizer's own library
         command = [*compiler(), *FLAGS, SANITIZE, "-c", source, "-o", compiled]
         _run(command, None, "compilation of the CUDA source")
-        linker = [*compiler(), "-shared", "-pthread", "-Wl,--no-undefined", compiled, "-o", library, "-lm"]
-        _run(linker, None, "linking of the CUDA source")
+        command = [*compiler(), "-shared", "-pthread", "-Wl,--no-undefined", compiled, *_engine(), "-lm"]
+        _run([*command, "-o", library], None, "linking of the CUDA source")
         os.replace(library, target)
 
 

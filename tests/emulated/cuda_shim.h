@@ -1,11 +1,14 @@
 // CUDA C for a C++17 compiler: the part of the language that the kernels of sparsekit/gpu use, run by
-// cuda_fibers.h.
+// the fibers of cuda_engine.h.
 //
 // cuda_build.py includes this file before a kernel's source and appends one SK_EMULATED_KERNEL for each
 // kernel. The overloads are CUDA's own and no more, so that a call that is ambiguous to nvcc is ambiguous
 // here.
 #pragma once
-#include "cuda_collectives.h"
+#include <math.h>
+#include <stdlib.h>
+
+#include "cuda_engine.h"
 
 #define SK_EMULATED 1
 

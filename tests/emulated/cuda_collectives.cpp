@@ -1,10 +1,9 @@
 // Barriers, warp collectives and what ends a launch: the calls in which a fiber waits for others.
-#pragma once
-#include "cuda_fibers.h"
+#include "cuda_engine.h"
 
 namespace sk_emulated {
 
-static uint64_t wait_for_block(Operation operation, int predicate, int line) {
+uint64_t wait_for_block(Operation operation, int predicate, int line) {
     Fiber& self = *engine.current;
     self.status = at_barrier;
     self.operation = operation;
@@ -78,8 +77,8 @@ static bool complete(Fiber* warp, unsigned mask) {
     return true;
 }
 
-static uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument,
-                               int width, int bytes, int line) {
+uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int width,
+                        int bytes, int line) {
     Fiber& self = *engine.current;
     const unsigned number = self.number / lanes, own = self.number % lanes;
     const char* name = operation_names[operation];
@@ -112,7 +111,7 @@ static uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t valu
     return self.value;
 }
 
-static unsigned wait_for_active(int line) {
+unsigned wait_for_active(int line) {
     Fiber& self = *engine.current;
     self.status = at_active_mask;
     self.operation = active_mask;
@@ -121,25 +120,11 @@ static unsigned wait_for_active(int line) {
     return unsigned(self.value);
 }
 
-// lets the other threads run: a thread that tries again and again would keep them waiting for ever
-static void give_way(const char* what) {
+void give_way(const char* what) {
     Fiber& self = *engine.current;
     if (++self.spins > spin_limit)
         fail("%s failed %ld times in turn: the thread waits for ever", what, spin_limit);
     leave();
-}
-
-template <class Value>
-static uint64_t to_bits(Value value) {
-    uint64_t bits = 0;
-    memcpy(&bits, &value, sizeof value);
-    return bits;
-}
-template <class Value>
-static Value from_bits(uint64_t bits) {
-    Value value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 struct SourceLocation {

@@ -1,30 +1,13 @@
-// The engine below cuda_shim.h: the threads of a block are fibers of one OS thread.
-//
-// A fiber runs until it waits (block barrier, warp collective) or ends. When no fiber of the block can run,
-// the block barrier opens if every thread stands at it, and otherwise the launch ends with an error that says
-// who waits where. Switching is a few instructions of assembly. A fiber takes a stack when it starts and
-// gives it back when it ends, so threads that never wait share one stack.
-#pragma once
-#include <math.h>
-#include <pthread.h>
-#include <setjmp.h>
+// The schedule of the fibers. Switching between them is a few instructions of assembly. A fiber takes a stack
+// when it starts and gives it back when it ends, so threads that never wait share one stack.
 #include <signal.h>
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-struct uint3 {
-    unsigned x, y, z;
-};
-struct dim3 {
-    unsigned x, y, z;
-    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
-};
+#include "cuda_engine.h"
 
-extern "C" __attribute__((visibility("hidden"))) void sk_emulated_switch(void** save, void* load);
+extern "C" void sk_emulated_switch(void** save, void* load);
 #if defined(__x86_64__)
 asm(".text\n.globl sk_emulated_switch\n.hidden sk_emulated_switch\n.type sk_emulated_switch,@function\n"
     "sk_emulated_switch:\n"
@@ -57,76 +40,9 @@ extern unsigned char __stop_sk_shared[] __attribute__((weak, visibility("hidden"
 
 namespace sk_emulated {
 
-constexpr int max_threads = 1024;
-constexpr int lanes = 32;
-constexpr size_t stack_bytes = 128 * 1024;
-constexpr size_t page = 4096 * 4;  // as large as the pages of any system at hand, for the guard below a stack
-constexpr unsigned pool_bytes = 227 * 1024;
-constexpr unsigned pool_guard = 256;
-constexpr long spin_limit = 100000;
-constexpr unsigned char poison = 0xFF;  // a NaN for floating point, -1 for integers
+Engine engine;
 
-enum Status : unsigned char { fresh, ready, at_barrier, at_collective, at_active_mask, exited };
-
-enum Operation : unsigned char {
-    // clang-format off
-    syncthreads, syncthreads_or, syncthreads_and, syncthreads_count, syncwarp,
-    shfl, shfl_up, shfl_down, shfl_xor, ballot,
-    any_lane, all_lanes, match_any, active_mask
-    // clang-format on
-};
-static const char* const operation_names[] = {
-    "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count", "__syncwarp",
-    "__shfl_sync",   "__shfl_up_sync",   "__shfl_down_sync",  "__shfl_xor_sync",     "__ballot_sync",
-    "__any_sync",    "__all_sync",       "__match_any_sync",  "__activemask"};
-
-struct Fiber {
-    void* sp;
-    unsigned char* stack;
-    uint3 thread;
-    unsigned number;
-    Status status;
-    Operation operation;
-    int line;
-    unsigned mask;
-    int width;  // of a shuffle, with the bytes of its value in the upper half
-    unsigned source;
-    uint64_t value;  // what the fiber deposits, and where it finds its result
-    long spins;
-};
-
-// Stacks are shared by all modules of the process: Python hands the same table to each launch.
-struct Stacks {
-    uint64_t made;
-    unsigned char* free[max_threads];
-};
-
-struct Engine {
-    uint3 thread, block;
-    dim3 block_dim, grid_dim;
-    Fiber* current;
-    void* scheduler;
-    Stacks* stacks;
-    int n_free, n_threads, n_exited, n_at_barrier;
-    void (*thunk)(const unsigned char*);
-    const unsigned char* slots;
-    const char* kernel;
-    uint64_t seed, random;
-    unsigned pool_used;
-    pthread_t os_thread;
-    sigjmp_buf escape;
-    volatile bool failed;
-    unsigned waiting[max_threads / lanes], gone[max_threads / lanes];
-    unsigned short order[max_threads];
-    Fiber fibers[max_threads];
-    char error[4096];
-    alignas(16) unsigned char pool[pool_bytes + pool_guard];
-    alignas(16) unsigned char signal_stack[64 * 1024];
-};
-// `used`: the optimiser shall not believe that it sees all who change it
-static Engine engine __attribute__((used));
-
-static void leave() { sk_emulated_switch(&engine.current->sp, engine.scheduler); }
+void leave() { sk_emulated_switch(&engine.current->sp, engine.scheduler); }
 
 static void write_error(const char* format, va_list arguments) {
     engine.failed = true;
@@ -140,8 +56,7 @@ __attribute__((format(printf, 1, 2))) static void error_outside(const char* form
     va_end(arguments);
 }
 
-// ends the launch; the fibers are abandoned where they stand
-[[noreturn]] __attribute__((noinline, format(printf, 1, 2))) static void fail(const char* format, ...) {
+void fail(const char* format, ...) {
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -380,9 +295,8 @@ static void run_grid() {
     free(order);
 }
 
-// shape: grid x, y, z, block x, y, z, bytes of dynamic shared memory
-static int launch(const char* kernel, void (*thunk)(const unsigned char*), const unsigned char* slots,
-                  const unsigned* shape, uint64_t seed, Stacks* stacks) {
+int launch(const char* kernel, void (*thunk)(const unsigned char*), const unsigned char* slots,
+           const unsigned* shape, uint64_t seed, Stacks* stacks) {
     engine.kernel = kernel;
     engine.thunk = thunk;
     engine.slots = slots;

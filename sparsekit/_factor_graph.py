@@ -7,6 +7,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._device import is_device, namespace
 from ._factor_solution import BatchSolution, Gradients, Solution, Variable
 from ._factors import Factor, as_scores
 from ._linalg.threads import count_threads
@@ -87,6 +88,10 @@ class FactorGraph:
     def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
         parts = [np.broadcast_to(f._additional, f._full_shape).ravel() for f in self._factors]
+        if any(map(is_device, parts)):
+            theirs = next(filter(is_device, parts))
+            xp = namespace(**{"a factor's additional scores": theirs, "the graph's scores": self._scores})
+            return xp.concatenate([xp.asarray(part) for part in parts])
         return np.concatenate([*parts, np.zeros(0)])
 
     def variable(self, scores: ArrayLike | tuple[int, ...]) -> Variable:
@@ -96,7 +101,7 @@ class FactorGraph:
         ----------
         scores : array-like of floats, or tuple of int
             Their scores, -inf where a variable must be off; or a shape, for scores of 0. A list of whole
-            numbers counts as scores; only a tuple is a shape.
+            numbers counts as scores; only a tuple is a shape. CuPy arrays: the graph is solved on the GPU.
 
         Returns
         -------
@@ -122,9 +127,11 @@ class FactorGraph:
         ):
             if any(size < 0 for size in scores):
                 raise ValueError(f"sizes must be at least 0; got {scores}")
-            scores = np.zeros(scores)
+            scores = np.zeros(scores, like=self._scores)
         scores = as_scores(scores, "scores")
         first = self.n_variables
+        if first:
+            namespace(**{"the graph's scores": self._scores, "scores": scores})
         self._scores = np.concatenate([self._scores, scores.ravel()]) if first else scores.ravel().copy()
         self._shapes.append(scores.shape)
         self._layout = None
@@ -205,8 +212,9 @@ class FactorGraph:
         elif isinstance(where, Variable) and where.graph is self:
             if scores.shape != where.shape:
                 raise ValueError(f"scores must have the shape {where.shape}; got {scores.shape}")
-            self._scores = self._scores.astype(np.result_type(self._scores, scores))
-            self._scores[where.index] = scores
+            xp = namespace(**{"the graph's scores": self._scores, "scores": scores})
+            self._scores = self._scores.astype(np.result_type(self._scores.dtype, scores.dtype))
+            self._scores[xp.asarray(where.index)] = scores
         else:
             raise TypeError("where must be a view of this graph's variables or one of its factors")
 
@@ -215,10 +223,16 @@ class FactorGraph:
             self._layout = Layout(self.n_variables, self._factors)
         return self._layout
 
-    def _run(self, n, warm=None):
-        if warm is not None and warm._run.layout is self._plan() and warm._run.n == n:
+    def _run(self, n, like, warm=None):
+        layout = self._plan()
+        if warm is not None and warm._run.suits(layout, n, like):
             return warm._run
-        return Run(self._plan(), n)
+        return Run(layout, n, like)
+
+    def _own_scores(self):
+        """Scores (1, n_variables) and additional ones (1, n_additional), where the scores are."""
+        xp = namespace(scores=self._scores)
+        return self._scores[None].astype(np.float64), xp.asarray(self.additional_scores)[None]
 
     def solve(
         self, *, warm_start: bool = False, n_jobs: int | None = None, **options: Unpack[SolveOptions]
@@ -317,11 +331,11 @@ class FactorGraph:
     def _solve(self, options, quadratic, warm_start, n_jobs):
         options = check_options(options, quadratic)
         last = self._last if warm_start else None
-        run = self._run(1, last)
+        run = self._run(1, self._scores, last)
         warm = last is not None and run is last._run
         if last is not None and warm:
             last._stale = True
-        run.prepare(self._scores[None].astype(np.float64), self.additional_scores[None])
+        run.prepare(*self._own_scores())
         solve_runs([run], options, warm, count_threads(n_jobs))
         self._last = Solution(self, run, 0, options)
         return self._last
@@ -339,7 +353,8 @@ class FactorGraph:
         Parameters
         ----------
         scores : array-like of shape (n_graphs, n_variables)
-            More dimensions are flattened, in the order in which the variables were made.
+            More dimensions are flattened, in the order in which the variables were made. CuPy arrays are
+            solved on the GPU, and what is returned is there.
         additional_scores : array-like of shape (n_graphs, n_additional) or (n_additional,), default=None
             None: those of the factors.
         n_jobs : int, default=None
@@ -371,15 +386,16 @@ class FactorGraph:
         n = len(scores) if scores.ndim else 0
         if scores.ndim < 2 or scores.size != n * self.n_variables:
             raise ValueError(f"scores must have the shape (n_graphs, {self.n_variables}); got {scores.shape}")
+        xp = namespace(scores=scores, additional_scores=additional_scores)
         if additional_scores is None:
-            extra = self.additional_scores
+            extra = xp.asarray(self.additional_scores)
         else:
             extra = as_scores(additional_scores, "additional_scores")
         if extra.shape not in ((self.n_additional,), (n, self.n_additional)):
             raise ValueError(
                 f"additional_scores must have the shape ({n}, {self.n_additional}); got {extra.shape}"
             )
-        run = self._run(n)
+        run = self._run(n, scores)
         run.prepare(
             scores.reshape(n, self.n_variables).astype(np.float64),
             np.broadcast_to(extra, (n, self.n_additional)).astype(np.float64),

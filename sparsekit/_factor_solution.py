@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._device import is_device, namespace
 from ._factors import Factor
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import CONVERGED, INFEASIBLE, MESSAGES
@@ -102,7 +103,7 @@ class _Marginals:
         if isinstance(where, Variable) and where.graph is self._graph:
             if where.size and where.index.max() >= self.scores.shape[-1]:
                 raise KeyError("the view's variables were made after this was solved")
-            return self.scores[..., where.index]
+            return self.scores[..., namespace(x=self.scores).asarray(where.index)]
         start = self._layout.add_start.get(id(where)) if isinstance(where, Factor) else None
         if start is None:
             raise KeyError("only views of the graph's variables and its factors have values here")
@@ -125,7 +126,9 @@ class Gradients(_Marginals):
         factor, full = got
         if full.ndim == 1:
             return factor._gradient(full)
-        return np.array([factor._gradient(row) for row in full]).reshape((len(full), *factor._given_shape))
+        rows = [factor._gradient(row) for row in full]
+        stacked = np.stack(rows) if rows and is_device(full) else np.array(rows)
+        return stacked.reshape((len(full), *factor._given_shape))
 
 
 class BatchSolution:
@@ -189,7 +192,7 @@ class BatchSolution:
         """
         self._check()
         d = self._direction(direction, "direction", self._run.layout.n_variables)
-        to_add = np.zeros((self._run.n, self._run.layout.n_additional))
+        to_add = np.zeros((self._run.n, self._run.layout.n_additional), like=self.x)
         with self._run.lock:
             self._run.states.vjp(d, to_add, count_threads(n_jobs))
         return Gradients(
@@ -221,7 +224,9 @@ class BatchSolution:
         self._check()
         n_add = self._run.layout.n_additional
         d = self._direction(scores, "scores", self._run.layout.n_variables)
-        extra = np.zeros((self._run.n, n_add)) if additional_scores is None else additional_scores
+        extra = additional_scores
+        if extra is None:
+            extra = np.zeros((self._run.n, n_add), like=self.x)
         extra = self._direction(extra, "additional_scores", n_add)
         with self._run.lock:
             moved = self._run.states.jvp(d, extra, count_threads(n_jobs))
@@ -229,12 +234,17 @@ class BatchSolution:
 
     def _direction(self, values, name, size):
         """A copy, (n_graphs, size), of a direction in which derivatives are wanted."""
-        d, n = np.array(values, dtype=np.float64), self._run.n
+        self._check_place(values, name)
+        d, n = np.array(values, dtype=np.float64, like=self.x), self._run.n
         if d.shape not in ((n, size), (size,)) and not (d.ndim > 2 and len(d) == n and d.size == n * size):
             raise ValueError(f"{name} must have the shape {(n, size)}; got {d.shape}")
         if not np.isfinite(d).all():
             raise ValueError(f"{name} must be finite")
         return np.broadcast_to(d if d.ndim == 1 else d.reshape(n, size), (n, size)).copy()
+
+    def _check_place(self, values, name):
+        if is_device(values) or is_device(self.x):
+            namespace(x=self.x, **{name: values})
 
     def __getstate__(self):
         # what the kernels know of it stays behind
@@ -290,12 +300,13 @@ class Solution(BatchSolution):
         super().__init__(graph, run, graph._scores.dtype, options)
         for name in ("x", "additional", "status", "nit", "primal_residual", "dual_residual", "optimality",
                      "step_size", "success"):  # fmt: skip
-            setattr(self, name, getattr(self, name)[place])
+            one = getattr(self, name)[place]
+            setattr(self, name, one.item() if is_device(one) and not one.ndim else one)
         self.status, self.nit, self.success = int(self.status), int(self.nit), bool(self.success)
         self.message = MESSAGES[self.status]
-        extra = graph.additional_scores
+        extra = namespace(x=self.x).asarray(graph.additional_scores)
         # what is forbidden is off: its score times 0 is 0
-        self.additional[np.isneginf(extra) & (self.additional < FORBIDDEN)] = 0.0
+        self.additional[(extra == -np.inf) & (self.additional < FORBIDDEN)] = 0.0
         on, on_too = self.x != 0, self.additional != 0
         self.fun = float(
             graph._scores[on] @ self.x[on]
@@ -360,11 +371,14 @@ class Solution(BatchSolution):
         """
         self._check()
         if isinstance(direction, dict):
-            total = np.zeros(self._run.layout.n_variables)
+            xp = namespace(x=self.x)
+            total = xp.zeros(self._run.layout.n_variables)
             for view, values in direction.items():
                 if getattr(view, "graph", None) is not self._graph:
                     raise ValueError("direction: a view belongs to another graph")
-                np.add.at(total, view.index, np.broadcast_to(values, view.shape))
+                self._check_place(values, "direction")
+                values = xp.broadcast_to(xp.asarray(values, dtype=np.float64), view.shape)
+                xp.add.at(total, xp.asarray(view.index), values)
             direction = total
         elif np.size(direction) == self._run.layout.n_variables:
             direction = np.ravel(direction)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._device import is_device
 from ._factor_documentation import document
 from ._typing import FloatArray
 
@@ -49,7 +50,7 @@ def as_index(variables, name="variables"):
 def as_scores(scores, name):
     """A floating point array of scores, in which -inf forbids."""
     try:
-        scores = np.array(scores)
+        scores = scores.copy() if is_device(scores) else np.array(scores)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     if scores.dtype.kind not in "biuf":

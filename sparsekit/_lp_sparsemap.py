@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from ._device import namespace
 from ._factor_graph import FactorGraph, check_options
 from ._factor_solution import BatchSolution, Solution
 from ._linalg.threads import count_threads
@@ -52,7 +52,8 @@ def lp_sparsemap(
     graphs : FactorGraph, or list of FactorGraph
         A list is solved with the graphs' own scores, of one or of different shapes.
     scores : array-like of shape (n_graphs, n_variables), default=None
-        Scores for the one graph; None: its own.
+        Scores for the one graph; None: its own. CuPy arrays are solved on the GPU, without factors that have
+        a MAP oracle, and the solution is there.
     additional_scores : array-like of shape (n_graphs, n_additional) or (n_additional,), default=None
         None: the factors' own.
     n_jobs : int, default=None
@@ -96,8 +97,9 @@ def lp_sparsemap(
     several: list[Any] = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
     if not all(isinstance(graph, FactorGraph) for graph in several):
         raise TypeError("graphs must be a FactorGraph or a list of them")
-    runs = [graph._run(1) for graph in several]
+    namespace(**{f"graphs[{i}]": graph._scores for i, graph in enumerate(several)})
+    runs = [graph._run(1, graph._scores) for graph in several]
     for graph, run in zip(several, runs):
-        run.prepare(graph._scores[None].astype(np.float64), graph.additional_scores[None])
+        run.prepare(*graph._own_scores())
     solve_runs(runs, options, False, count_threads(n_jobs))
     return [Solution(graph, run, 0, options) for graph, run in zip(several, runs)]

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._cython._factor_graph import Plan
+from .._device import is_device, kernel_module, namespace
 
 CONVERGED, MAX_ITER, INFEASIBLE = 0, 1, 2
 MESSAGES = {
@@ -153,7 +154,18 @@ class Layout:
             "negated": _padded(np.concatenate(negated_parts), np.int32),
         }
         self.lock = threading.Lock()
-        self.plan = Plan(n_variables, n_add, arrays, structured)
+        self._given = n_variables, n_add, arrays, structured
+        self.plan = Plan(*self._given)
+        self._on_devices = {}
+
+    def plan_for(self, x):
+        """The plan of the kernels that take arrays like x."""
+        if not is_device(x):
+            return self.plan
+        place = namespace(x=x).cuda.Device().id
+        if place not in self._on_devices:
+            self._on_devices[place] = kernel_module("_factor_graph", x).Plan(*self._given)
+        return self._on_devices[place]
 
     def slots(self, factor):
         """Slots of a factor's variables, shaped as its indices (n, d)."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from .._cython._factor_graph import States, solve
+from .._device import kernel_module, namespace
 from .._losses.factor_graph import CONVERGED, INFEASIBLE
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
@@ -19,7 +19,7 @@ def _without_infinities(scores, additional):
     It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
     so its size costs no digits.
     """
-    low, low_too = np.isneginf(scores), np.isneginf(additional)
+    low, low_too = scores == -np.inf, additional == -np.inf
     if not (low.any() or low_too.any()):
         return scores, additional, low, low_too
     size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
@@ -29,19 +29,24 @@ def _without_infinities(scores, additional):
 
 
 class Run:
-    """States of graphs, and what is to be said of them after a solve."""
+    """States of graphs where the scores ``like`` are, and what is to be said of them after a solve."""
 
-    def __init__(self, layout, n):
+    def __init__(self, layout, n, like=None):
         self.layout, self.n = layout, n
-        self.states = States(layout.plan, n)
+        self.kernels = kernel_module("_factor_graph", like)
+        self.states = self.kernels.States(layout.plan_for(like), n)
         # derivatives work in the states' own memory
         self.lock = threading.Lock()
+
+    def suits(self, layout, n, like):
+        """Whether it is of this layout and number of graphs, and where ``like`` is."""
+        return self.layout is layout and self.n == n and self.kernels is kernel_module("_factor_graph", like)
 
     def prepare(self, scores, additional):
         scores, additional, self.low, self.low_too = _without_infinities(scores, additional)
         self.states.set_scores(
             *map(
-                np.ascontiguousarray,
+                namespace(scores=scores, additional_scores=additional).ascontiguousarray,
                 (scores, additional, self.low.view(np.uint8), self.low_too.view(np.uint8)),
             )
         )
@@ -55,7 +60,7 @@ class Run:
 
 
 def solve_runs(runs, options, warm, n_threads):
-    """Solve the graphs of all runs, by ``n_threads`` threads over graphs."""
+    """Solve the graphs of all runs, which are on one side, by ``n_threads`` threads over graphs."""
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
     with ExitStack() as stack:
@@ -66,4 +71,5 @@ def solve_runs(runs, options, warm, n_threads):
             stack.enter_context(layout.lock)
         for run in runs:
             stack.enter_context(run.lock)
-        solve([run.states for run in runs], asdict(options), warm, n_threads)
+        for kernels in {run.kernels for run in runs}:
+            kernels.solve([run.states for run in runs], asdict(options), warm, n_threads)

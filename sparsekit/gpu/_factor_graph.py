@@ -1,0 +1,219 @@
+"""LP-SparseMAP inference in factor graphs on a GPU: twins of ``sparsekit._cython._factor_graph``.
+
+One launch solves a batch, a block a graph: a block ends when its graph is solved, whatever the others do.
+Every sum is in a fixed order, so runs repeat bit by bit. Factors with a MAP oracle are not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._compile import grid1d, kernel
+
+# bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
+# multiprocessor
+SHARED_STATE = 96 * 1024
+# length of a linear factor or an OrOut from which a warp works at one, else a thread
+WARP_FROM = 24
+_STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
+
+
+def room() -> int:
+    import cupy
+
+    most = cupy.cuda.Device().attributes.get("MaxSharedMemoryPerBlockOptin", 48 * 1024)
+    # what kernels have of their own beside it
+    return min(SHARED_STATE, int(most) - 4096)
+
+
+def count_threads(n_slots: int) -> int:
+    """Threads of the block that works at a graph of so many slots."""
+    threads = 32
+    while threads < 256 and 4 * threads < n_slots:
+        threads *= 2
+    return threads
+
+
+def state_size(n_var: int, n_add: int, n_slot: int, n_pair: int, n_closed: int) -> int:
+    """Doubles of a graph's state, as factor_graph.cuh places them."""
+    return 11 * n_var + 2 * n_add + 8 * n_slot + 2 * n_pair + 2 * n_closed
+
+
+class Plan:
+    """A graph without its scores, on the current device.
+
+    Parameters
+    ----------
+    n_var, n_add : int
+    arrays : dict
+        The NumPy arrays that the twin takes.
+    structured : list
+        Factors with an oracle: none may be there.
+    """
+
+    def __init__(
+        self, n_var: int, n_add: int, arrays: dict[str, Any], structured: list[dict[str, Any]]
+    ) -> None:
+        import cupy
+
+        if structured:
+            names = sorted({_STRUCTURED[given["kind"]] for given in structured})
+            raise TypeError(
+                "factors with a MAP oracle are not solved on the GPU, and the graph holds "
+                f"{', '.join(names)}: pass NumPy scores (cupy.asnumpy), which solves it in main memory"
+            )
+        # all arrays but those of counts have one entry more than they need
+        ints = {
+            name: arrays[name][:-1] for name in ("var", "var_slot", "pair_add", "relation", "negated", "flip")
+        }
+        negated = ints["negated"].copy()
+        negated[ints["flip"]] = 1
+        deg, n_pair = arrays["deg"][:-1], len(ints["pair_add"])
+        linear, orout = arrays["linear"], arrays["orout"]
+        lengths = np.concatenate([np.diff(linear), np.diff(orout)])
+        lanes = 32 if len(lengths) and lengths.mean() >= WARP_FROM else 1
+        self.n_var, self.n_add, self.n_slot, self.n_pair = n_var, n_add, len(deg), n_pair
+        n_closed = len(lengths)
+        counts = [
+            n_var,
+            self.n_slot,
+            n_add,
+            n_pair,
+            len(linear) - 1,
+            len(orout) - 1,
+            deg.max(initial=0) <= 1,
+            lanes,
+        ]
+        parts = [
+            ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
+            orout, negated,
+        ]  # fmt: skip
+        reals = [arrays[name][:-1] for name in ("deg", "w", "a", "ad")]
+        reals += [1.0 / (deg[:n_pair] + deg[n_pair : 2 * n_pair]), arrays["bound"][:-1]]
+        self.arrays = (
+            cupy.asarray(np.array(counts, dtype=np.int64)),
+            cupy.asarray(np.concatenate(parts).astype(np.int32)),
+            cupy.asarray(np.concatenate([*reals, [0.0]])),
+        )
+        self.n_threads = count_threads(self.n_slot)
+        # factor_graph.cuh places the state's arrays in this order
+        sizes = {"eta": n_var, "mu": n_var, "add": n_add, "x": self.n_slot, "l": self.n_slot}
+        self.places: dict[str, slice] = {}
+        at = 0
+        for name, size in sizes.items():
+            self.places[name] = slice(at, at + size)
+            at += size
+        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed)
+        self.oracles: list[Any] = []
+
+    @property
+    def n_shared(self) -> int:
+        """Doubles of a state that lies in shared memory while it is worked at, or 0."""
+        return self.stride if 8 * self.stride <= room() else 0
+
+
+class States:
+    """What is known of the solutions of ``n`` graphs of one plan: scores, answers, multipliers, Jacobians."""
+
+    def __init__(self, plan: Plan, n: int) -> None:
+        import cupy
+
+        self.plan, self.n = plan, n
+        self.block = cupy.zeros((n, plan.stride))
+        self.off = cupy.zeros((n, plan.n_var + plan.n_add), dtype=np.uint8)
+        self.whole = cupy.zeros((n, 3), dtype=np.int64)
+        self.levels = cupy.zeros((n, 4))
+
+    def _part(self, name: str) -> Any:
+        return self.block[:, self.plan.places[name]]
+
+    def _check(self, first: Any, second: Any, what: str) -> None:
+        if first.shape != (self.n, self.plan.n_var) or second.shape != (self.n, self.plan.n_add):
+            raise ValueError(f"{what} do not have the shape of the states")
+
+    def set_scores(self, eta: Any, add: Any, off: Any, off_add: Any) -> None:
+        """Scores of the variables (n, n_var) and the additional ones (n, n_add), and which of them forbid."""
+        self._check(eta, add, "scores")
+        self._check(off, off_add, "flags")
+        self._part("eta")[...] = eta
+        self._part("add")[...] = add
+        self.off[:, : self.plan.n_var] = off
+        self.off[:, self.plan.n_var :] = off_add
+
+    def marginals(self) -> Any:
+        """mu (n, n_var)."""
+        return self._part("mu").copy()
+
+    def additionals(self) -> Any:
+        """N p of all factors, (n, n_add)."""
+        import cupy
+
+        out = cupy.zeros((self.n, self.plan.n_add))
+        if out.size:
+            launch = kernel("factor_graph", "sk_factor_graph_additionals")
+            args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
+            launch(grid1d(self.n * self.plan.n_pair), 256, args)
+        return out
+
+    def copies(self, i: int) -> Any:
+        """Local solutions x of graph i, (n_slot,)."""
+        return self._part("x")[i].copy()
+
+    def duals(self, i: int) -> Any:
+        """Multipliers l of graph i, (n_slot,)."""
+        return self._part("l")[i].copy()
+
+    def structures(self, i: int, k: int) -> Any:
+        """Structures in use by factor k with an oracle: there is none here."""
+        raise IndexError(f"no factor {k} with an oracle is on the GPU")
+
+    def report(self) -> dict[str, Any]:
+        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
+        names = ("status", "n_iter", "n_newton", "primal", "dual", "step_size")
+        both = [self.whole[:, k] for k in range(3)] + [self.levels[:, k] for k in range(3)]
+        return {name: values.copy() for name, values in zip(names, both)}
+
+    def _launch(self, name: str, *args: Any) -> None:
+        plan = self.plan
+        if not self.n:
+            return
+        shared = plan.n_shared
+        launch = kernel("factor_graph", f"sk_factor_graph_{name}")
+        fixed = (*plan.arrays, self.block, plan.stride, self.off)
+        launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
+
+    def vjp(self, to_eta: Any, to_add: Any, n_threads: int = 1) -> None:
+        """to_eta (n, n_var) holds directions d, becomes the gradients of <d, mu>, as does to_add (n, n_add)."""
+        self._check(to_eta, to_add, "directions")
+        if self.plan.n_var:
+            self._launch("vjp", to_eta, to_add, self.plan.n_shared)
+
+    def jvp(self, d_eta: Any, d_add: Any, n_threads: int = 1) -> Any:
+        """How mu (n, n_var) moves with the scores."""
+        import cupy
+
+        self._check(d_eta, d_add, "directions")
+        out = cupy.empty((self.n, self.plan.n_var))
+        if self.plan.n_var:
+            self._launch("jvp", d_eta, d_add, out, self.plan.n_shared)
+        return out
+
+
+def plain_options(options: dict[str, Any]) -> list[Any]:
+    """fg_options' fields in the kernels' order; inner_iter is for factors with an oracle."""
+    floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
+    flags = ("adaptive", "exact", "quadratic")
+    return [
+        int(options["max_iter"]),
+        *(float(options[name]) for name in floats),
+        *(bool(options[name]) for name in flags),
+    ]
+
+
+def solve(batches: list[States], options: dict[str, Any], warm: bool, n_threads: int = 1) -> None:
+    """Solve all graphs of a list of `States`; options are fg_options' fields."""
+    given = plain_options(options)
+    for batch in batches:
+        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, bool(warm), *given)

@@ -1,0 +1,352 @@
+"""LP-SparseMAP on a GPU: kernels against those of the CPU and exact solutions, graphs given CuPy scores."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import reference_lp_sparsemap as ref
+from reference_factor_graph import LOGICAL, build, random_graph
+
+import sparsekit as sk
+from sparsekit._cython import _factor_graph as on_cpu
+from sparsekit._losses.factor_graph import Options
+from sparsekit.gpu import _factor_graph as on_gpu
+
+KINDS = [*LOGICAL, "budget", "knapsack", "pair"]
+REPORTED = ("status", "n_iter", "n_newton")
+
+
+def graph_with(kind, seed):
+    """A random graph that holds this kind beside others, over few variables that they share."""
+    rng = np.random.default_rng(seed)
+    eta, factors = ref.random_graph(rng, 6, 5, kinds=["pair", "or", "knapsack"], feasible=True)
+    _, more = ref.random_graph(rng, 6, 2, kinds=[kind], feasible=True)
+    return build(eta, [*factors, *more])[0]
+
+
+class Both:
+    """The same graphs on both sides."""
+
+    def __init__(self, cupy, graph, n):
+        self.cupy, self.layout, self.n = cupy, graph._plan(), n
+        self.cpu = on_cpu.States(self.layout.plan, n)
+        self.gpu = on_gpu.States(on_gpu.Plan(*self.layout._given), n)
+
+    def set_scores(self, eta, add, off=None, off_add=None):
+        flags = [np.zeros(a.shape, dtype=bool) if b is None else b for a, b in ((eta, off), (add, off_add))]
+        given = (eta, add, *(flag.view(np.uint8) for flag in flags))
+        self.cpu.set_scores(*given)
+        self.gpu.set_scores(*map(self.cupy.asarray, given))
+
+    def draw(self, seed):
+        # of different sizes: some graphs are solved long before others
+        rng = np.random.default_rng(seed)
+        shape = self.n, self.layout.n_variables
+        scale = np.array([0.3, 1.0, 4.0])[np.arange(self.n) % 3, None]
+        add = rng.normal(size=(self.n, self.layout.n_additional))
+        self.set_scores(rng.normal(size=shape) * scale, add * scale)
+        return self
+
+    def solve(self, warm=False, **options):
+        options = asdict(Options(**options))
+        on_cpu.solve([self.cpu], options, warm, 1)
+        on_gpu.solve([self.gpu], options, warm, 1)
+        return self
+
+    def compare(self, atol=1e-9, passes=0):
+        """Everything that a solve leaves behind.
+
+        Where the end is a residual near rounding, there may be a Newton step more on one side: ``passes``.
+        """
+        cpu, gpu = self.cpu.report(), self.gpu.report()
+        np.testing.assert_array_equal(gpu["status"].get(), cpu["status"])
+        for name in ("n_iter", "n_newton"):
+            np.testing.assert_allclose(gpu[name].get(), cpu[name], rtol=0, atol=passes, err_msg=name)
+        for name in ("primal", "dual", "step_size"):
+            np.testing.assert_allclose(gpu[name].get(), cpu[name], rtol=1e-3, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(self.gpu.marginals().get(), self.cpu.marginals(), rtol=0, atol=atol)
+        np.testing.assert_allclose(self.gpu.additionals().get(), self.cpu.additionals(), rtol=0, atol=atol)
+        for i in range(self.n):
+            np.testing.assert_allclose(self.gpu.copies(i).get(), self.cpu.copies(i), rtol=0, atol=atol)
+            np.testing.assert_allclose(self.gpu.duals(i).get(), self.cpu.duals(i), rtol=1e-7, atol=1e-7)
+        return cpu
+
+    def compare_derivatives(self, seed, atol=1e-8):
+        rng = np.random.default_rng(seed)
+        d = rng.normal(size=(self.n, self.layout.n_variables))
+        e = rng.normal(size=(self.n, self.layout.n_additional))
+        moved = self.gpu.jvp(self.cupy.asarray(d), self.cupy.asarray(e))
+        np.testing.assert_allclose(moved.get(), self.cpu.jvp(d, e, 1), rtol=0, atol=atol)
+        to_eta, to_add = self.cupy.asarray(d), self.cupy.zeros(e.shape)
+        self.gpu.vjp(to_eta, to_add)
+        e[:] = 0.0
+        self.cpu.vjp(d, e, 1)
+        np.testing.assert_allclose(to_eta.get(), d, rtol=0, atol=atol)
+        np.testing.assert_allclose(to_add.get(), e, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernels_like_those_of_the_cpu(cupy, kind):
+    passes, newton = 0, 0
+    for seed in (1, 2):
+        both = Both(cupy, graph_with(kind, seed), 3).draw(seed)
+        newton += both.solve().compare(passes=30)["n_newton"].sum()
+        both.compare_derivatives(seed)
+        report = both.solve(exact=False, max_iter=12, step_size=0.5).compare()
+        both.compare_derivatives(seed)
+        passes += report["n_iter"].sum()
+        both.solve(quadratic=False, tol_primal=1e-9).compare(atol=1e-7, passes=30)
+    assert passes > 12 and newton > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"exact": False, "adaptive": False, "relaxation": 1.0, "max_iter": 7},
+        {"exact": False, "quadratic": False, "max_iter": 300},
+        {"exact": True, "adaptive": False, "relaxation": 1.8, "step_size": 0.2},
+        {"exact": True, "max_iter": 9},
+    ],
+)
+def test_options_and_warm_starts(cupy, options):
+    both = Both(cupy, graph_with("xor", 3), 3).draw(3)
+    both.solve(**options).compare(passes=30 if options["exact"] else 0)
+    first = both.gpu.report()["n_iter"].get()
+    # from the same scores, and from others
+    both.solve(warm=True, **options).compare(atol=1e-7, passes=30)
+    assert (both.gpu.report()["n_iter"].get() <= first + 2).all()
+    eta = np.linspace(-1, 1, 3 * both.layout.n_variables).reshape(3, -1)
+    both.set_scores(eta, np.zeros((3, both.layout.n_additional)))
+    both.solve(warm=True, **options).compare(atol=1e-7, passes=30)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_marginals_are_the_exact_ones(cupy, seed):
+    eta, factors = random_graph(seed, kinds=KINDS)
+    graph = build(eta, factors)[0]
+    found = graph.solve_batch(cupy.asarray(np.stack([eta, -eta, 2 * eta])))
+    assert found.success.get().all()
+    for row, scale in zip(found.x.get(), (1, -1, 2)):
+        np.testing.assert_allclose(row, ref.solve_exact(scale * eta, factors)[0], rtol=0, atol=1e-7)
+
+
+def long_graph(rows=3, columns=30):
+    """Factors of many variables, at which warps work, and several warps' slots."""
+    graph = sk.FactorGraph()
+    u, out = graph.variable((rows, columns)), graph.variable((rows,))
+    graph.add(sk.Budget(u, 4))
+    graph.add(sk.OrOut([*(u[i] for i in range(1)), out[:1]]))
+    graph.add(sk.AndOut([u[1, 3:], out[1:2]]))
+    graph.add(sk.Knapsack(u.ravel(), np.linspace(0.5, 2.0, rows * columns), 7.0))
+    graph.add(sk.Pair(u[:2].T, np.linspace(-1, 1, columns), negated=[True, False]))
+    return graph
+
+
+def test_factors_of_many_variables(cupy):
+    both = Both(cupy, long_graph(), 3)
+    assert on_gpu.count_threads(both.gpu.plan.n_slot) > 32
+    assert both.gpu.plan.arrays[0].get()[-1] == 32
+    both.draw(0).solve().compare(passes=30)
+    both.compare_derivatives(0)
+    both.solve(quadratic=False, tol_primal=1e-9).compare(atol=1e-7, passes=30)
+    both.solve(exact=False, max_iter=20).compare()
+
+
+def test_states_in_global_memory_give_the_same_bits(cupy, monkeypatch):
+    both = Both(cupy, graph_with("or_out", 4), 3).draw(4)
+    assert both.gpu.plan.n_shared == both.gpu.plan.stride
+    both.solve()
+    mu, l = both.gpu.marginals().get(), both.gpu.duals(1).get()
+    monkeypatch.setattr(on_gpu, "SHARED_STATE", 0)
+    assert both.gpu.plan.n_shared == 0
+    both.solve().compare(passes=30)
+    both.compare_derivatives(4)
+    np.testing.assert_array_equal(both.gpu.marginals().get(), mu)
+    np.testing.assert_array_equal(both.gpu.duals(1).get(), l)
+
+
+@pytest.mark.parametrize("graph", [graph_with("knapsack", 5), long_graph(2, 26)], ids=["short", "long"])
+def test_order_of_threads_is_of_no_account(cupy, graph):
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("a device takes its own order; the emulation is needed to choose one")
+    found = []
+    try:
+        for seed in (0, 1, 2, 7):
+            cupy.emulation.seed(seed)
+            both = Both(cupy, graph, 2).draw(5).solve()
+            d, e = both.gpu.block * 0 + 1.0, cupy.ones((2, both.layout.n_additional))
+            moved = both.gpu.jvp(cupy.ascontiguousarray(d[:, : both.layout.n_variables]), e)
+            found.append([both.gpu.marginals().get(), both.gpu.duals(0).get(), moved.get()])
+    finally:
+        cupy.emulation.seed(0)
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+def infeasible():
+    graph = sk.FactorGraph()
+    u = graph.variable((5,))
+    graph.add(sk.Xor(u[:3]))
+    graph.add(sk.Or(u[1:4]))
+    graph.add(sk.Budget(u[2:], 1))
+    graph.add(sk.OrOut(u[[0, 1, 4]]))
+    graph.add(sk.Pair(u[[3, 0]], -0.5, negated=[True, False]))
+    return graph
+
+
+def test_what_is_forbidden(cupy):
+    graph = infeasible()
+    low = -np.inf
+    scores = np.array(
+        [
+            [0.2, 0.4, 0.1, 0.3, 0.5],
+            [low, 0.4, 0.1, 0.3, 0.5],
+            [low, low, low, 0.3, 0.5],
+            [0.1, low, low, low, 0.5],
+        ]
+    )
+    cpu, gpu = graph.solve_batch(scores), graph.solve_batch(cupy.asarray(scores))
+    assert set(cpu.status) == {0, 2}
+    np.testing.assert_array_equal(gpu.status.get(), cpu.status)
+    np.testing.assert_allclose(gpu.nit.get(), cpu.nit, rtol=0, atol=30)
+    np.testing.assert_allclose(gpu.x.get(), cpu.x, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="no assignment"):
+        gpu.vjp(cupy.ones((4, 5)))
+
+
+def test_factors_in_conflict_are_found_infeasible(cupy):
+    """The proof by a separating direction, with every kind of factor in it."""
+    for long in (4, 40):
+        graph = sk.FactorGraph()
+        u = graph.variable((long,))
+        graph.add(sk.Budget(u, long // 2, exactly=True))
+        graph.add(sk.Knapsack(u, np.ones(long), long // 2 - 0.5))
+        graph.add(sk.OrOut(u))
+        graph.add(sk.Pair(u[:2], 0.5, negated=[True, False]))
+        both = Both(cupy, graph, 2).draw(1).solve(step_size=0.5)
+        assert (both.cpu.report()["status"] == 2).all()
+        for name in REPORTED:
+            np.testing.assert_array_equal(both.gpu.report()[name].get(), both.cpu.report()[name])
+
+
+def matching(cupy=None):
+    graph = sk.FactorGraph()
+    scores = np.random.default_rng(0).normal(size=(4, 4))
+    u = graph.variable(scores if cupy is None else cupy.asarray(scores))
+    graph.add(sk.Xor(u))
+    graph.add(sk.AtMostOne(u.T))
+    pair = sk.Pair([u[0, 0], u[1, 1]], 0.4)
+    graph.add(pair)
+    return graph, u, pair
+
+
+def test_a_graph_with_scores_on_the_device(cupy):
+    (cpu, v, its_pair), (gpu, u, pair) = matching(), matching(cupy)
+    ours, theirs = gpu.solve(), cpu.solve()
+    assert isinstance(ours.x, cupy.ndarray) and ours.success is True and isinstance(ours.optimality, float)
+    np.testing.assert_allclose(ours[u].get(), theirs[v], atol=1e-12)
+    np.testing.assert_allclose(ours[pair].get(), theirs[its_pair], atol=1e-12)
+    np.testing.assert_allclose(ours.local(pair)["x"].get(), theirs.local(its_pair)["x"], atol=1e-12)
+    assert ours.fun == pytest.approx(theirs.fun, abs=1e-12)
+    d = np.arange(16.0).reshape(4, 4)
+    got, wanted = gpu.vjp({u: cupy.asarray(d)}), cpu.vjp({v: d})
+    assert isinstance(got[u], cupy.ndarray)
+    np.testing.assert_allclose(got[u].get(), wanted[v], atol=1e-10)
+    np.testing.assert_allclose(got[pair].get(), wanted[its_pair], atol=1e-10)
+    np.testing.assert_allclose(ours.jvp(cupy.asarray(d.ravel())).get(), theirs.jvp(d.ravel()), atol=1e-10)
+    for name in ("map", "solve"):
+        first, second = getattr(gpu, name)(warm_start=True), getattr(cpu, name)(warm_start=True)
+        np.testing.assert_allclose(first.x.get(), second.x, atol=1e-8)
+    gpu.set_scores(u, cupy.zeros((4, 4)))
+    cpu.set_scores(v, np.zeros((4, 4)))
+    np.testing.assert_allclose(gpu.solve().x.get(), cpu.solve().x, atol=1e-12)
+    several = sk.lp_sparsemap([gpu, matching(cupy)[0]])
+    np.testing.assert_allclose(several[1].x.get(), theirs.x, atol=1e-12)
+
+
+def test_batches(cupy):
+    graph, u, pair = matching()
+    rng = np.random.default_rng(1)
+    eta, add = rng.normal(size=(5, 16)), rng.normal(size=(5, 1))
+    cpu, gpu = graph.solve_batch(eta, add), sk.lp_sparsemap(graph, cupy.asarray(eta), cupy.asarray(add))
+    assert isinstance(gpu.x, cupy.ndarray) and gpu.x.dtype == np.float64
+    np.testing.assert_allclose(gpu[u].get(), cpu[u], atol=1e-12)
+    np.testing.assert_allclose(gpu[pair].get(), cpu[pair], atol=1e-12)
+    d = rng.normal(size=(5, 16))
+    ours, theirs = gpu.vjp(cupy.asarray(d)), cpu.vjp(d)
+    np.testing.assert_allclose(ours[u].get(), theirs[u], atol=1e-10)
+    np.testing.assert_allclose(ours[pair].get(), theirs[pair], atol=1e-10)
+    np.testing.assert_allclose(gpu.jvp(cupy.asarray(d), cupy.asarray(add)).get(), cpu.jvp(d, add), atol=1e-10)
+    # the factors' own additional scores; float32 in, float32 out; the plan is made once
+    single = graph.solve_batch(cupy.asarray(eta, dtype=np.float32).reshape(5, 4, 4))
+    assert single.x.dtype == np.float32 and single._run.states.plan is gpu._run.states.plan
+    np.testing.assert_allclose(single.x.get(), graph.solve_batch(eta).x, atol=1e-5)
+    assert graph.solve_batch(cupy.zeros((0, 16))).x.shape == (0, 16)
+
+
+def test_one_launch_a_solve(cupy):
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("only the emulation counts launches")
+    both = Both(cupy, graph_with("xor", 3), 3).draw(3)
+    both.solve()
+    before = dict(cupy.emulation.counts)
+    on_gpu.solve([both.gpu], asdict(Options()), False, 1)
+    assert cupy.emulation.counts["launches"] == before["launches"] + 1
+    assert cupy.emulation.counts["syncs"] == before["syncs"]
+
+
+def test_variables_in_no_factor(cupy):
+    graph = sk.FactorGraph()
+    u = graph.variable((4,))
+    eta = np.array([[-1.0, 0.3, 0.6, 1.5], [0.2, 0.8, 2.0, 0.5]])
+    np.testing.assert_allclose(graph.solve_batch(cupy.asarray(eta)).x.get(), np.clip(eta, 0, 1))
+    graph.add(sk.Xor(u[:2]))
+    graph.add(sk.Or(u[1:3]))
+    cpu, gpu = graph.solve_batch(eta), graph.solve_batch(cupy.asarray(eta))
+    np.testing.assert_allclose(gpu.x.get(), cpu.x, atol=1e-12)
+    d = np.ones((2, 4))
+    np.testing.assert_allclose(gpu.vjp(cupy.asarray(d)).scores.get(), cpu.vjp(d).scores, atol=1e-12)
+
+
+def test_mixtures_are_refused(cupy):
+    graph, _, _ = matching()
+    eta = np.zeros((2, 16))
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(additional_scores\)"):
+        graph.solve_batch(cupy.asarray(eta), np.zeros((2, 1)))
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(scores\)"):
+        graph.solve_batch(eta, cupy.zeros((2, 1)))
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(direction\)"):
+        graph.solve_batch(cupy.asarray(eta)).vjp(eta)
+    with pytest.raises(TypeError, match="direction is on the GPU"):
+        graph.solve_batch(eta).vjp(cupy.asarray(eta))
+    there, u, _ = matching(cupy)
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(scores\)"):
+        there.variable([0.5])
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(scores\)"):
+        there.set_scores(u, np.zeros((4, 4)))
+    with pytest.raises(TypeError, match=r"graphs\[1\] is on the GPU"):
+        sk.lp_sparsemap([graph, there])
+    there.solve()
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(direction\)"):
+        there.vjp({u: np.zeros((4, 4))})
+
+
+def test_bad_scores_are_refused(cupy):
+    graph, _, _ = matching()
+    for wrong, why in ((np.nan, "NaN"), (np.inf, "inf")):
+        with pytest.raises(ValueError, match=why):
+            graph.solve_batch(cupy.full((1, 16), wrong))
+    with pytest.raises(ValueError, match=r"\(n_graphs, 16\)"):
+        graph.solve_batch(cupy.zeros((2, 5)))
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [lambda u: sk.Sequence(u.reshape(2, 2)), lambda u: sk.Matching(u.reshape(2, 2)), lambda u: sk.Factor(u)],
+)
+def test_factors_with_an_oracle_are_refused(cupy, factor):
+    graph = sk.FactorGraph()
+    graph.add(factor(graph.variable((4,))))
+    with pytest.raises(TypeError, match=r"(Sequence|Matching|Factor).*cupy\.asnumpy"):
+        graph.solve_batch(cupy.zeros((1, 4)))

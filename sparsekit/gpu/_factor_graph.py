@@ -185,7 +185,7 @@ class States:
         launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
 
     def vjp(self, to_eta: Any, to_add: Any, n_threads: int = 1) -> None:
-        """to_eta (n, n_var) holds directions d, becomes the gradients of <d, mu>, as does to_add (n, n_add)."""
+        """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
             self._launch("vjp", to_eta, to_add, self.plan.n_shared)

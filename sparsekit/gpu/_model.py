@@ -191,9 +191,9 @@ class _Search:
         if warm:
             op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, op.diagonal, int(warm), m, self.r, self.p)
-        part = _launch("sk_cg_start", m, 3, args, self.x)
+        part = _launch("sk_model_cg_start", m, 3, args, self.x)
         state, other = np.empty((2, 4), like=self.x)
-        kernel("model", "sk_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
+        kernel("model", "sk_model_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
         for step in range(max_steps):
             if step % _LOOK == 0 and step:
                 found = to_host(state)
@@ -202,9 +202,9 @@ class _Search:
             op.product(self.p, self.hp)
             if m <= _ONE_BLOCK:
                 args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
-                kernel("model", "sk_cg_step")(1, block_of(m, 1024), args)
+                kernel("model", "sk_model_cg_step")(1, block_of(m, 1024), args)
                 continue
-            curve = _launch("sk_cg_curve", m, 1, (self.p, self.hp, m), self.x)
+            curve = _launch("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
             args = (
                 self.p,
                 self.hp,
@@ -218,8 +218,8 @@ class _Search:
                 self.d,
                 self.r,
             )
-            moved = _launch("sk_cg_move", m, 2, args, self.x)
+            moved = _launch("sk_model_cg_move", m, 2, args, self.x)
             args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
-            _launch("sk_cg_turn", m, 0, args, self.x)
+            _launch("sk_model_cg_turn", m, 0, args, self.x)
             state, other = other, state
         return max_steps

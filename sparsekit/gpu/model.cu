@@ -228,7 +228,7 @@ extern "C" __global__ void sk_model_spread(const double* __restrict__ found, con
 // state: rz, bound, done, steps. A launch of many blocks sums parts of the launch before in every block.
 
 // part (blocks, 3): r.z, max |r|, max |pg|
-extern "C" __global__ void sk_cg_start(const double* __restrict__ pg, const double* __restrict__ hd,
+extern "C" __global__ void sk_model_cg_start(const double* __restrict__ pg, const double* __restrict__ hd,
                                        const signed char* __restrict__ kind,
                                        const double* __restrict__ diagonal, long long warm, long long m,
                                        double* __restrict__ r, double* __restrict__ p, double* part) {
@@ -257,7 +257,7 @@ extern "C" __global__ void sk_cg_start(const double* __restrict__ pg, const doub
     }
 }
 
-extern "C" __global__ void sk_cg_open(const double* part, long long blocks, double tol, double* state) {
+extern "C" __global__ void sk_model_cg_open(const double* part, long long blocks, double tol, double* state) {
     __shared__ double room[33];
     const double rz = model::sum_parts(part, blocks, 3, 0, room);
     const double worst = model::max_parts(part, blocks, 3, 1, room);
@@ -271,7 +271,7 @@ extern "C" __global__ void sk_cg_open(const double* part, long long blocks, doub
 }
 
 // part (blocks,): p.hp
-extern "C" __global__ void sk_cg_curve(const double* __restrict__ p, const double* __restrict__ hp, long long m,
+extern "C" __global__ void sk_model_cg_curve(const double* __restrict__ p, const double* __restrict__ hp, long long m,
                                        double* part) {
     __shared__ double room[33];
     double php = 0.0;
@@ -281,7 +281,7 @@ extern "C" __global__ void sk_cg_curve(const double* __restrict__ p, const doubl
 }
 
 // d and r move along p; part (blocks, 2): r.z, max |r|
-extern "C" __global__ void sk_cg_move(const double* __restrict__ p, const double* __restrict__ hp,
+extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const double* __restrict__ hp,
                                       const signed char* __restrict__ kind, const double* __restrict__ diagonal,
                                       const double* state, const double* curve, long long blocks, long long warm,
                                       long long m, double* __restrict__ d, double* __restrict__ r, double* part) {
@@ -314,7 +314,7 @@ extern "C" __global__ void sk_cg_move(const double* __restrict__ p, const double
 }
 
 // the next p; block 0 writes the next state
-extern "C" __global__ void sk_cg_turn(const double* __restrict__ r, const signed char* __restrict__ kind,
+extern "C" __global__ void sk_model_cg_turn(const double* __restrict__ r, const signed char* __restrict__ kind,
                                       const double* __restrict__ diagonal, const double* state,
                                       const double* curve, const double* moved, long long blocks, long long m,
                                       double* __restrict__ p, double* next) {
@@ -336,7 +336,7 @@ extern "C" __global__ void sk_cg_turn(const double* __restrict__ r, const signed
 }
 
 // The last three in one launch of one block, for models that one block works through quickly.
-extern "C" __global__ void sk_cg_step(const double* __restrict__ hp, const signed char* __restrict__ kind,
+extern "C" __global__ void sk_model_cg_step(const double* __restrict__ hp, const signed char* __restrict__ kind,
                                       const double* __restrict__ diagonal, long long warm, long long m,
                                       double* __restrict__ d, double* __restrict__ r, double* __restrict__ p,
                                       double* state) {

@@ -14,7 +14,8 @@ FILES = sorted(path.stem for path in FOLDER.glob("*.cu"))
 TYPES = [("float", "int"), ("double", "long long")]
 NVCC = gpu_compilers.nvcc()
 NVRTC = gpu_compilers.NVRTC.find()
-KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+# those that a macro makes are indented in it; where their names clash, nvcc says so
+KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
 
 
 def all_sources(real, index):

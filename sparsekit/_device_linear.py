@@ -32,6 +32,13 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
 
     def sparsify(self) -> Any:
+        """Hold ``coef_`` as a SciPy CSR matrix, which saves memory where most coefficients are zero.
+
+        Returns
+        -------
+        self
+            The fitted estimator; a model on a GPU is a TypeError.
+        """
         if self._on_device():
             raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().sparsify()")
         return super().sparsify()

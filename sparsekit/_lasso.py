@@ -263,8 +263,11 @@ class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for `predict`.
         y : array-like of shape (n_samples,)
+            Targets.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
 
         Returns
         -------

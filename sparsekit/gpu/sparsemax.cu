@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
         for (int e = 0; e < EACH; ++e) x[e] -= high;
 
-    Search found(LANES >= 8 ? bound<LANES>(own - high, odd, 3) : real(-1), odd);
+    Search found(LANES >= 8 ? bound<LANES>(own - high, 3) : real(-1));
     bool again = true;
 #if LANES == 32 && EACH >= 16
     // few are above the bound: one or two a lane are a fraction of the work
@@ -39,9 +39,10 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 #endif
     if (again) search<LANES>(x, found, 100);
+    found.low |= odd;
     if (__any_sync(SK_WHOLE_WARP, !found.low)) {
         // rounding made the bound more than tau
-        if (!found.low) found = Search(real(-1), false);
+        if (!found.low) found = Search(real(-1));
         search<LANES>(x, found, 100);
     }
 
@@ -51,10 +52,9 @@ extern "C" __global__ void __launch_bounds__(128)
         bad = rows::sum<LANES>(bad);
         infinite = rows::sum<LANES>(infinite);
         if (odd) {
-#pragma unroll
-            for (int e = 0; e < EACH; ++e) x[e] = special(x[e], bad, infinite);
+            share_special(x, bad > 0, infinite);
             if (bad) high = (real)NAN;
-            found.t = 0;
+            found.t = found.rest = 0;
         }
     }
 

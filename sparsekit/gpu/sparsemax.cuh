@@ -23,25 +23,34 @@ static __device__ __forceinline__ real slack() { return sizeof(real) == 4 ? real
 // how far from 1 the sum of a target distribution may lie
 static __device__ __forceinline__ double sum_tolerance() { return sizeof(real) == 4 ? 1e-4 : 1e-6; }
 
+// A step need not be rounded well: what it lacks is left for the next one, or for rest.
+static __device__ __forceinline__ real quotient(real a, real b) {
+#ifndef SK_EMULATED
+    if (sizeof(real) == 4) return __fdividef((float)a, (float)b);
+#endif
+    return a / b;
+}
+
 // Newton's method.
 struct Search {
     real t, rest, members;
     bool low, done;  // low: t was a lower bound
-    __device__ __forceinline__ Search(real bound, bool idle) : t(bound), rest(0), members(0), low(true), done(idle) {}
-    // one step from the sum of what exceeds t and the number of those entries
+    __device__ __forceinline__ Search(real bound) : t(bound), rest(0), members(0), low(true), done(false) {}
+    // One step from the sum of what exceeds t and the number of those entries; further ones change nothing when
+    // it is done, so that rows of a warp need not end together.
     template <typename T>
     __device__ __forceinline__ void step(T over, T count_) {
-        if (done) return;
-        const real count = real(count_);
-        rest = real(over - T(1)) / count;
-        low = members > real(0) || rest >= real(0);
-        done = count == members || !(t + rest > t);
+        const real count = real(count_), by = quotient(real(over - T(1)), count);
+        const bool first = members == real(0);
+        rest = by;
+        if (first) low = by >= real(0);
+        done = count == members || !(t + by > t);
         members = count;
-        if (!done) t += rest;
+        t = done ? t : t + by;
     }
 };
 
-// Steps for L lanes with N values each, all lanes of the warp together. Those that are done wait.
+// Steps for L lanes with N values each, all lanes of the warp together.
 template <int L, int N>
 static __device__ __forceinline__ void search(const real (&x)[N], Search& s, int passes) {
     for (int pass = 0; pass < passes; ++pass) {
@@ -61,9 +70,9 @@ static __device__ __forceinline__ void search(const real (&x)[N], Search& s, int
 
 // From the largest value of each of L lanes, relative to the row's: a subset has a lower threshold.
 template <int L>
-static __device__ __forceinline__ real bound(real own, bool idle, int passes) {
+static __device__ __forceinline__ real bound(real own, int passes) {
     const real one[1] = {own};
-    Search s(real(-1), idle);
+    Search s(real(-1));
     search<L>(one, s, passes);
     return s.t - slack() > real(-1) ? s.t - slack() : real(-1);
 }
@@ -106,9 +115,11 @@ static __device__ __forceinline__ void count_special(const real (&x)[EACH], int&
     }
 }
 
-// probability of an entry of a special row: NaN, an equal share of +inf, or 0
-static __device__ __forceinline__ real special(real z, double bad, double infinite) {
-    return bad > 0 ? real(NAN) : z == real(INFINITY) ? real(1.0 / infinite) : real(0);
+// Probabilities of a special row in place of its entries: NaN, equal shares of +inf, or 0.
+static __device__ __forceinline__ void share_special(real (&x)[EACH], bool bad, double infinite) {
+    const real share = real(1.0 / infinite);
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) x[e] = bad ? real(NAN) : x[e] == real(INFINITY) ? share : real(0);
 }
 
 // from an entry relative to the maximum; NaN stays

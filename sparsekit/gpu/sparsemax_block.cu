@@ -20,8 +20,7 @@ extern "C" __global__ void __launch_bounds__(512, SK_BLOCKS)
     if (odd) {
         double bad, infinite;
         count_special_block(x, room, bad, infinite);
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) x[e] = special(x[e], bad, infinite);
+        share_special(x, bad > 0.0, infinite);
         if (bad > 0.0) high = (real)NAN;
     }
 

@@ -75,14 +75,14 @@ static __device__ __forceinline__ real solve_block(real (&x)[EACH], Room& room, 
 #pragma unroll
     for (int e = 0; e < EACH; ++e) x[e] -= high;
 
-    const real low = bound<SK_WARP>((lane < warps ? room.tops[lane] : -(real)INFINITY) - high, false, 5);
+    const real low = bound<SK_WARP>((lane < warps ? room.tops[lane] : -(real)INFINITY) - high, 5);
     int all;
     const int count = count_above(x, low), first = list_place(count, room, all);
     if (all <= SK_SURVIVORS) {
         if (count) keep_above(x, low, room.kept + first);
         __syncthreads();
         if (warp == 0) {
-            Search s(low, false);
+            Search s(low);
             search_list(room.kept, all, s);
             if (lane == 0) room.t = s.t, room.rest = s.rest, room.low = s.low;
         }
@@ -90,11 +90,11 @@ static __device__ __forceinline__ real solve_block(real (&x)[EACH], Room& room, 
         t = room.t, rest = room.rest;
         if (room.low) return high;
     }
-    Search s(all <= SK_SURVIVORS ? real(-1) : low, false);
+    Search s(all <= SK_SURVIVORS ? real(-1) : low);
     search_block(x, room, s);
     if (!s.low) {
         // rounding made the bound more than tau
-        s = Search(real(-1), false);
+        s = Search(real(-1));
         search_block(x, room, s);
     }
     t = s.t, rest = s.rest;

@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             const double own = (double)(tops[b] - high) + (double)lows[b];
             if (own > low) low = own;
         }
-        Search s((real)sk::block_max(low, room), false);
+        Search s((real)sk::block_max(low, room));
         for (int again = 0; again < 2; ++again) {
             for (int pass = 0; pass < 100 && !s.done; ++pass) {
                 double over = 0.0, members = 0.0;
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 s.step(over, sk::block_sum(members, room));
             }
             if (s.low) break;
-            s = Search(real(-1), false);  // rounding made the bound more than tau
+            s = Search(real(-1));  // rounding made the bound more than tau
         }
         all.t = (double)s.t;
         all.rest = (double)s.rest;
@@ -173,8 +173,12 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (!TARGETS && !odd && counts[cell] != SK_NO_LIST) return;  // the whole block
     real x[EACH];
     rows::load(z + row * z_step + start, size, lane, lanes, -(real)INFINITY, x);
+    if (odd) {
+        share_special(x, high != high, infinite);
+    } else {
 #pragma unroll
-    for (int e = 0; e < EACH; ++e) x[e] = odd ? special(x[e], high != high, infinite) : x[e] - (real)high;
+        for (int e = 0; e < EACH; ++e) x[e] -= (real)high;
+    }
     Sums sums = {0.0, 0.0, 0.0, 0.0};
     long long code = -1;
     if (TARGETS && wanted & CODE && y[row] >= start && y[row] < start + size) code = y[row] - start;

@@ -26,7 +26,7 @@ class DeviceDense(devices.DeviceDense, DenseDesign):  # type: ignore[misc]  # sc
 
     def __init__(self, X: Any) -> None:
         super().__init__(X)
-        self.xp, self.double_cost = namespace(X=X), _double_cost()
+        self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("_multinomial", X)
 
     def select(self, cols: Any) -> DeviceDense:

@@ -10,12 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._device import is_device, namespace
 from ._device_input import DeviceEstimatorMixin, check_device_vector, check_device_X
+from ._linalg.class_design import device_design
 from ._linalg.design import as_design
+from ._losses._class_model import matmat
 from ._problem import check_penalty_weights, l1_weights
 
 
 class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
-    """A linear model of one output that predicts where it was fitted."""
+    """A linear model, of one output or of one for each class, that predicts where it was fitted."""
 
     coef_: Any
     intercept_: Any
@@ -26,9 +28,13 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         return self._check_place(X)
 
     def _device_scores(self, X: Any) -> Any:
-        """X w + b, (n,), in the wider of the types of X and the coefficients; its sums are float64."""
+        """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""
         X = check_device_X(self, X, reset=False)
-        scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64)) + self.intercept_
+        if len(np.atleast_2d(self.coef_)) == 1:
+            scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64))
+        else:
+            scores = matmat(device_design(X), self.coef_.T.astype(np.float64))
+        scores = scores + self.intercept_
         return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
 
     def sparsify(self) -> Any:

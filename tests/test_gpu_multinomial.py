@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
 
+from sparsekit import L1LogisticOBA
 from sparsekit._cython import _multinomial as on_cpu
 from sparsekit._losses import MultinomialLoss
 from sparsekit._solvers.oba import minimize_oba
@@ -221,3 +222,77 @@ def test_fits(cupy, make, size):
         x[p * K :] -= x[p * K :].mean()  # intercepts are unique up to a shift
     np.testing.assert_allclose(found, expected.x, atol=1e-5)
     assert 0 <= result.dual_gap <= 1e-5 * result.fun
+
+
+def fitted_pair(make, dtype, sample_weight=None, **parameters):
+    """The same model fitted here and there, and the data of both."""
+    import cupy
+
+    X, _, _, rng = random_problem(80, 6, dtype=dtype)
+    y = np.array([3.0, 5.0, 9.0])[
+        (X @ rng.standard_normal((6, 3)) + rng.standard_normal((80, 3))).argmax(axis=1)
+    ]
+    here = L1LogisticOBA(tol=1e-7, **parameters).fit(make(X), y, sample_weight)
+    weight = None if sample_weight is None else cupy.asarray(sample_weight)
+    there = L1LogisticOBA(tol=1e-7, **parameters).fit(to_device(make(X)), cupy.asarray(y), weight)
+    return here, there, make(X), y
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_estimator(cupy, make, dtype):
+    here, there, X, y = fitted_pair(make, dtype, C=0.5)
+    for name in ("coef_", "intercept_", "classes_"):
+        assert type(getattr(there, name)) is cupy.ndarray
+        assert getattr(there, name).dtype == getattr(here, name).dtype
+    np.testing.assert_array_equal(there.classes_.get(), here.classes_)
+    np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-5)
+    np.testing.assert_allclose(there.intercept_.get(), here.intercept_, atol=1e-5)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-7)
+    assert there.optimality_ <= 1e-7 and 0 <= there.dual_gap_ <= 1e-4 * there.objective_
+    Xd = to_device(X)
+    for name in ("decision_function", "predict_proba", "predict_log_proba"):
+        found = getattr(there, name)(Xd)
+        assert type(found) is cupy.ndarray and found.dtype == dtype and found.shape == (80, 3)
+        np.testing.assert_allclose(found.get(), getattr(here, name)(X), atol=1e-4)
+    np.testing.assert_array_equal(there.predict(Xd).get(), here.predict(X))
+    assert there.score(Xd, cupy.asarray(y)) == pytest.approx(here.score(X, y))
+    back = there.to_cpu()
+    np.testing.assert_array_equal(back.coef_, there.coef_.get())
+    np.testing.assert_allclose(back.predict_proba(X), there.predict_proba(Xd).get(), atol=1e-6)
+    with pytest.raises(TypeError, match="to_cpu"):
+        there.predict_proba(X)
+    with pytest.raises(TypeError, match=r"cupy\.asnumpy"):
+        here.predict_proba(Xd)
+
+
+def test_weights_and_options(cupy):
+    rng = np.random.default_rng(3)
+    weight = rng.random(80) + 0.1
+    for parameters in (
+        dict(class_weight="balanced"),
+        dict(class_weight={3.0: 2.0, 9.0: 0.5}, fit_intercept=False),
+        dict(hessian="lbfgs", penalty_weights=np.arange(6.0)),
+    ):
+        here, there, _, _ = fitted_pair(np.asarray, np.float64, weight, C=2.0, **parameters)
+        assert there.objective_ == pytest.approx(here.objective_, rel=1e-7), parameters
+        np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-4)
+
+
+def test_a_warm_start_stays_on_the_device(cupy):
+    _, there, X, y = fitted_pair(np.asarray, np.float64, warm_start=True)
+    again = there.fit(to_device(X), cupy.asarray(y))
+    assert again.n_iter_[0] <= 1
+
+
+def test_mixed_places_are_refused(cupy):
+    X, codes, s, _ = random_problem(n=30, K=3)
+    with pytest.raises(TypeError, match="y in main memory"):
+        L1LogisticOBA().fit(cupy.asarray(X), codes)
+    with pytest.raises(TypeError, match="sample_weight"):
+        MultinomialLoss(cupy.asarray(X), cupy.asarray(codes), 3, s)
+    with pytest.raises(ValueError, match="codes must be integers"):
+        MultinomialLoss(cupy.asarray(X), cupy.asarray(codes + 0.5), 3)
+    loss = MultinomialLoss(cupy.asarray(X), cupy.asarray(codes), 3)
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(x\)"):
+        loss.value(np.zeros(loss.n_variables))

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from .._cython._label_graph import LabelGraph
+from .._device import is_device, kernel_module, namespace, to_host
 from .._linalg.design import CSCDesign, as_design
 from .._linalg.threads import blas_threads
 from . import _class_model
@@ -89,17 +90,29 @@ class Labels:
             "orout_label": flat(out_rows, np.int32),
             "negated": flat(negated, np.int32),
         }
-        self._graph = LabelGraph(n_labels, P, arrays)
+        self._given = n_labels, P, arrays
+        self._graph = LabelGraph(*self._given)
+        self._on_devices = {}
+
+    def _graph_for(self, x):
+        """The graph of the kernels that take arrays like x."""
+        if not is_device(x):
+            return self._graph
+        place = namespace(x=x).cuda.Device().id
+        if place not in self._on_devices:
+            self._on_devices[place] = kernel_module("_label_graph", x).LabelGraph(*self._given)
+        return self._on_devices[place]
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
+        Y = to_host(Y) if self._checks else Y
         for factor, wrong in self._forbids(Y):
             if wrong.any():
                 return int(wrong.argmax()), factor
         return None
 
     def breaking(self, Y):
-        """Which rows of an indicator a factor forbids, (n,)."""
+        """Which rows of an indicator in main memory a factor forbids, (n,)."""
         return np.logical_or.reduce([np.zeros(len(Y), dtype=bool), *(wrong for _, wrong in self._forbids(Y))])
 
     def _forbids(self, Y):
@@ -116,6 +129,8 @@ class Labels:
 
     def marginals(self, eta, plus, minus, options, n_threads=1):
         """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
+        if is_device(eta):
+            return self._device_marginals(eta, plus, minus, options)
         mu = np.zeros(eta.shape)
         # pairs without a score tie nothing together, and most are
         live = np.append(((plus > 0) | (minus > 0))[self._pairs["pair"][:-1]], False)
@@ -130,15 +145,31 @@ class Labels:
             np.ascontiguousarray(eta, dtype=np.float64), start, other, pair, np.append(plus, 0.0),
             np.append(minus, 0.0), np.append(gain, 0.0), np.append(loss, 0.0), asdict(options), n_threads, mu,
         )  # fmt: skip
-        if (statuses == INFEASIBLE).any():
-            raise ValueError("factors: no set of labels satisfies all of them")
+        _refuse_infeasible(statuses)
+        return mu, statuses
+
+    def _device_marginals(self, eta, plus, minus, options):
+        xp, graph = namespace(eta=eta, plus=plus, minus=minus), self._graph_for(eta)
+        plus, minus = (xp.concatenate([side, xp.zeros(1)]) for side in (plus, minus))
+        start, other, pair, gain, loss = graph.live(plus, minus)
+        mu = xp.empty(eta.shape)
+        statuses, _ = graph.marginals(
+            xp.ascontiguousarray(eta, dtype=np.float64), start, other, pair, plus, minus, gain, loss,
+            asdict(options), 1, mu,
+        )  # fmt: skip
+        _refuse_infeasible(statuses)
         return mu, statuses
 
     def pair_sums(self, mu, weight):
         """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
-        high, low = np.zeros(len(self.pairs) + 1), np.zeros(len(self.pairs) + 1)
-        self._graph.pair_sums(mu, weight, high, low)
+        high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
+        self._graph_for(mu).pair_sums(mu, weight, high, low)
         return high[:-1], low[:-1]
+
+
+def _refuse_infeasible(statuses):
+    if (statuses == INFEASIBLE).any():
+        raise ValueError("factors: no set of labels satisfies all of them")
 
 
 class LabelLoss:

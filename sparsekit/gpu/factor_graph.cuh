@@ -135,6 +135,7 @@ struct Team {
         if (lane == 0) at[warp] = a, at[32 + warp] = b;
         __syncthreads();
         a = b = 0.0;
+#pragma unroll 1
         for (int i = 0; i < warps; i++) a += at[i], b += at[32 + i];
     }
     __device__ __forceinline__ double sum(double a) {
@@ -144,6 +145,7 @@ struct Team {
         if (threadIdx.x % SK_WARP == 0) at[threadIdx.x / SK_WARP] = a;
         __syncthreads();
         a = 0.0;
+#pragma unroll 1
         for (int i = 0; i < warps; i++) a += at[i];
         return a;
     }
@@ -161,6 +163,7 @@ struct Team {
         a_before = s - a;
         b_before = t - b;
         a = b = 0;
+#pragma unroll 1
         for (int i = 0; i < warps; i++) {
             if (i < warp) a_before += at[i], b_before += at[32 + i];
             a += at[i];
@@ -174,12 +177,13 @@ struct Team {
         if (threadIdx.x % SK_WARP == 0) at[threadIdx.x / SK_WARP] = a;
         __syncthreads();
         a = at[0];
+#pragma unroll 1
         for (int i = 1; i < warps; i++) a = at[i] > a ? at[i] : a;
         return a;
     }
 };
 
-#define SK_SHARE(i, n) for (int i = threadIdx.x; i < (n); i += blockDim.x)
+#define SK_SHARE(i, n) _Pragma("unroll 1") for (int i = threadIdx.x; i < (n); i += blockDim.x)
 
 static __device__ __forceinline__ double clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
 
@@ -197,7 +201,7 @@ static __device__ __forceinline__ void mean(const Plan& g, const double* x, Each
         int lo = 0, hi = 0;
         double t = 0.0;
         if (j < g.n_var) lo = g.var_start[j], hi = g.var_start[j + 1];
-        for (int k = lo + part; k < hi; k += width) t += x[g.var_slot[k]];
+        _Pragma("unroll 1") for (int k = lo + part; k < hi; k += width) t += x[g.var_slot[k]];
         for (int step = width / 2; step > 0; step /= 2) t += __shfl_xor_sync(SK_WHOLE_WARP, t, step);
         if (part == 0 && lo < hi) each(j, t / (double)(hi - lo));
     }

@@ -30,9 +30,9 @@ struct Scores {
     }
 };
 
-template <int LANES>
 static __device__ __forceinline__ void answer_closed(const Plan& g, const State& t, const Scores& scores, bool jacobian) {
-    const int team = threadIdx.x / LANES, teams = blockDim.x / LANES;
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
     for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
         const bool line = i < g.n_linear;
         const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);
@@ -43,11 +43,11 @@ static __device__ __forceinline__ void answer_closed(const Plan& g, const State&
         SK_LANES(k, d) scores(g, t, lo + k);
         if (!line) {
             double* y = t.y + (lo - 2 * g.n_pair);
-            constrained = orout<LANES>(d, v, g.w + lo, g.negated + lo, x, y, f, e, coef);
+            constrained = orout(lanes, d, v, g.w + lo, g.negated + lo, x, y, f, e, coef);
             v = y;
         }
         if (constrained)
-            linear<LANES>(d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
+            linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
                           f, e, coef);
         if (!line) SK_LANES(k, d) if (g.negated[lo + k]) {
             x[k] = 1.0 - x[k];
@@ -80,26 +80,24 @@ static __device__ __forceinline__ void answer(const Plan& g, const State& t, con
             t.n2[i] = not2 ? -j.n2 : j.n2;
         }
     }
-    if (g.n_linear + g.n_orout == 0) return;
-    if (g.lanes == 1) answer_closed<1>(g, t, scores, jacobian);
-    else answer_closed<SK_WARP>(g, t, scores, jacobian);
+    answer_closed(g, t, scores, jacobian);
 }
 
-template <int LANES>
 static __device__ __forceinline__ void product_closed(const Plan& g, const State& t, const double* in, const double* less,
                                                    double* y) {
-    const int team = threadIdx.x / LANES, teams = blockDim.x / LANES;
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
     for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
         const int* start = i < g.n_linear ? g.linear + i : g.orout + (i - g.n_linear);
         const int lo = start[0], hi = start[1];
         double dot = 0.0;
-        for (int s = lo + Lanes<LANES>::lane(); s < hi; s += LANES) {
+        for (int s = lo + lanes.lane(); s < hi; s += lanes.width) {
             const double u = in[g.var[s]] - (less == nullptr ? 0.0 : less[s]);
             y[s] = u;
             dot += g.w[s] * t.e[s] * u;
         }
-        dot = Lanes<LANES>::sum(dot) * t.coef[g.n_pair + i];
-        for (int s = lo + Lanes<LANES>::lane(); s < hi; s += LANES) y[s] = t.f[s] * y[s] + t.e[s] * dot;
+        dot = lanes.sum(dot) * t.coef[g.n_pair + i];
+        for (int s = lo + lanes.lane(); s < hi; s += lanes.width) y[s] = t.f[s] * y[s] + t.e[s] * dot;
     }
 }
 
@@ -116,9 +114,7 @@ static __device__ __forceinline__ void product(const Plan& g, const State& t, co
         y[i] = t.f[i] * u1 + t.e[i] * dot;
         y[o] = t.f[o] * u2 + t.e[o] * dot;
     }
-    if (g.n_linear + g.n_orout == 0) return;
-    if (g.lanes == 1) product_closed<1>(g, t, in, less, y);
-    else product_closed<SK_WARP>(g, t, in, less, y);
+    product_closed(g, t, in, less, y);
 }
 
 // solution (n_var) of ((1 + eps) I - B) solution = right, B = mean J (copies of .); with eps = 0, where the matrix is
@@ -161,18 +157,18 @@ static __device__ __forceinline__ void conjugate_gradients(Team& team, const Pla
     }
 }
 
-template <int LANES>
 static __device__ __forceinline__ double support_closed(const Plan& g, const double* rho) {
-    const int team = threadIdx.x / LANES, teams = blockDim.x / LANES;
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
     double total = 0.0;
     for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
         const bool line = i < g.n_linear;
         const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);
         const int lo = start[0], d = start[1] - lo;
-        total += line ? linear_support<LANES>(d, rho + lo, g.a + lo, g.relation[i], g.bound[i])
-                      : orout_support<LANES>(d, rho + lo, g.negated + lo);
+        total += line ? linear_support(lanes, d, rho + lo, g.a + lo, g.relation[i], g.bound[i])
+                      : orout_support(lanes, d, rho + lo, g.negated + lo);
     }
-    return Lanes<LANES>::lane() == 0 ? total : 0.0;
+    return lanes.lane() == 0 ? total : 0.0;
 }
 
 // Whether the slots' vector r, of mean 0 over every variable's copies, proves that no mu serves all factors: any mu has
@@ -196,7 +192,7 @@ static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, 
         const double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g.n_pair + i] > 0.0 ? rho[g.n_pair + i] : 0.0;
         total += is_off(t.off_add, g.pair_add[i]) ? (a > b ? a : b) : a + b;
     }
-    total += g.lanes == 1 ? support_closed<1>(g, rho) : support_closed<SK_WARP>(g, rho);
+    total += support_closed(g, rho);
     return team.sum(total) < -1e-9 * size;
 }
 

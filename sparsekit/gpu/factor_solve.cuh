@@ -37,14 +37,11 @@ static __device__ __forceinline__ void admm_end(const Plan& g, const State& t, d
     __syncthreads();
 }
 
-// One iteration of Algorithm 1; begins and ends with mu, old and h in place, behind a barrier.
-static __device__ __forceinline__ void admm_step(Team& team, const Plan& g, const State& t, const Options& o,
-                                                 double gamma, double& primal, double& dual, double enough) {
+// The rest of an iteration of Algorithm 1, when answers are there; ends with mu, old and h in place, behind a barrier.
+static __device__ __forceinline__ void admm_update(Team& team, const Plan& g, const State& t, const Options& o,
+                                                   double gamma, double& primal, double& dual, double enough) {
     const double inv = 1.0 / (o.quadratic + gamma), relax = o.relaxation;
     double moved = 0.0;
-    const Scores scores = {Scores::GATHER, gamma * relax, inv};
-    answer(g, t, scores, inv, false);
-    __syncthreads();
     SK_SHARE(j, g.n_var) if (is_alone(g, j)) t.old[j] = t.mu[j];
     mean(g, t.x, [&](int j, double mu) {
         const double d = relax * (mu - t.mu[j]);
@@ -81,16 +78,18 @@ static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, cons
 static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, const State& t, double residual) {
     double *nu = t.cg + 3 * g.n_var, *right = nu + g.n_var, slope = 0.0;
     const double eps = residual > 1e-2 ? 1e-2 : (residual < 1e-4 ? 1e-4 : residual);
-    product(g, t, t.mu, t.x, t.z);
-    __syncthreads();
-    SK_SHARE(j, g.n_var) if (is_alone(g, j)) right[j] = 0.0;
-    mean(g, t.z, [&](int j, double b) { right[j] = -b; });
-    __syncthreads();
-    conjugate_gradients(team, g, t, eps, right, 1e-2 * eps * residual, nu);
-    SK_SHARE(j, g.n_var) right[j] = t.mu[j] - nu[j];
-    __syncthreads();
-    product(g, t, right, t.x, t.z);
-    __syncthreads();
+#pragma unroll 1
+    for (bool solved = false;; solved = true) { // once with r, and with r - nu: one copy of the code
+        product(g, t, solved ? right : t.mu, t.x, t.z);
+        __syncthreads();
+        if (solved) break;
+        SK_SHARE(j, g.n_var) if (is_alone(g, j)) right[j] = 0.0;
+        mean(g, t.z, [&](int j, double b) { right[j] = -b; });
+        __syncthreads();
+        conjugate_gradients(team, g, t, eps, right, 1e-2 * eps * residual, nu);
+        SK_SHARE(j, g.n_var) right[j] = t.mu[j] - nu[j];
+        __syncthreads();
+    }
     SK_SHARE(s, g.n_slot) {
         const double r = right[g.var[s]] - t.x[s];
         t.s[s] = (r - t.z[s]) * (1.0 / eps) + t.z[s] * (1.0 / (1.0 + eps));
@@ -209,22 +208,39 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     }
     // no factors share a variable: their answers are the solution
     const bool is_separate = o.quadratic && g.is_separate;
-    if (!is_separate) admm_begin(g, t, o, report.gamma);
-    while (!is_separate) {
-        if (report.n_iter >= o.max_iter) {
+    bool done = is_separate;
+    if (!done) admm_begin(g, t, o, report.gamma);
+    for (;;) {
+        if (!done && report.n_iter >= o.max_iter) {
             report.status = MAX_ITER;
-            break;
+            done = true;
         }
+        // the last answers are those whose Jacobians are wanted, where the last iteration left them
+        const double inv = is_separate ? 1.0 : 1.0 / (o.quadratic + report.gamma);
+        if (done && !is_separate) admm_end(g, t, report.gamma, o.relaxation);
+        if (done && stale) {
+            SK_SHARE(s, g.n_slot) {
+                const int j = g.var[s];
+                t.v[s] = (t.eta[j] + t.l[s] + report.gamma * t.mu[j]) * inv;
+            }
+            __syncthreads();
+        }
+        const Scores scores = {!done ? Scores::GATHER : (is_separate ? Scores::GIVEN : Scores::KEPT),
+                               report.gamma * o.relaxation, inv};
+        answer(g, t, scores, inv, done);
+        __syncthreads();
+        if (done) break;
         const long long now = ++report.n_iter;
         const bool due = now >= check || now >= adapt || now >= o.max_iter || !o.exact;
-        admm_step(team, g, t, o, report.gamma, primal, moved, due ? INFINITY : enough);
+        admm_update(team, g, t, o, report.gamma, primal, moved, due ? INFINITY : enough);
         stale = false;
         report.primal = primal;
         report.dual = report.gamma * moved;
         if (!o.exact) {
             if (primal <= o.tol_primal && moved <= o.tol_dual) {
                 report.status = CONVERGED;
-                break;
+                done = true;
+                continue;
             }
         } else if (primal + moved < enough) {
             admm_end(g, t, report.gamma, o.relaxation);
@@ -266,19 +282,6 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
             }
         }
     }
-    // the answers' Jacobians, where the last iteration left them
-    const double inv = is_separate ? 1.0 : 1.0 / (o.quadratic + report.gamma);
-    if (!is_separate) admm_end(g, t, report.gamma, o.relaxation);
-    if (stale) {
-        SK_SHARE(s, g.n_slot) {
-            const int j = g.var[s];
-            t.v[s] = (t.eta[j] + t.l[s] + report.gamma * t.mu[j]) * inv;
-        }
-        __syncthreads();
-    }
-    const Scores scores = {is_separate ? Scores::GIVEN : Scores::KEPT, 0.0, inv};
-    answer(g, t, scores, inv, true);
-    __syncthreads();
     mean(g, t.x, [&](int j, double mu) { t.mu[j] = mu; }); // without relaxation, which leaves the box
     __syncthreads();
     if (is_separate) {

@@ -110,14 +110,12 @@ class DeviceSparse(_Device):
 
     def select(self, cols: Any) -> DeviceSparse:
         """The columns ``cols`` as a design of their own, in rows and in columns."""
-        n, store = self.shape[0], self.store
-        pointers = _sparse.select_count(self.indptr, self.indices, self._position(cols))
+        n, store, position = self.shape[0], self.store, self._position(cols)
+        pointers = _sparse.select_count(self.indptr, self.indices, position)
         cut, rows, _, values = _sparse.gather_columns(store.cut, store.row, store.val, cols)
         indices = np.empty(len(rows), dtype=np.int32, like=rows)
         data = np.empty_like(values)
-        _sparse.select_fill(
-            self.indptr, self.indices, self.data, self._position(cols), pointers, indices, data
-        )
+        _sparse.select_fill(self.indptr, self.indices, self.data, position, pointers, indices, data)
         shape = (n, len(cols))
         turned = ColumnStore(n, len(cols), *_one_type(cut, rows), values)
         return DeviceSparse(shape, (*_one_type(pointers, indices), data), turned)

@@ -175,7 +175,7 @@ class _Search:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
         if held:
             # what the variables on their way to zero do to the others
-            _launch("sk_model_spread", self.m, 0, (self.d, self.kind, 0, self.m, self.d), self.x)
+            _launch("sk_model_spread", self.m, 0, (self.r, self.kind, 0, self.m, self.d), self.x)
             self.op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
         _launch("sk_model_side", self.m, 0, args, self.x)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._device import to_host
 from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
 from ._operators import QuadOperator
@@ -32,7 +31,9 @@ class ModelRows:
         self.indptr: Any = None
         self.col: Any = None
         self.val: Any = None
-        self._size: tuple[float, float] | None = None
+        self._nnz: float | None = None
+        self._part: Any = None
+        self._width = 1
 
     def fill(self, indptr: Any, indices: Any, data: Any, position: Any, m: int) -> None:
         """Copy the columns with ``position`` >= 0; m of them."""
@@ -42,37 +43,39 @@ class ModelRows:
             self.val = np.empty(self.capacity, dtype=np.float32, like=data)
         pointers = select_count(indptr, indices, position)
         select_fill(indptr, indices, data, position, pointers, self.col, self.val)
-        self.indptr, self.m, self._size = pointers, int(m), None
+        self.indptr, self.m, self._nnz, self._part = pointers, int(m), None, None
 
     def take(self, indptr: Any, col: Any, val: Any, m: int) -> None:
         """Use rows that exist already: int64 pointers, int32 columns, float32 values."""
-        self.indptr, self.col, self.val, self.m, self._size = indptr, col, val, int(m), None
+        self.indptr, self.col, self.val, self.m = indptr, col, val, int(m)
+        self._nnz = self._part = None
 
     @property
     def nnz(self) -> float:
-        return self._sizes()[0]
+        """Entries; the first look after ``fill`` waits for the device."""
+        if self._nnz is None:
+            self._nnz = float(self.indptr[-1])
+        return self._nnz
 
     @property
     def square_work(self) -> float:
         """Multiply-adds of the Gram matrix by pairs of a row's entries."""
-        return self._sizes()[1]
-
-    def _sizes(self) -> tuple[float, float]:
-        if self._size is None:
-            lengths = (self.indptr[1:] - self.indptr[:-1]).astype(np.float64)
-            found = to_host(np.stack([lengths.sum(), 0.5 * (lengths * (lengths + 1.0)).sum()]))
-            self._size = float(found[0]), float(found[1])
-        return self._size
+        lengths = (self.indptr[1:] - self.indptr[:-1]).astype(np.float64)
+        return 0.5 * float((lengths * (lengths + 1.0)).sum())
 
     def forward(self, d: Any, v: Any, intercept: bool, t: Any) -> Any:
-        """t = d * (A v); parts whose sum is that of t."""
-        width = width_of(self.nnz, self.n)
-        threads = block_of(self.n * width)
-        part = np.empty(grid1d(self.n * width, threads, 16), like=t)
+        """t = d * (A v); parts whose sum is that of t, in a buffer of these rows."""
+        if self._part is None:
+            self._width = width_of(self.nnz, self.n)
+            self._part = np.empty(grid1d(self.n * self._width, self._threads(), 16), like=t)
+        part = self._part
         launch = kernel("rows", "sk_model_rows_product")
-        args = (self.indptr, self.col, self.val, d, v, self.n, self.m, int(intercept), width, t, part)
-        launch(len(part), threads, args)
+        args = (self.indptr, self.col, self.val, d, v, self.n, self.m, int(intercept), self._width, t, part)
+        launch(len(part), self._threads(), args)
         return part
+
+    def _threads(self) -> int:
+        return block_of(self.n * self._width)
 
     def gram(self, d: Any, intercept: bool, work: Any) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""

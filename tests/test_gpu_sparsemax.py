@@ -8,6 +8,8 @@ import sparsekit
 from sparsekit._cython import _sparsemax as host
 from sparsekit.gpu import _rows_in_registers, _softmax, _sparsemax
 
+# Each choice of type, lanes, entries a lane, width of reads and kind of targets is compiled by itself, which
+# takes the emulation half a second: sizes below are chosen to share them.
 TOL = {np.float32: 2e-6, np.float64: 1e-14}
 # a thread a row, several lanes, a warp with and without wide reads, a list of survivors, a block, parts
 SIZES = {np.float32: [1, 2, 3, 31, 32, 33, 64, 100, 1000, 1025], np.float64: [3, 32, 33, 1000, 1025]}
@@ -154,9 +156,7 @@ def check_loss(cupy, Z):
         assert not on_device(cupy, Z, wrong.astype(dtype))[4]
 
 
-@pytest.mark.parametrize(
-    "K, dtype", [(3, np.float32), (32, np.float32), (1000, np.float32), (33, np.float64)]
-)
+@pytest.mark.parametrize("K, dtype", [(3, np.float64), (32, np.float32), (1000, np.float32)])
 def test_loss_and_gradient(cupy, K, dtype):
     check_loss(cupy, hard_rows(K, dtype))
 
@@ -170,12 +170,19 @@ def test_loss_of_several_blocks_a_row(cupy, short):
 
 
 @pytest.mark.parametrize(
-    "K, dtype", [(3, np.float64), (32, np.float32), (100, np.float32), (1025, np.float32)]
+    "K, dtype, in_parts",
+    [
+        (3, np.float64, False),
+        (32, np.float32, False),
+        (1000, np.float32, False),
+        (100, np.float32, True),
+        (1025, np.float32, False),
+        (1025, np.float32, True),
+    ],
 )
-@pytest.mark.parametrize("in_parts", [False, True])
 def test_jacobian_vector_product(cupy, monkeypatch, K, dtype, in_parts):
     if in_parts:
-        monkeypatch.setattr(_rows_in_registers, "LONGEST_BYTES", 8 if K < 50 else 128)
+        monkeypatch.setattr(_rows_in_registers, "LONGEST_BYTES", 128)
     Z = hard_rows(K, dtype)
     p = on_host(Z)[0]
     V = np.random.default_rng(3).standard_normal(Z.shape).astype(dtype)
@@ -219,8 +226,8 @@ def test_results_take_their_inputs_place(cupy, short, K):
     np.testing.assert_array_equal(z.get(), p)
 
 
-@pytest.mark.parametrize("K", [32, 100])
-def test_strides(cupy, short, K):
+def test_strides(cupy):
+    K = 32
     big = np.random.default_rng(4).standard_normal((10, 2 * K + 1)).astype(np.float32)
     device = cupy.asarray(big)
     for view in (np.s_[::2, :K], np.s_[::-1, 1 : K + 1], np.s_[:, : 2 * K : 2], np.s_[3:4, :K]):
@@ -243,27 +250,25 @@ def test_rows_are_worked_in_goes_that_fit_the_scratch(cupy, short, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "K, dtype", [(32, np.float32), (1000, np.float32), (1025, np.float32), (257, np.float64)]
-)
-def test_softmax(cupy, K, dtype):
-    z = (3 * np.random.default_rng(5).standard_normal((5, K))).astype(dtype)
+@pytest.mark.parametrize("K", [32, 1025])
+def test_softmax(cupy, K):
+    z = (3 * np.random.default_rng(5).standard_normal((5, K))).astype(np.float32)
     z[1, ::3] = -np.inf
     expected = np.exp(z - z.max(axis=1, keepdims=True).astype(np.float64))
     expected /= expected.sum(axis=1, keepdims=True)
     p = cupy.empty(z.shape, z.dtype)
     _softmax.softmax_rows(cupy.asarray(z), p)
-    np.testing.assert_allclose(p.get(), expected, rtol=1e-5 if dtype == np.float32 else 1e-13, atol=1e-30)
+    np.testing.assert_allclose(p.get(), expected, rtol=1e-5, atol=1e-30)
 
 
 def test_softmax_of_long_rows(cupy, short):
-    test_softmax(cupy, 300, np.float32)
+    test_softmax(cupy, 1025)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_functions_of_arrays(cupy, axis):
     rng = np.random.default_rng(6)
-    Z, V = rng.standard_normal((2, 6, 5, 7))
+    Z, V = rng.standard_normal((2, 3, 5, 7))
     K = Z.shape[axis]
     y = rng.integers(K, size=np.delete(Z.shape, axis % 3))
     q = np.abs(V) / np.abs(V).sum(axis=axis, keepdims=True)
@@ -296,17 +301,17 @@ def test_functions_of_arrays(cupy, axis):
 
 
 def test_dtypes_and_shapes(cupy):
-    assert sparsekit.sparsemax(cupy.asarray([3, 1])).dtype == np.float64
+    assert sparsekit.sparsemax(cupy.asarray([3, 1, 0])).dtype == np.float64
     assert sparsekit.sparsemax(cupy.asarray([3, 1], dtype=np.float16)).dtype == np.float32
-    tau = sparsekit.sparsemax_threshold(cupy.zeros(2))
-    assert tau.shape == () and float(tau) == -0.5
+    tau = sparsekit.sparsemax_threshold(cupy.asarray([5.0, 4.5, 0.0]))
+    assert tau.shape == () and float(tau) == 4.25
     for shape in ((0, 5), (3, 0), (2, 0, 3)):
         z = cupy.zeros(shape)
         assert sparsekit.sparsemax(z).shape == sparsekit.sparsemax_jvp(z, z).shape == shape
         assert sparsekit.sparsemax_threshold(z).shape == shape[:-1]
     # a result that overlaps its input
-    line = cupy.asarray(np.random.default_rng(7).standard_normal(91))
-    source, target = line[:-1].reshape(9, 10), line[1:].reshape(9, 10)
+    line = cupy.asarray(np.random.default_rng(7).standard_normal(64))
+    source, target = line[:-1].reshape(9, 7), line[1:].reshape(9, 7)
     expected = sparsekit.sparsemax(source).get()
     np.testing.assert_array_equal(sparsekit.sparsemax(source, out=target).get(), expected)
 
@@ -314,13 +319,13 @@ def test_dtypes_and_shapes(cupy):
 def test_what_waits_for_the_device(cupy):
     if not hasattr(cupy, "emulation"):
         pytest.skip("a GPU is there: only the stand-in for CuPy counts")
-    z, y = cupy.zeros((4, 6)), cupy.zeros(4, dtype=np.int64)
+    z, y = cupy.zeros((4, 5)), cupy.zeros(4, dtype=np.int64)
     counts = cupy.emulation.counts
     for call, waits in (
         (lambda: sparsekit.sparsemax(z), 0),
         (lambda: sparsekit.sparsemax_jvp(z, z), 0),
         (lambda: sparsekit.sparsemax_loss_and_gradient(z, y), 1),
-        (lambda: sparsekit.sparsemax_loss_and_gradient(z, cupy.full((4, 6), 1 / 6)), 1),
+        (lambda: sparsekit.sparsemax_loss_and_gradient(z, cupy.full((4, 5), 0.2)), 1),
     ):
         cupy.emulation.reset()
         call()

@@ -54,12 +54,12 @@ def same(found, expected, tol):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_operators(cupy, run, dim, dtype):
     rng = np.random.default_rng(0)
-    Z, V = rng.standard_normal((2, 4, 5, 6)).astype(dtype)
+    Z, V = rng.standard_normal((2, 3, 5, 7)).astype(dtype)
     Z[1, 2] = -np.inf
     Z[1, 2, 3] = 0.0
     tol = 2e-6 if dtype == np.float32 else 1e-14
     q = np.abs(V) / np.abs(V).sum(axis=dim, keepdims=True)
-    y = rng.integers(4, size=np.delete(Z.shape, dim % 3))
+    y = rng.integers(3, size=np.delete(Z.shape, dim % 3))
     z, v, q_, y_ = tensors(cupy, Z, V, q, y)
     z.requires_grad_()
     host = [torch.from_numpy(x) for x in (Z, V, q, y)]

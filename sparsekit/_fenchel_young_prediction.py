@@ -87,8 +87,11 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
         y : array-like of shape (n_samples,) or of shape (n_samples, n_labels)
+            Their classes, or an indicator of their labels.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; None: all are 1.
 
         Returns
         -------

@@ -14,10 +14,10 @@ WIDTHS = [1, 3, 8, 20, 40, 150]
 
 
 def uneven(n, p, seed=0, dtype=np.float64):
-    """Sparse rows: empty ones in a row, one that is nearly full, short ones."""
+    """Sparse rows: empty ones in a row, nearly full ones (the first too), short ones."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.05)
-    A[n // 3] = rng.standard_normal(p)
+    A[[0, n // 3]] = rng.standard_normal((2, p))
     A[n // 2 : n // 2 + n // 4] = 0.0
     A[:, p // 2 : 2 * p // 3] = 0.0
     A[:, 1] = 1.0
@@ -34,10 +34,10 @@ def parts_of(A, cupy, index=np.int32):
 
 @pytest.mark.parametrize("K", WIDTHS)
 def test_products_of_uneven_rows(cupy, K):
-    A = uneven(90, 140)
+    A = uneven(90, 280)  # a long row spans more pieces than a block has warps
     rng = np.random.default_rng(K)
-    W, U = rng.standard_normal((140, K)), rng.standard_normal((90, K))
-    Z, G = cupy.empty((90, K)), cupy.empty((140, K))
+    W, U = rng.standard_normal((280, K)), rng.standard_normal((90, K))
+    Z, G = cupy.empty((90, K)), cupy.empty((280, K))
     _multinomial.matmat(*parts_of(A, cupy), cupy.asarray(W), Z, 1)
     np.testing.assert_allclose(Z.get(), A @ W, rtol=1e-12, atol=1e-12)
     _multinomial.rmatmat(*parts_of(A, cupy), cupy.asarray(U), G, 1)
@@ -119,6 +119,16 @@ def test_loss_of_classes(cupy, scores):
         *map(cupy.asarray, (Z[rows], codes[rows], s[rows])), cupy.empty((20, Z.shape[1])), 1
     )
     assert trusted == pytest.approx(plain, rel=1e-12, abs=1e-14)
+
+
+def test_saturated_rows_keep_their_digits(cupy):
+    U = cupy.empty((1, 3))
+    value = _multinomial.value_and_derivative(
+        cupy.asarray([[0.0, 60.0, 0.0]]), cupy.ones(1, np.int32), cupy.ones(1), U, 1
+    )
+    miss = 2.0 * np.exp(-60.0)
+    assert value == pytest.approx(miss, rel=1e-12)
+    np.testing.assert_allclose(U.get(), [[miss / 2, -miss, miss / 2]], rtol=1e-12)
 
 
 def test_loss_of_distributions(cupy, scores):

@@ -127,7 +127,7 @@ def test_saturated_rows_keep_their_digits(cupy):
         cupy.asarray([[0.0, 60.0, 0.0]]), cupy.ones(1, np.int32), cupy.ones(1), U, 1
     )
     miss = 2.0 * np.exp(-60.0)
-    assert value == pytest.approx(miss, rel=1e-12)
+    assert value == pytest.approx(miss, rel=1e-12, abs=0.0)
     np.testing.assert_allclose(U.get(), [[miss / 2, -miss, miss / 2]], rtol=1e-12)
 
 
@@ -222,18 +222,23 @@ def test_passes_of_conjugate_gradients(cupy, n):
 
 
 def test_quotients_stay_on_the_device(cupy):
-    p, r = (cupy.asarray(np.arange(1.0, 4.0, dtype=np.float32)) for _ in range(2))
-    d, Hp, ones = cupy.zeros(3, np.float32), 2 * p, cupy.ones(3, np.float32)
+    n = 700  # several blocks' parts
+    x = np.linspace(1.0, 4.0, n, dtype=np.float32)
+    p, r, ones = cupy.asarray(x), cupy.asarray(x), cupy.ones(n, np.float32)
+    d, Hp = cupy.zeros(n, np.float32), 2 * p
     counts = cupy.emulation.counts if hasattr(cupy, "emulation") else {"syncs": 0}
     before = counts["syncs"]
-    size, curve = _curvature.dot(p, p, 1), _curvature.cg_curve(p, Hp, 0.0, 3, 1)
+    size, curve = _curvature.dot(p, p, 1), _curvature.cg_curve(p, Hp, 0.0, n, 1)
     new = _curvature.cg_step(size / curve, p, Hp, ones, d, r, 1)
     _curvature.cg_turn(new / size, r, ones, p, 1)
     assert counts["syncs"] == before
-    np.testing.assert_allclose(d.get(), [0.5, 1.0, 1.5], rtol=1e-6)
-    np.testing.assert_allclose(r.get(), 0.0, atol=1e-7)
+    assert size.parts.size > 1 and float(curve) == pytest.approx(2.0 * float(size), rel=1e-6)
+    np.testing.assert_allclose(d.get(), 0.5 * x, rtol=1e-6)
+    np.testing.assert_allclose(r.get(), 0.0, atol=1e-6)
+    assert float(new) < 1e-9 and float(cupy.abs(p).max()) < 1e-5
+    np.testing.assert_allclose(_curvature.numbers([size, curve]), [float(size), float(curve)], rtol=1e-14)
     # where the curvature is not positive nothing moves
-    for flat in (_curvature.dot(p, cupy.zeros_like(p), 1), _curvature.dot(ones, -ones, 1)):
+    for flat in (_curvature.dot(ones, cupy.zeros_like(p), 1), _curvature.dot(ones, -ones, 1)):
         assert not _curvature.cg_step(size / flat, ones, ones, ones, d, r, 1) > 0.0
-    np.testing.assert_allclose(d.get(), [0.5, 1.0, 1.5], rtol=1e-6)
-    assert np.isfinite(r.get()).all()
+    np.testing.assert_allclose(d.get(), 0.5 * x, rtol=1e-6)
+    assert float(cupy.abs(r).max()) < 1e-6

@@ -15,7 +15,7 @@ from sparsekit import (
 )
 from sparsekit._fenchel_young_cv import fenchel_young_path
 from sparsekit._linalg.positive import solve_positive
-from sparsekit._losses import fenchel_young
+from sparsekit._losses import _class_model, fenchel_young
 from sparsekit._losses.fenchel_young import FenchelYoungLoss
 from sparsekit._solvers.fenchel_young import minimize_fenchel_young
 
@@ -100,6 +100,23 @@ def test_solutions_are_those_of_main_memory(cupy, transform, form, direct, free,
     again = minimize_fenchel_young(loss, 1e-2, found.x, tol=1e-6, penalize_intercept=not free)
     assert again.nit == 0
     same(again.x, found.x.get(), atol=0.0)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_rows_by_blocks(cupy, form, monkeypatch):
+    monkeypatch.setattr(_class_model, "_DEVICE_ROOM", 64)
+    monkeypatch.setattr(fenchel_young, "_DEVICE_ROOM", 64)
+    X, _, codes, w = random_problem(n=1100, p=4, K=3)
+    X = X.astype(np.float32)
+    host = FenchelYoungLoss("softmax", X if form == "dense" else sp.csr_matrix(X), codes, 3, w)
+    loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(codes), 3, cupy.asarray(w))
+    T = np.random.default_rng(0).standard_normal(loss.shape)
+    Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
+    same(mine, Z, rtol=1e-12, atol=1e-12)
+    same(loss.pull(mine), host.pull(Z), rtol=1e-12, atol=1e-12)
+    H = host.hessian(Z)
+    same(loss.hessian(mine), H, rtol=1e-10, atol=1e-15)
+    same(loss.operator(mine).diag.ravel(), H.diagonal(), rtol=2e-5)
 
 
 def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):

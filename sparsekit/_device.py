@@ -41,6 +41,13 @@ def kernel_module(name: str, x: object) -> Any:
     return importlib.import_module(f"sparsekit.{'gpu' if is_device(x) else '_cython'}.{name}")
 
 
+def full(shape: Any, value: Any, dtype: Any = np.float64, like: Any = None) -> Any:
+    """`numpy.full` beside ``like``, for which NumPy passes CuPy a keyword that it does not know."""
+    out = np.empty(shape, dtype=dtype, like=like)
+    out[...] = value
+    return out
+
+
 def to_host(x: Any) -> Any:
     """``x`` in main memory; what is there already is returned as it is."""
     return x.get() if is_device(x) else x

@@ -1,5 +1,6 @@
 """Distributions that negatives are drawn from."""
 
+import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,3 +23,10 @@ class Noise:
             self.log = np.log(self.p)
         self.keep, self.alias = np.empty_like(self.p), np.empty(len(self.p), dtype=np.int64)
         kernels.alias_table(self.p, self.keep, self.alias)
+
+    def beside(self, x):
+        """The same with arrays where ``x`` is, in main memory or on a GPU."""
+        out = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(out, name, np.asarray(value, like=x))
+        return out

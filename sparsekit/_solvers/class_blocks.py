@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._cython import _class_blocks as kernels
+from .._device import kernel_module
 from ._noise import Noise
 
 # rows of a table that lie a multiple of so many bytes apart compete for the same places of a cache
 PAGE = 4096
+BLOCK = kernels.BLOCK
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,15 @@ class BlockPlan:
         K = self.n_classes
         if self.is_identity():
             return W[:, :K].T, None if bias is None else bias[:K]
-        return W[:, self.place].T, None if bias is None else bias[self.place]
+        place = np.asarray(self.place, like=W)
+        return W[:, place].T, None if bias is None else bias[place]
 
     def from_classes(self, coef, intercept, W, bias):
         """The reverse, into W and bias."""
-        W[:, : self.n_classes] = coef.T[:, self.order]
+        order = np.asarray(self.order, like=W)
+        W[:, : self.n_classes] = coef.T[:, order]
         if bias is not None:
-            bias[: self.n_classes] = intercept[self.order]
+            bias[: self.n_classes] = intercept[order]
 
     def is_identity(self):
         return bool((self.order == np.arange(self.n_classes)).all())
@@ -86,9 +90,10 @@ class BlockPlan:
     def put_in_order(self, W, bias, n_threads):
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
         if not self.is_identity():
-            kernels.permute_columns(W, self.place, n_threads)
+            place = np.asarray(self.place, like=W)
+            kernel_module("_class_blocks", W).permute_columns(W, place, n_threads)
             if bias is not None:
-                bias[: self.n_classes] = bias[self.place]
+                bias[: self.n_classes] = bias[place]
         every = np.arange(self.n_classes)
         return replace(self, order=every, place=every)
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._cython import _class_blocks
-from .._cython import _extreme as kernels
+from .._device import full, is_device, kernel_module, to_host
 from ._noise import Noise
 from .softmax_state import average_begin
 
@@ -25,6 +25,8 @@ METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 WITH_U = ("implicit", "umax", "sgd")
 # a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
 WORK_PER_CALL = 2**26
+# and on a GPU, where the end of a call is waited for: some tenths of a second
+WORK_ON_DEVICE = 2**32
 # above so many classes threads seldom meet, and a permutation of them would cost cache lines
 MANY_CLASSES = 20000
 
@@ -41,6 +43,7 @@ MESSAGES = {
 class Rows:
     """Examples: CSR (data, indices, indptr), or dense C-ordered data with indices and indptr empty.
 
+    Arrays on a GPU are of CuPy, but for ``first``, which stays in main memory.
     Example e has label y[e], weight[e] (None: 1) and row row_of[e] (None: e). Examples first[i] ..
     first[i + 1] are the labels of row i, of which each epoch takes one (None: one example a row).
     """
@@ -89,7 +92,8 @@ class Work:
     """What a run allocates once: order of the rows, u, work space and generators of the threads."""
 
     order: np.ndarray
-    examples: np.ndarray
+    chosen: np.ndarray  # the examples of an epoch in order, in main memory
+    examples: np.ndarray  # the same where the rows are
     sizes: np.ndarray | None  # labels of each row, where an epoch draws one
     numbers: np.ndarray | None
     places: np.ndarray | None
@@ -99,11 +103,12 @@ class Work:
     states: np.ndarray
     loss: np.ndarray
     beta: np.ndarray | None
-    noise: Noise | None
+    noise: Noise | None  # of the classes, or of a plan's blocks
     classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
     place: np.ndarray | None
     spare: np.ndarray | None
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
+    log_noise: np.ndarray | None  # with blocks of negatives: the plan's
 
 
 def shares_classes(n_classes, options, noise):
@@ -123,14 +128,18 @@ def shares_classes(n_classes, options, noise):
 
 def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
-    order = np.arange(rows.n_rows, dtype=np.int64)
+    order, x = np.arange(rows.n_rows, dtype=np.int64), rows.data
     sampled = rows.first is not None
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
     if plan is None:
-        n_integers, n_doubles = kernels.room_sizes(options.n_negatives, options.batch_size)
+        sizes = kernel_module("_extreme", x).room_sizes
+        n_integers, n_doubles = sizes(options.n_negatives, options.batch_size)
+        draws = noise
     else:
-        n_integers, n_doubles = _class_blocks.block_room_sizes(plan.n_taken, plan.n_blocks)
+        sizes = kernel_module("_class_blocks", x).block_room_sizes
+        n_integers, n_doubles = sizes(plan.n_taken, plan.n_blocks)
+        draws = plan.noise
     sees_all = plan is not None and plan.n_taken == plan.n_blocks
     beta = None
     if options.alpha > 0:
@@ -140,29 +149,32 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
             else inverse_probability(counts, options, noise)
         )
     # threads write next to each other's last numbers only once a step
-    integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64)
-    doubles = np.zeros((options.n_threads, n_doubles + 8))
+    integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64, like=x)
+    doubles = np.zeros((options.n_threads, n_doubles + 8), like=x)
+    chosen = np.empty_like(order) if sampled else order
     return Work(
         order,
-        np.empty_like(order) if sampled else order,
+        chosen,
+        np.empty(len(order), dtype=np.int64, like=x) if is_device(x) else chosen,
         np.diff(rows.first) if sampled else None,
         np.empty(len(order)) if sampled else None,
         np.empty_like(order) if sampled else None,
         # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, what a row's first
         # ones show (NaN) is a better guess; uniform ones miss the few classes that matter
-        np.full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan)
+        full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
         if options.method in WITH_U
         else None,
         integers,
         doubles,
-        rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64),
-        np.zeros((options.n_threads, 2)),
-        beta,
-        noise,
+        np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
+        np.zeros((options.n_threads, 2), like=x),
+        None if beta is None else np.asarray(beta, like=x),
+        None if draws is None else draws.beside(x),
         np.arange(n_classes) if blocks else None,
-        np.empty(n_classes, dtype=np.int64) if blocks else None,
-        np.empty_like(order) if blocks else None,
-        None if plan is None else plan.place[rows.y],
+        np.empty(n_classes, dtype=np.int64, like=x) if blocks else None,
+        np.empty_like(order) if blocks and not is_device(x) else None,
+        None if plan is None else np.asarray(plan.place, like=x)[rows.y],
+        None if plan is None else np.asarray(plan.log_noise, like=x),
     )
 
 
@@ -171,7 +183,7 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
     if options.plan is not None:
         return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
     noise = work.noise
-    bad = kernels.run_steps(
+    bad = kernel_module("_extreme", rows.data).run_steps(
         rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of, rows.y,
         rows.weight, work.u, state.W, state.bias, state.shift, state.scale, state.square, work.beta,
         state.total, state.total_bias, state.tau, state.last,
@@ -180,7 +192,8 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
         None if noise is None else noise.p, None if noise is None else noise.log,
         None if noise is None else noise.keep, None if noise is None else noise.alias,
         average_begin(options), work.integers, work.doubles, work.states, state.steps, value,
-        work.loss, work.classes, work.place, work.spare, options.n_threads,
+        work.loss, None if work.classes is None else np.asarray(work.classes, like=rows.data), work.place,
+        work.spare, options.n_threads,
     )  # fmt: skip
     state.steps += -(-(end - begin) // options.batch_size)
     state.rows_seen += end - begin
@@ -188,14 +201,13 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
 
 
 def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
-    plan = options.plan
-    noise = plan.noise
-    bad = _class_blocks.run_block_steps(
+    plan, noise = options.plan, work.noise
+    bad = kernel_module("_class_blocks", rows.data).run_block_steps(
         rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of,
         work.columns, rows.weight, work.u, state.W, state.bias, state.scale, work.beta,
         METHODS[options.method], options.raman, learning_rate, options.alpha, options.delta, options.u_bound,
         state.n_classes, plan.n_blocks, plan.n_head, plan.n_drawn, None if noise is None else noise.p,
-        None if noise is None else noise.keep, None if noise is None else noise.alias, plan.log_noise,
+        None if noise is None else noise.keep, None if noise is None else noise.alias, work.log_noise,
         work.integers, work.doubles, work.states, value, work.loss, options.n_threads,
     )  # fmt: skip
     state.steps += end - begin
@@ -211,12 +223,15 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=
         rng.random(out=work.numbers)
         np.take(work.sizes, work.order, out=work.places)
         np.multiply(work.numbers, work.places, out=work.places, casting="unsafe")
-        np.take(rows.first, work.order, out=work.examples)
-        np.add(work.examples, work.places, out=work.examples)
+        np.take(rows.first, work.order, out=work.chosen)
+        np.add(work.chosen, work.places, out=work.chosen)
+    if work.examples is not work.chosen:
+        work.examples.set(work.chosen)
     work.loss[:] = 0.0
     unit = options.batch_size * options.n_threads
     classes = options.n_negatives + 1 if options.plan is None else options.plan.n_taken * _class_blocks.BLOCK
-    per_call = max(1, int(WORK_PER_CALL / (max(1.0, rows.width) * classes))) // unit
+    work_per_call = WORK_ON_DEVICE if is_device(rows.data) else WORK_PER_CALL
+    per_call = max(1, int(work_per_call / (max(1.0, rows.width) * classes))) // unit
     per_call = max(1, per_call) * unit
     n, bad, complete = len(work.examples), -1, True
     for begin in range(0, n, per_call):
@@ -229,8 +244,9 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=
         if bad >= 0:
             complete = False
             break
-    looked = work.loss[:, 1].sum()
-    return bad, float(work.loss[:, 0].sum() / looked) if looked else np.nan, complete
+    loss = to_host(work.loss)
+    looked = loss[:, 1].sum()
+    return bad, float(loss[:, 0].sum() / looked) if looked else np.nan, complete
 
 
 def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, max_time=None, value=False):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._device import full, is_device
 from .class_blocks import BlockPlan
 
 
@@ -48,16 +49,16 @@ class State:
     rows_seen: int = 0
 
 
-def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, table_bits=0):
-    """A model of zeros; hashed into ``2 ** table_bits`` numbers if that is not 0."""
+def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, table_bits=0, like=None):
+    """A model of zeros, like ``like``; hashed into ``2 ** table_bits`` numbers if that is not 0."""
     shape = (1, 2**table_bits) if table_bits else (n_classes, n_features)
     width = n_classes
     if options.plan is not None:
         width = options.plan.stride
         shape = (n_features, width)
     state = State(
-        np.zeros(shape, dtype=dtype),
-        np.zeros(width, dtype=dtype) if fit_intercept else None,
+        np.zeros(shape, dtype=dtype, like=like),
+        np.zeros(width, dtype=dtype, like=like) if fit_intercept else None,
         n_classes,
         64 - table_bits if table_bits else 0,
     )
@@ -66,19 +67,19 @@ def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, tab
 
 def prepare(state, options):
     """Allocate what the options need and the state lacks."""
-    bounded = np.isfinite(options.weight_bound)
+    bounded, W = np.isfinite(options.weight_bound), state.W
     if (options.alpha > 0 or bounded) and state.scale is None:
-        state.scale = np.ones(state.n_classes if options.plan is None else options.plan.stride)
+        state.scale = full(state.n_classes if options.plan is None else options.plan.stride, 1.0, like=W)
     if bounded and state.square is None:
-        state.square = np.einsum("ij,ij->i", state.W, state.W, dtype=np.float64)
+        state.square = np.einsum("ij,ij->i", W, W, dtype=np.float64)
         if state.bias is not None:
             state.square += state.bias.astype(np.float64) ** 2
     if options.average is not None and state.total is None:
         state.total = np.zeros_like(state.W)
         state.total_bias = None if state.bias is None else np.zeros_like(state.bias)
         if state.scale is not None:
-            state.tau = np.zeros(state.n_classes)
-            state.last = np.zeros(state.n_classes, dtype=np.int64)
+            state.tau = np.zeros(state.n_classes, like=W)
+            state.last = np.zeros(state.n_classes, dtype=np.int64, like=W)
     return state
 
 
@@ -92,7 +93,8 @@ def grow(state, n_classes):
         value = getattr(state, name)
         if value is not None:
             fill = 1 if name == "scale" else 0
-            setattr(state, name, np.concatenate([value, np.full(n_classes - old, fill, dtype=value.dtype)]))
+            new = full(n_classes - old, fill, value.dtype, like=value)
+            setattr(state, name, np.concatenate([value, new]))
     if not state.shift:
         state.W = _longer(state.W, n_classes)
         state.total = None if state.total is None else _longer(state.total, n_classes)
@@ -102,6 +104,8 @@ def grow(state, n_classes):
 def _longer(table, n_rows):
     """``table`` with rows of zeros behind: a view of an array with room for more."""
     old, width = table.shape
+    if is_device(table):
+        return np.concatenate([table, np.zeros((n_rows - old, width), dtype=table.dtype, like=table)])
     room = table.base
     has_room = (
         isinstance(room, np.ndarray)
@@ -130,6 +134,8 @@ def settle(state, options):
         state.scale[:] = 1.0
         return
     begin = average_begin(options)
+    if is_device(state.W):
+        return _settle_at_once(state, begin)
     for k in np.flatnonzero(state.scale != 1.0):
         scale = state.W.dtype.type(state.scale[k])
         if state.tau is not None:
@@ -143,6 +149,23 @@ def settle(state, options):
         if state.bias is not None:
             state.bias[k] *= scale
         state.scale[k] = 1.0
+
+
+def _settle_at_once(state, begin):
+    """`settle` for all classes side by side, as a GPU takes them."""
+    dtype, lazy = state.W.dtype, state.scale != 1.0
+    if state.tau is not None:
+        tau = state.tau + state.scale * np.maximum(0, state.steps - np.maximum(state.last, begin))
+        tau = np.where(lazy, tau, 0.0).astype(dtype)
+        state.total -= tau[:, None] * state.W
+        if state.bias is not None:
+            state.total_bias -= tau * state.bias
+        state.tau[lazy], state.last[lazy] = 0.0, max(state.steps, begin)
+    scale = state.scale.astype(dtype)
+    state.W *= scale[:, None]
+    if state.bias is not None:
+        state.bias *= scale
+    state.scale[...] = 1.0
 
 
 def averaged(state, options):

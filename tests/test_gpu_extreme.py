@@ -1,0 +1,367 @@
+"""Steps of softmax with very many classes on a GPU: the CPU's, and rounds of rows that step at once."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from test_extreme_kernels import D, K, N, make_rows, problem, table
+
+from sparsekit._cython import _extreme as host
+from sparsekit._solvers._noise import Noise
+from sparsekit._solvers._parallel_rows import MOST, rows_at_once
+from sparsekit._solvers.sampled_softmax import METHODS, Rows, epoch, init_work, steps
+from sparsekit._solvers.softmax_state import Options, averaged, init_state, settle
+from sparsekit.gpu import _extreme as gpu
+
+STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
+
+
+def device_rows(rows, cupy):
+    arrays = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    return Rows(**{name: cupy.asarray(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()})
+
+
+def run(cupy, options, *, seed=3, n=N, noise=False, sparse=True, dtype=np.float64, index=np.int32, bits=0,
+        eta=0.3, calls=2, X=None, y=None, prepared=None):  # fmt: skip
+    """State, work and bad places after calls of `steps` on a GPU (on the CPU without cupy)."""
+    X_, y_, rng = problem(seed, n)
+    X, y = X_ if X is None else X, y_ if y is None else y
+    p = rng.uniform(0.5, 2.0, K)
+    noise = Noise(p / p.sum()) if noise else None
+    rows = make_rows(X, y, sparse, index, dtype, weight=rng.uniform(0.5, 2.0, n))
+    W, bias = 0.3 * rng.standard_normal((K, D)), 0.3 * rng.standard_normal(K)
+    if cupy is not None:
+        rows = device_rows(rows, cupy)
+    state = init_state(K, D, dtype, options, table_bits=bits, like=None if cupy is None else rows.data)
+    if not bits:
+        state.W[...] = np.asarray(W, like=state.W)
+        state.bias[...] = np.asarray(bias, like=state.bias)
+    work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0, noise=noise)
+    work.examples[...] = np.arange(n, like=work.examples)
+    if work.u is not None:
+        work.u[::3] = np.nan
+    if prepared is not None:
+        prepared(state, work)
+    bad = [steps(state, rows, options, work, eta, 0, n, value=True) for _ in range(calls)]
+    return state, work, bad
+
+
+def numpy_of(x):
+    return x if x is None or isinstance(x, np.ndarray) else x.get()
+
+
+def assert_same(one, two, rtol=1e-9, atol=1e-9):
+    """States, u, looks and generators of two runs."""
+    assert one[2] == two[2]
+    for names, a, b in ((STATE, one[0], two[0]), (("u", "loss", "states"), one[1], two[1])):
+        for name in names:
+            x, y = numpy_of(getattr(a, name)), numpy_of(getattr(b, name))
+            assert (x is None) == (y is None), name
+            if x is not None:
+                np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg=name)
+
+
+def test_one_row_at_a_time_is_the_cpus_step(cupy):
+    cases = [
+        (Options(method="implicit", n_negatives=1), dict(sparse=False)),
+        (Options(method="implicit", n_negatives=3, alpha=0.1), {}),
+        (Options(method="implicit", n_negatives=20), dict(noise=True)),
+        (Options(method="umax", n_negatives=3, delta=0.2), {}),
+        (Options(method="umax", n_negatives=3, weight_bound=0.8, alpha=0.1, u_bound=1.5), {}),
+        (Options(method="ove", n_negatives=3), dict(noise=True)),
+        (Options(method="ove", n_negatives=3, alpha=0.2, average=5), {}),
+        (Options(method="nce", n_negatives=20, alpha=0.1), dict(noise=True)),
+        (Options(method="nce", n_negatives=2, average=0), dict(sparse=False)),
+        (Options(method="is", n_negatives=4), dict(noise=True)),
+        (Options(method="sgd", n_negatives=2), dict(eta=0.02)),
+        (Options(method="sgd", n_negatives=2, raman=True), dict(eta=0.02)),
+        (Options(method="umax", n_negatives=2, raman=True, u_bound=1.0), {}),
+    ]
+    for options, kwargs in cases:
+        expected = run(None, options, **kwargs)
+        found = run(cupy, options, **kwargs)
+        assert expected[2] == [-1, -1]
+        assert_same(found, expected)
+        assert expected[1].loss[0, 1] == 4
+
+
+def test_batches_are_the_cpus(cupy):
+    for options, kwargs in [
+        (Options(method="umax", n_negatives=3, batch_size=5, delta=0.2), {}),
+        (Options(method="ove", n_negatives=20, batch_size=4, alpha=0.1, average=4), dict(sparse=False)),
+        (Options(method="nce", n_negatives=4, batch_size=5, alpha=0.1), dict(noise=True)),
+        (Options(method="sgd", n_negatives=3, batch_size=3, raman=True), dict(eta=0.02)),
+    ]:
+        assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs))
+
+
+def test_joint_implicit_batches_are_the_cpus(cupy):
+    for options, kwargs in [
+        (Options(method="implicit", n_negatives=3, batch_size=5), {}),
+        (Options(method="implicit", n_negatives=20, batch_size=4, alpha=0.1, average=3), dict(sparse=False)),
+        (Options(method="implicit", n_negatives=2, batch_size=5), dict(eta=30.0)),
+        (Options(method="implicit", n_negatives=2, batch_size=7, average=0), dict(bits=18)),
+    ]:
+        assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-7, atol=1e-7)
+
+
+def test_rows_and_weights_of_other_types(cupy):
+    options = Options(method="implicit", n_negatives=3, alpha=0.1, average=0)
+    kwargs = dict(dtype=np.float32, index=np.int64)
+    assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-4, atol=1e-5)
+
+
+def test_a_hashed_table_is_the_cpus(cupy):
+    """Classes share no entry here; where they do, the CPU's windows of rows differ in order."""
+    options = Options(method="ove", n_negatives=3, average=0)
+    expected, found = (run(c, options, bits=20) for c in (None, cupy))
+    assert_same(found, expected)
+    rows, W = make_rows(*problem(3)[:2], True), expected[0].W.reshape(-1)
+    out, scores = cupy.empty((N - 1, K)), np.empty((N - 1, K))
+    there = device_rows(rows, cupy)
+    for module, r, table_, to in ((host, rows, W, scores), (gpu, there, cupy.asarray(W), out)):
+        module.hashed_scores(
+            r.data, r.indices, r.indptr, D, 1, N, table_, 44, np.arange(K, like=table_), to, 1
+        )
+    np.testing.assert_allclose(out.get(), scores, atol=1e-14)
+    assert np.abs(scores).max() > 0.1
+
+
+def test_lazy_scales_are_multiplied_in(cupy):
+    """Strong ridges: scales fall below what is kept lazy, with and without an average, and in `settle`."""
+    for average in (None, 0):
+        options = Options(method="ove", n_negatives=2, alpha=5.0, average=average)
+        kwargs = dict(n=60, eta=100.0)
+        expected, found = (run(c, options, calls=3, **kwargs) for c in (None, cupy))
+        assert expected[0].scale.min() < 1.0
+        assert_same(found, expected, rtol=1e-7)
+        for state, _, _ in (expected, found):
+            settle(state, options)
+        assert_same(found, expected, rtol=1e-7)
+        for a, b in zip(averaged(found[0], options), averaged(expected[0], options), strict=True):
+            np.testing.assert_allclose(a.get(), b, rtol=1e-7, atol=1e-9)
+
+
+def reference_rounds(options, *, parts, calls=1, eta=0.3, n=N, noise=False, seed=3):
+    """Every part's next batch by the CPU, alone, from the weights at the round's start; all changes."""
+    alone = Options(**{**vars(options), "n_threads": 1})
+    state, work, _ = run(None, options, calls=0, n=n, noise=noise, seed=seed)
+    X, y, rng = problem(seed, n)
+    rng.uniform(0.5, 2.0, K)
+    rows = make_rows(X, y, True, weight=rng.uniform(0.5, 2.0, n))
+    batches = -(-n // options.batch_size)
+    bounds = [min(n, options.batch_size * (batches * p // parts)) for p in range(parts + 1)]
+    V, states = table(state), work.states
+    for _ in range(calls):
+        for at in range(0, max(np.diff(bounds)), options.batch_size):
+            start, scales, new = V.copy(), np.ones(K), V.copy()
+            for p in range(parts):
+                end = min(bounds[p + 1], bounds[p] + at + options.batch_size)
+                if bounds[p] + at >= end:
+                    continue
+                state.W[...], state.bias[...] = start[:, :-1], start[:, -1]
+                if state.scale is not None:
+                    state.scale[...] = scales
+                work.states = states[p : p + 1]
+                work.loss[...] = 0.0
+                assert steps(state, rows, alone, work, eta, bounds[p] + at, end) == -1
+                shrink = 1.0 if state.scale is None else state.scale[:, None]
+                new = shrink * new + (table(state) - shrink * start)
+            V = new
+    return V, work.u
+
+
+@pytest.mark.parametrize(
+    "options, noise",
+    [
+        (Options(method="implicit", n_negatives=3, n_threads=3), False),
+        (Options(method="implicit", n_negatives=2, n_threads=5, alpha=0.1), False),
+        (Options(method="ove", n_negatives=2, n_threads=2, batch_size=3, alpha=0.1), True),
+        (Options(method="implicit", n_negatives=2, n_threads=3, batch_size=3, alpha=0.1), False),
+    ],
+)
+def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
+    V, u = reference_rounds(options, parts=options.n_threads, noise=noise)
+
+    def without_blocks(state, work):
+        work.classes = None
+
+    state, work, bad = run(cupy, options, calls=1, noise=noise, prepared=without_blocks)
+    assert bad == [-1]
+    settle(state, options)
+    found = np.column_stack([state.W.get(), state.bias.get()])
+    np.testing.assert_allclose(found, V, rtol=1e-7, atol=1e-8)
+    if u is not None:
+        np.testing.assert_allclose(work.u.get(), u, rtol=1e-7, atol=1e-8)
+    # and it is something else than one after the other
+    one = Options(**{**vars(options), "n_threads": 1})
+    assert np.abs(table(run(None, one, calls=1, noise=noise)[0]) - V).max() > 1e-4
+
+
+def test_parts_with_their_own_blocks_of_classes(cupy):
+    """As threads do on the CPU, whose result is certain here: no class is met by both."""
+    K_, y = 40, np.arange(40)
+    X = np.random.default_rng(0).standard_normal((40, D))
+    out = []
+    for device in (None, cupy):
+        options = Options(method="ove", n_negatives=3, n_threads=2)
+        rows, rng = make_rows(X, y, True), np.random.default_rng(1)
+        rows = rows if device is None else device_rows(rows, cupy)
+        state = init_state(K_, D, np.float64, options, like=None if device is None else rows.data)
+        work = init_work(rows, K_, options, rng)
+        order = rng.permutation(40)
+        work.examples[...] = np.asarray(order, like=work.examples)
+        rng.shuffle(work.classes)
+        assert steps(state, rows, options, work, 1.0, 0, 40, value=True) == -1
+        out.append([numpy_of(a) for a in (state.W, work.place, work.examples, work.loss, work.states)])
+    for a, b in zip(*out, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    assert (out[0][2] != order).any()
+
+
+def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
+    results = []
+    for seed in (0, 1, 7):
+        if hasattr(cupy, "emulation"):
+            cupy.emulation.seed = seed
+        options = Options(method="implicit", n_negatives=3, n_threads=6, alpha=0.1, average=0)
+        state, work, _ = run(cupy, options, n=30)
+        results.append([numpy_of(getattr(state, name)) for name in STATE if getattr(state, name) is not None])
+        results[-1] += [work.u.get(), work.loss.get()]
+    if hasattr(cupy, "emulation"):
+        cupy.emulation.seed = 0
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_draws_for_some_rounds_at_a_time(cupy, monkeypatch):
+    for options in (
+        Options(method="implicit", n_negatives=3),
+        Options(method="ove", n_negatives=2, n_threads=2, batch_size=2),
+    ):
+        whole = run(cupy, options, noise=True)
+        monkeypatch.setattr(gpu, "PLACES", 25)
+        assert_same(run(cupy, options, noise=True), whole, rtol=1e-13, atol=1e-13)
+        monkeypatch.undo()
+
+
+def test_a_call_waits_once_and_takes_few_launches(cupy):
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("only the emulated device counts its launches")
+    for parts, launches in ((1, 2), (4, 1 + 2 * 3)):
+        counts = {}
+
+        def forget(state, work):
+            cupy.emulation.reset()
+
+        run(cupy, Options(method="is", n_negatives=2, n_threads=parts), noise=True, calls=1, prepared=forget)
+        counts = dict(cupy.emulation.counts)
+        assert (counts["launches"], counts["syncs"]) == (launches, 1)
+
+
+def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
+    X, y, _ = problem(3)
+    y[y == K - 1] = 0
+    y[7] = K - 1  # and its score is out of reach
+    for parts, batch in ((1, 1), (3, 1), (2, 2)):
+        options = Options(method="sgd", n_negatives=2, n_threads=parts, batch_size=batch)
+
+        def hopeless(state, work):
+            work.classes = None
+            state.bias[K - 1] = -1e4
+
+        state, _, bad = run(cupy, options, X=X, y=y, eta=0.1, calls=1, prepared=hopeless)
+        assert bad == [7]
+        assert np.isfinite(state.W.get()).all() and np.isfinite(state.bias.get()).all()
+        # in none of a round's rows
+        parts_begin = [-(-N // batch) * p // parts * batch for p in range(parts)]
+        rounds = min((7 - b) // batch for b in parts_begin if b <= 7)
+        before = [e for b in parts_begin for e in range(b, b + rounds * batch)]
+        moved = set(
+            np.flatnonzero(np.abs(state.bias.get() - run(None, options, y=y, calls=0)[0].bias) > 1e-9)
+        )
+        assert set(y[before]) - {K - 1} <= moved
+        assert (state.bias[K - 1] == -1e4) == (K - 1 not in y[before])
+
+
+def test_roots_of_implicit_steps(cupy):
+    rng = np.random.default_rng(0)
+    z, log_r = rng.uniform(-30, 30, 60), rng.uniform(0, 12, 60)
+    eta, sigma, u = 10.0 ** rng.uniform(-3, 3, 60), 10.0 ** rng.uniform(-3, 2, 60), rng.uniform(0, 20, 60)
+    z[0], eta[0], sigma[1] = 2000.0, 1e6, 1e-300
+    expected = np.array([host.implicit_one(*row) for row in zip(z, log_r, eta, sigma, u, strict=True)])
+    b, u_new = cupy.asarray(sigma), cupy.asarray(u)
+    gpu.implicit_rows(cupy.asarray(z), cupy.asarray(log_r), cupy.asarray(eta), b, u_new)
+    np.testing.assert_allclose(np.column_stack([b.get(), u_new.get()]), expected, rtol=1e-12, atol=1e-12)
+    found = gpu.implicit_one(z[2], log_r[2], eta[2], sigma[2], u[2])
+    np.testing.assert_allclose(found, expected[2], rtol=1e-12)
+    for m in (0, 1, 5, 100):
+        for eta_ in (0.01, 100.0):
+            z_, r, rho = rng.uniform(-20, 20, m), rng.uniform(1, 1e4, m), rng.uniform(0.5, 1, m)
+            args = (eta_, 1.3, 0.8, 2.0)
+            mine = cupy.asarray(z_)
+            c = gpu.implicit_many(mine, cupy.asarray(r), cupy.asarray(rho), *args)
+            np.testing.assert_allclose(c, host.implicit_many(z_, r, rho, *args), rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(mine.get(), z_, rtol=1e-6, atol=1e-9)
+
+
+def test_draws_and_their_table(cupy):
+    p = np.random.default_rng(0).uniform(0.1, 2.0, K)
+    noise = Noise(p / p.sum())
+    keep, alias = cupy.empty(K), cupy.empty(K, dtype=np.int64)
+    gpu.alias_table(cupy.asarray(noise.p), keep, alias)
+    np.testing.assert_array_equal(keep.get(), noise.keep)
+    np.testing.assert_array_equal(alias.get(), noise.alias)
+    there = noise.beside(keep)
+    for method in METHODS.values():
+        for n, m in ((K, 3), (K, 20), (1000, 7)):
+            for extra, copy in (((), ()), ((noise.p, noise.keep, noise.alias), (there.p, keep, alias))):
+                if extra and n != K:
+                    continue
+                state = np.array([12345], dtype=np.uint64)
+                mine = cupy.asarray(state)
+                for _ in range(3):
+                    k, r = host.draw(method, n, 4, m, state, *extra)
+                    k_, r_ = gpu.draw(method, n, 4, m, mine, *copy)
+                    np.testing.assert_array_equal(k_.get(), k)
+                    np.testing.assert_allclose(r_.get(), r, rtol=1e-15)
+                np.testing.assert_array_equal(mine.get(), state)
+
+
+def test_an_epoch_takes_the_same_rows_in_the_same_order(cupy):
+    """With several labels a row, of which an epoch draws one."""
+    X, y, _ = problem(3, 20)
+    first = np.arange(0, 21, 2)
+    out = []
+    for device in (None, cupy):
+        rows = make_rows(X, y, True, row_of=np.arange(20) // 2, first=first)
+        if device is not None:
+            rows = device_rows(rows, cupy)
+            rows.first = first
+        rng, options = np.random.default_rng(5), Options(method="ove", n_negatives=2, alpha=0.01)
+        state = init_state(K, D, np.float64, options, like=None if device is None else rows.data)
+        work = init_work(rows, K, options, rng, counts=np.ones(K))
+        looks = [epoch(state, rows, options, work, 0.5, rng, value=True) for _ in range(3)]
+        out.append((numpy_of(state.W), looks))
+    np.testing.assert_allclose(out[0][0], out[1][0], atol=1e-12)
+    for a, b in zip(out[0][1], out[1][1], strict=True):
+        assert a == pytest.approx(b)
+
+
+def test_as_many_rows_at_once_as_classes_bear():
+    even = np.ones(1000)
+    many = rows_at_once(even, 5, None, 1)
+    assert 20 < many < 1000 and rows_at_once(even, 50, None, 1) < many / 5
+    assert rows_at_once(even, 5, None, 4) == many
+    skewed = even.copy()
+    skewed[3] = 1000
+    assert rows_at_once(skewed, 5, None, 1) < many / 10
+    p = np.full(1000, 0.5 / 999)
+    p[0] = 0.5
+    assert rows_at_once(even, 5, Noise(p), 1) < many / 50
+    assert (
+        rows_at_once(np.ones(10**6), 5, None, 1) == MOST
+        and rows_at_once(np.ones(10**6), 5, None, 16) == MOST // 16
+    )
+    assert rows_at_once(np.ones(2), 5, None, 1) >= 1

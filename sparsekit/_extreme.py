@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import CallbackSupportMixin
 from ._decorators import available_if, fit_context
+from ._device import to_host
 from ._extreme_fit import ExtremeFitMixin, make_generator
 from ._extreme_monitor import HeldOut, Judge
 from ._extreme_prediction import ExtremePredictionMixin
@@ -36,7 +37,11 @@ def _draws_classes_one_by_one(model):
 
 
 class ExtremeSoftmaxSGD(
-    CallbackSupportMixin, ExtremeFitMixin, ExtremePredictionMixin, ClassifierMixin, BaseEstimator
+    CallbackSupportMixin,
+    ExtremeFitMixin,
+    ExtremePredictionMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     r"""Softmax regression over very many classes; a step costs one row and a few classes.
 
@@ -330,8 +335,8 @@ class ExtremeSoftmaxSGD(
         rows = make_rows(X, targets, self.label_choice, kept)
         n_classes = len(targets.classes)
         counts = label_counts(rows, n_classes)
-        options = self._options(rows, n_classes)
         noise = self._make_noise(counts)
+        options = self._options(rows, n_classes, counts, noise)
         options.plan = self._plan(counts, noise, X.dtype, options, rng)
         options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
         state = self._initial_state(targets, X, options, counts)
@@ -392,14 +397,17 @@ class ExtremeSoftmaxSGD(
         FloatingPointError
             If the steps diverge.
         """
-        known = getattr(self, "classes_", None)
+        known = to_host(getattr(self, "classes_", None))
         first = known is None
+        if not first:
+            self._check_place(X)
         if classes is not None:
-            classes = np.unique(classes)
+            classes = np.unique(to_host(classes))
             known = classes if first else np.concatenate([known, classes[encode(classes, known) < 0]])
         X, targets = self._check_data(X, y, sample_weight, known, reset=first)
         if not first:  # rows are few, weights are many: the rows change their type
-            X = X.astype(self._weight_dtype(), copy=False)
+            dtype = self._weight_dtype()
+            X = X if X.dtype == dtype else X.astype(dtype)
         rng = make_generator(self.random_state if first else self._rng_state)
         # of batches that come one by one the mean weight is not known
         rows = make_rows(X, targets, self.label_choice, relative=False)
@@ -407,9 +415,9 @@ class ExtremeSoftmaxSGD(
         counts = label_counts(rows, n_classes)
         if not first:
             counts[: len(self._counts)] += self._counts
-        options = self._options(rows, n_classes)
-        options.max_iter = 1
         noise = self._make_noise(counts)
+        options = self._options(rows, n_classes, counts, noise)
+        options.max_iter = 1
         if first or not hasattr(self, "learning_rate_") or self.learning_rate != "auto":
             options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
         else:

@@ -10,13 +10,17 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from ._device import is_device, namespace, to_host
+from ._device_input import DeviceEstimatorMixin
+from ._extreme_device import check_device_data, largest_norm
 from ._extreme_monitor import EpochMonitor, Judge
 from ._extreme_scores import HashedScores, LinearScores
-from ._extreme_targets import check_extreme_targets, is_indicator, label_counts, make_rows
+from ._extreme_targets import check_extreme_targets, is_indicator, is_sparse, label_counts, make_rows
 from ._linalg.threads import count_threads
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers._noise import Noise
-from ._solvers.class_blocks import plan_blocks
+from ._solvers._parallel_rows import rows_at_once
+from ._solvers.class_blocks import BLOCK, plan_blocks
 from ._solvers.sampled_softmax import (
     DIVERGED,
     init_work,
@@ -45,7 +49,7 @@ JUDGING_ROWS = 2000
 LOOKED_AT, FEW = 2**26, 500
 
 
-class ExtremeFitMixin:
+class ExtremeFitMixin(DeviceEstimatorMixin):
     """The private half of ExtremeSoftmaxSGD."""
 
     # the parameters and attributes of ExtremeSoftmaxSGD that it reads
@@ -80,13 +84,17 @@ class ExtremeFitMixin:
 
     def _check_data(self, X, y, sample_weight, classes, reset=True):
         """Checked X (C-ordered or CSR) and targets."""
-        checks = {**X_CHECKS, "accept_sparse": "csr", "order": "C"}
-        X, y = validate_data(self, X, y, multi_output=True, reset=reset, **checks)
-        X = as_kernel_input(X)
-        if not is_indicator(y):
-            y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
-        weight = check_sample_weight(sample_weight, X.shape[0])
-        targets = check_extreme_targets(y, weight, self.class_weight, classes)
+        if any(is_device(a) for a in (X, y, sample_weight)):
+            namespace(X=X, y=y if is_device(y) else None)
+            X, targets = check_device_data(self, X, y, sample_weight, classes, reset)
+        else:
+            checks = {**X_CHECKS, "accept_sparse": "csr", "order": "C"}
+            X, y = validate_data(self, X, y, multi_output=True, reset=reset, **checks)
+            X = as_kernel_input(X)
+            if not is_indicator(y):
+                y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            targets = check_extreme_targets(y, weight, self.class_weight, classes)
         if classes is not None and hasattr(self, "multilabel_") and targets.multilabel != self.multilabel_:
             raise ValueError(
                 f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
@@ -119,7 +127,7 @@ class ExtremeFitMixin:
         order = rng.permutation(n)
         return np.sort(order[:n_out]), np.sort(order[n_out:])
 
-    def _options(self, rows, n_classes):
+    def _options(self, rows, n_classes, counts, noise):
         bound, u_bound = np.inf, np.inf
         if self.method == "umax":
             bound, u_bound = self.weight_bound, self.u_bound
@@ -129,7 +137,8 @@ class ExtremeFitMixin:
             if u_bound == "auto" and not np.isfinite(bound):
                 u_bound = np.inf
             elif u_bound == "auto":  # Lemma 2
-                largest = _largest_norm(rows) + self.fit_intercept
+                largest = largest_norm(rows) if is_device(rows.data) else _largest_norm(rows)
+                largest += self.fit_intercept
                 u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
             if self.hash_bits is not None and np.isfinite(bound):
                 raise ValueError(
@@ -142,8 +151,17 @@ class ExtremeFitMixin:
             method=self.method, learning_rate=np.nan, decay=self.decay, max_iter=self.max_iter,
             batch_size=self.batch_size, n_negatives=self.n_negatives, raman=self.double_sum == "raman",
             alpha=self.alpha, delta=self.delta, u_bound=float(u_bound), weight_bound=float(bound),
-            average=average, n_threads=count_threads(self.n_jobs),
+            average=average, n_threads=self._threads(rows, counts, noise),
         )  # fmt: skip
+
+    def _threads(self, rows, counts, noise):
+        """Threads of a fit, or on a GPU the rows that step at once."""
+        if not is_device(rows.data):
+            return count_threads(self.n_jobs)
+        if self.n_jobs is not None and self.n_jobs > 0:
+            return self.n_jobs
+        size = BLOCK if self.sampling == "blocks" else 1
+        return rows_at_once(counts, -(-self.n_negatives // size) * size, noise, self.batch_size)
 
     def _make_noise(self, counts):
         """The distribution of negatives, or None for the uniform one."""
@@ -180,7 +198,7 @@ class ExtremeFitMixin:
             if hasattr(self, "learning_rate_losses_"):
                 del self.learning_rate_losses_
             return self.learning_rate_
-        every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
+        every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(to_host(rows.row_of))
         n = len(every)
         size = min(max(TUNING_ROWS, int(TUNING_SHARE * n)), n - n // 5)
         order = rng.permutation(n)
@@ -237,7 +255,7 @@ class ExtremeFitMixin:
     def _judging(targets, part, others, chosen):
         """Rows that judge a rate: others, of labels that the tried ones have too; else the tried ones."""
         known = np.zeros(len(targets.classes), dtype=bool)
-        known[part.y] = True
+        known[to_host(part.y)] = True
         first = targets.codes[targets.first[others]] if targets.multilabel else targets.codes[others]
         judging = others[known[first]][:JUDGING_ROWS]
         return np.sort(judging) if len(judging) else chosen[:JUDGING_ROWS]
@@ -245,18 +263,21 @@ class ExtremeFitMixin:
     def _new_state(self, n_classes, X, options, counts=None):
         state = init_state(
             n_classes, X.shape[1], X.dtype, options,
-            fit_intercept=self.fit_intercept, table_bits=self.hash_bits or 0,
+            fit_intercept=self.fit_intercept, table_bits=self.hash_bits or 0, like=_values(X),
         )  # fmt: skip
         if options.method == "nce" and self.fit_intercept and counts is not None:
             # NCE has no normaliser: scores are to be logarithms of probabilities from the start
             order = slice(None) if options.plan is None else options.plan.order
-            state.bias[:n_classes] = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+            start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+            state.bias[:n_classes] = np.asarray(start, like=state.bias)
         return state
 
     def _initial_state(self, targets, X, options, counts=None):
         """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
         state = self._new_state(len(targets.classes), X, options, counts)
         old = getattr(self, "classes_", None)
+        if self.warm_start and old is not None:
+            self._check_place(X)
         if self.warm_start and old is not None and np.array_equal(old, targets.classes):
             W = getattr(self, "table_", None)
             W = self.coef_ if W is None else W[None, :]
@@ -276,9 +297,11 @@ class ExtremeFitMixin:
             W = getattr(self, "table_", None)
             W = self.coef_ if W is None else W[None, :]
             W = W.toarray() if sp.issparse(W) else W
-            if W.dtype != dtype or not W.flags.writeable or not W.flags.c_contiguous:
-                W = np.array(W, dtype=dtype, order="C")
-            bias = np.array(self.intercept_, dtype=dtype) if self.fit_intercept else None
+            xp = namespace(W=W)
+            is_read_only = not getattr(W.flags, "writeable", True)  # CuPy's arrays never are
+            if W.dtype != dtype or is_read_only or not W.flags.c_contiguous:
+                W = xp.array(W, dtype=dtype, order="C")
+            bias = xp.array(self.intercept_, dtype=dtype) if self.fit_intercept else None
             shift = 64 - self.hash_bits if self.hash_bits else 0
             state = State(W, bias, len(self.intercept_), shift)
             state.rows_seen = self.t_
@@ -294,7 +317,7 @@ class ExtremeFitMixin:
         n_threads = count_threads(self.n_jobs)
 
         def scores(W, bias):
-            bias = np.zeros(n_classes, dtype=W.dtype) if bias is None else bias
+            bias = np.zeros(n_classes, dtype=W.dtype, like=W) if bias is None else bias
             if self.hash_bits is not None:
                 return HashedScores(W.reshape(-1), bias, 64 - self.hash_bits, n_threads)
             return LinearScores(W, bias, n_threads)
@@ -362,7 +385,7 @@ class ExtremeFitMixin:
             mean_labels = len(targets.codes) / max(1, int(np.count_nonzero(np.diff(targets.first))))
         return {
             **weights,
-            "intercept_": np.zeros(state.n_classes, dtype=W.dtype) if bias is None else bias,
+            "intercept_": np.zeros(state.n_classes, dtype=W.dtype, like=W) if bias is None else bias,
             "classes_": targets.classes,
             "multilabel_": targets.multilabel,
             "_mean_labels": mean_labels,
@@ -374,9 +397,14 @@ def make_generator(random_state):
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
+def _values(X):
+    """An array beside X."""
+    return X.data if is_sparse(X) else X
+
+
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
-    if W.size > LOOKED_AT:
+    if W.size > LOOKED_AT and not is_device(W):
         codes = np.unique(codes)
         return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // FEW])
     return bool(np.isfinite(W).all())

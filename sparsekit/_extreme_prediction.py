@@ -12,6 +12,9 @@ from scipy.special import log_softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._device import is_device, namespace, to_host
+from ._device_input import DeviceEstimatorMixin, check_device_X
+from ._extreme_device import indicator, log_softmax_of, refuse_on_device, settled_on_host
 from ._extreme_scores import (
     CLASSES,
     HashedScores,
@@ -28,7 +31,7 @@ from ._problem import check_sample_weight
 from ._typing import Array, FloatArray, MatrixLike, SparseMatrix
 
 
-class ExtremePredictionMixin:
+class ExtremePredictionMixin(DeviceEstimatorMixin):
     """Prediction of a fitted ExtremeSoftmaxSGD, and its compression."""
 
     hash_bits: int | None
@@ -44,6 +47,8 @@ class ExtremePredictionMixin:
 
     def _checked(self, X):
         check_is_fitted(self)
+        if self._check_place(X):
+            return check_device_X(self, X, reset=False)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
         )
@@ -53,6 +58,18 @@ class ExtremePredictionMixin:
         if self.hash_bits is not None:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads)
+
+    def to_cpu(self) -> Self:
+        """Copy of the estimator with its fitted attributes in main memory.
+
+        Returns
+        -------
+        estimator
+            Of the same class and parameters; an estimator that was fitted in main memory is copied as it is.
+        """
+        out = super().to_cpu()
+        out._state = settled_on_host(getattr(self, "_state", None))
+        return out
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X W^T + b``, all at once.
@@ -136,7 +153,8 @@ class ExtremePredictionMixin:
         X, model = self._checked(X), self._scores()
         scores = _fill(model, X)
         for rows, _ in blocks(X, model.n_classes):
-            scores[rows] = log_softmax(scores[rows], axis=1)
+            here = scores[rows]
+            scores[rows] = log_softmax_of(here) if is_device(here) else log_softmax(here, axis=1)
         return scores
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
@@ -176,15 +194,20 @@ class ExtremePredictionMixin:
             If y has a label that the model does not know: its probability is zero.
         """
         X, model = self._checked(X), self._scores()
-        weight = check_sample_weight(sample_weight, X.shape[0])
+        # labels are compared in main memory, wherever the scores are
+        if is_device(X):
+            namespace(X=X, y=y, sample_weight=sample_weight)
+        y, classes = to_host(y), to_host(self.classes_)
+        weight = check_sample_weight(to_host(sample_weight), X.shape[0])
         if is_indicator(y):
-            targets = check_extreme_targets(y, None, None, self.classes_)
+            targets = check_extreme_targets(y, None, None, classes)
             labelled = np.flatnonzero(np.diff(targets.first))
-            X, codes = X[labelled], targets.codes[targets.first[:-1][labelled]]
+            codes = targets.codes[targets.first[:-1][labelled]]
+            X = X[np.asarray(labelled, like=model.intercept)]
             weight = None if weight is None else weight[labelled]
         else:
             y = column_or_1d(y)
-            codes = encode(y, self.classes_)
+            codes = encode(y, classes)
             if (codes < 0).any():
                 raise ValueError(
                     f"y has the label {y[codes < 0].tolist()[0]!r}, which the model was not fitted to: its "
@@ -192,7 +215,8 @@ class ExtremePredictionMixin:
                 )
         if X.shape[0] != len(codes):
             raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
-        return float(np.average(log_losses(model, X, codes), weights=weight))
+        losses = log_losses(model, X, np.asarray(codes, like=model.intercept))
+        return float(np.average(to_host(losses), weights=weight))
 
     def sparsify(self, threshold: float = 0.0) -> Self:
         """Turn ``coef_`` into a CSR matrix without the weights of at most ``threshold`` in absolute value.
@@ -212,6 +236,7 @@ class ExtremePredictionMixin:
             If the threshold is negative.
         """
         check_is_fitted(self, "coef_")
+        refuse_on_device(self, "sparsify")
         if not threshold >= 0:
             raise ValueError(f"threshold must be >= 0, got {threshold!r}.")
         coef = self.coef_
@@ -263,6 +288,7 @@ class ExtremePredictionMixin:
             If a weight is too large for ``dtype``, or float16 is asked for where ``coef_`` is sparse.
         """
         check_is_fitted(self)
+        refuse_on_device(self, "quantize")
         dtype = np.dtype(dtype)
         if dtype not in (np.float16, np.float32, np.float64):
             raise ValueError(f"dtype must be float16, float32 or float64, got {dtype}.")
@@ -281,7 +307,7 @@ class ExtremePredictionMixin:
 def _fill(model, X):
     """All scores (n, n_classes)."""
     dtype = np.result_type(X.dtype, np.float32)
-    out = np.empty((X.shape[0], model.n_classes), dtype=dtype)
+    out = np.empty((X.shape[0], model.n_classes), dtype=dtype, like=model.intercept)
     for rows, parts in blocks(X, model.n_classes):
         here = X[rows]
         for part in parts:
@@ -300,8 +326,10 @@ def _above(model, X, threshold):
         for part in parts:
             i, j = np.nonzero(model.block(here, part.start, part.stop) - normalizers[rows, None] > level)
             found.append((i + rows.start, j + part.start))
-    found.append((np.arange(X.shape[0]), top_k(model, X, 1)[0][:, 0]))
+    found.append((np.arange(X.shape[0], like=normalizers), top_k(model, X, 1)[0][:, 0]))
     i, j = (np.concatenate(parts) for parts in zip(*found))
+    if is_device(i):
+        return indicator(i, j, (X.shape[0], model.n_classes))
     out = sp.csr_array((np.ones(len(i), dtype=np.int64), (i, j)), shape=(X.shape[0], model.n_classes))
     out.sum_duplicates()
     out.data[:] = 1

@@ -3,8 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-from ._cython import _extreme as kernels
 from ._cython import _ranking
+from ._device import full, is_device, kernel_module, namespace
+from ._extreme_targets import is_sparse
 from ._linalg.threads import blas_threads
 
 # entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
@@ -33,7 +34,10 @@ class LinearScores:
         """Scores (n, hi - lo) of the rows X for classes lo .. hi, a new array."""
         dtype = np.result_type(X.dtype, np.float32)
         coef = self.coef[lo:hi]
-        if sp.issparse(coef):
+        if is_device(coef):
+            # a product of sparse and dense is in Fortran order
+            scores = namespace(coef=coef).ascontiguousarray(X @ coef.T.astype(dtype), dtype=dtype)
+        elif sp.issparse(coef):
             scores = X @ coef.T
             scores = scores.toarray() if sp.issparse(scores) else np.asarray(scores)
         elif sp.issparse(X):
@@ -48,7 +52,8 @@ class LinearScores:
         else:
             with blas_threads(self.n_threads):
                 scores = X @ np.asarray(coef, dtype=dtype).T
-        scores = np.ascontiguousarray(scores, dtype=dtype)
+        if not is_device(scores):
+            scores = np.ascontiguousarray(scores, dtype=dtype)
         scores += self.intercept[lo:hi].astype(dtype, copy=False)
         return scores
 
@@ -60,7 +65,7 @@ class LinearScores:
     def rank(self, X, k, codes, normalize):
         """A Ranking of sparse rows by dense weights, or None: no kernel does it without a block of scores."""
         # for few classes the product as it is costs less than a tile
-        if not sp.issparse(X) or sp.issparse(self.coef) or self.n_classes < TILE:
+        if is_device(self.coef) or not sp.issparse(X) or sp.issparse(self.coef) or self.n_classes < TILE:
             return None
         is_used = np.zeros(X.shape[1], dtype=bool)
         is_used[X.indices] = True
@@ -99,13 +104,14 @@ class HashedScores:
 
     def block(self, X, lo, hi):
         dtype = self.table.dtype
-        out = np.empty((X.shape[0], hi - lo), dtype=dtype)
-        sparse = sp.issparse(X)
-        data = (X.data if sparse else np.ascontiguousarray(X).reshape(-1)).astype(dtype, copy=False)
-        indices, indptr = (X.indices, X.indptr) if sparse else (_NO_INDEX, _NO_INDEX)
-        kernels.hashed_scores(
+        out = np.empty((X.shape[0], hi - lo), dtype=dtype, like=self.table)
+        sparse, none = is_sparse(X), np.asarray(_NO_INDEX, like=self.table)
+        xp = namespace(table=self.table)
+        data = (X.data if sparse else xp.ascontiguousarray(X).reshape(-1)).astype(dtype, copy=False)
+        indices, indptr = (X.indices, X.indptr) if sparse else (none, none)
+        kernel_module("_extreme", self.table).hashed_scores(
             data, indices, indptr, X.shape[1], 0, X.shape[0], self.table, self.shift,
-            np.arange(lo, hi, dtype=np.int64), out, self.n_threads,
+            np.arange(lo, hi, dtype=np.int64, like=out), out, self.n_threads,
         )  # fmt: skip
         out += self.intercept[lo:hi]
         return out
@@ -128,23 +134,31 @@ def blocks(X, n_classes):
 
 
 class Ranking:
-    """What is wanted of each row's scores, as they come by: see `_ranking.rank_scores`."""
+    """What is wanted of each row's scores, in arrays like ``like``: see `_ranking.rank_scores`."""
 
-    def __init__(self, n, k, dtype, codes=None, normalize=False, n_parts=1):
-        self.best = np.full((n_parts, n, k), -np.inf, dtype=dtype)
-        self.codes = np.full((n_parts, n, k), np.iinfo(np.int64).max)
-        self.high = np.full((n_parts, n), -np.inf)
-        self.total = np.zeros((n_parts, n if normalize else 0))
+    def __init__(self, n, k, dtype, codes=None, normalize=False, n_parts=1, like=None):
+        self.best = full((n_parts, n, k), -np.inf, dtype, like)
+        self.codes = full((n_parts, n, k), np.iinfo(np.int64).max, np.int64, like)
+        self.high = full((n_parts, n), -np.inf, like=like)
+        self.total = np.zeros((n_parts, n if normalize else 0), like=like)
         self.own = (
-            np.empty(0, dtype=np.int64) if codes is None else np.ascontiguousarray(codes, dtype=np.int64)
+            np.empty(0, dtype=np.int64, like=like)
+            if codes is None
+            else namespace(codes=codes).ascontiguousarray(codes, dtype=np.int64)
         )
-        self.own_score = np.zeros(len(self.own))
+        self.own_score = np.zeros(len(self.own), like=like)
 
     def merged(self):
         """Codes and scores (n, k), as `rank` returns them, and log normalizers (n,) or None."""
         n, k = self.best.shape[1:]
         best, codes = (a.transpose(1, 0, 2).reshape(n, -1) for a in (self.best, self.codes))
-        order = np.lexsort((codes, -best), axis=1)[:, :k]
+        if is_device(best):
+            # CuPy's lexsort knows no rows; its sorts are stable
+            by_code = np.argsort(codes, axis=1)
+            by_score = np.argsort(-np.take_along_axis(best, by_code, 1), axis=1)
+            order = np.take_along_axis(by_code, by_score, 1)[:, :k]
+        else:
+            order = np.lexsort((codes, -best), axis=1)[:, :k]
         normalizers = None
         if self.total.size or not n:
             high = self.high.max(axis=0)
@@ -185,9 +199,10 @@ def rank(scores, X, k=0, *, codes=None, normalize=False):
         here, own = X[rows], None if codes is None else codes[rows]
         result = scores.rank(here, k, own, normalize)
         if result is None:
-            result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize)
+            like = scores.intercept if is_device(scores.intercept) else None
+            result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize, like=like)
             for part in parts:
-                _ranking.rank_scores(
+                kernel_module("_ranking", scores.intercept).rank_scores(
                     scores.block(here, part.start, part.stop), part.start, result.best[0], result.codes[0],
                     result.high[0], result.total[0], result.own, result.own_score, scores.n_threads,
                 )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from ._device import to_host
 from ._problem import apply_class_weight
 from ._solvers.sampled_softmax import Rows
 
@@ -33,9 +34,14 @@ class ExtremeTargets:
         return self.first is not None
 
 
+def is_sparse(X):
+    """Whether X is a sparse matrix, of SciPy or on a GPU."""
+    return sp.issparse(X) or hasattr(X, "nnz")
+
+
 def is_indicator(y):
     """Whether y is a matrix of labels rather than one label a row."""
-    return sp.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] > 1)
+    return is_sparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] > 1)
 
 
 def encode(y, classes):
@@ -121,7 +127,8 @@ def _indicator(y, sample_weight, class_weight, classes):
 def make_rows(X, targets, label_choice, kept=None, relative=True):
     """The examples of X's rows ``kept`` (None: all) that have a label and a positive weight.
 
-    X : C-ordered dense array, or canonical CSR; read in place.
+    X : C-ordered dense array, or canonical CSR; read in place. On a GPU what goes with it goes there, but for
+        the numbers of each row's first label.
     label_choice : "first" or "sample", for rows of several labels.
     relative : whether only the ratios of the weights matter.
     """
@@ -155,14 +162,18 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
         weight = None if weight is None else np.repeat(weight, sizes[chosen])
     # read-only buffers (memory maps) are fine for the kernel, other layouts are not
     y = np.ascontiguousarray(y)
-    if sp.issparse(X):
-        return Rows(X.data, X.indices, X.indptr, X.shape[1], y, weight, of, first)
-    return Rows(X.reshape(-1), _NO_INDEX, _NO_INDEX, X.shape[1], y, weight, of, first)
+    data = X.data if is_sparse(X) else X.reshape(-1)
+    none = np.asarray(_NO_INDEX, like=data)
+    indices, indptr = (X.indices, X.indptr) if is_sparse(X) else (none, none)
+    weight, of = (None if a is None else np.asarray(a, like=data) for a in (weight, of))
+    y = np.asarray(y, like=data)
+    return Rows(data, indices, indptr, X.shape[1], y, weight, of, first)
 
 
 def label_counts(rows, n_classes):
     """How often each class is a row's label; several labels of a row share it."""
+    y = to_host(rows.y)
     if rows.first is None:
-        return np.bincount(rows.y, minlength=n_classes).astype(np.float64)
+        return np.bincount(y, minlength=n_classes).astype(np.float64)
     share = 1.0 / np.repeat(np.diff(rows.first), np.diff(rows.first))
-    return np.bincount(rows.y, weights=share, minlength=n_classes)
+    return np.bincount(y, weights=share, minlength=n_classes)

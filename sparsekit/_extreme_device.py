@@ -1,0 +1,112 @@
+"""Data of ExtremeSoftmaxSGD on a GPU: rows stay there, labels are encoded and brought to main memory once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._device import is_device, namespace, to_host
+from ._device_input import check_device_vector, check_device_X, encode_device_labels
+from ._extreme_targets import ExtremeTargets, check_extreme_targets, is_sparse
+from ._problem import apply_class_weight, check_sample_weight
+
+
+def check_device_data(estimator, X, y, sample_weight, classes, reset):
+    """Checked X on the GPU, and targets: classes there, all else in main memory, where epochs are planned.
+
+    Parameters
+    ----------
+    estimator : ExtremeSoftmaxSGD
+    X : cupy.ndarray or cupyx.scipy.sparse matrix
+    y : cupy.ndarray (n,) or cupyx.scipy.sparse matrix (n, K) of zeros and ones
+    sample_weight : cupy.ndarray (n,), float or None
+    classes : ndarray in main memory or None
+        See `check_extreme_targets`.
+    reset : bool
+        Whether this is a first fit.
+    """
+    if not is_device(X):
+        namespace(X=X, y=y, sample_weight=sample_weight)
+    X = check_device_X(estimator, X, reset=reset)
+    n = X.shape[0]
+    weight = _host_weight(sample_weight, X)
+    if is_device(y) and len(y.shape) == 2 and y.shape[1] > 1 and not is_sparse(y):
+        raise TypeError(
+            "an indicator y on a GPU must be sparse: pass cupyx.scipy.sparse.csr_matrix(y.astype('float32'))"
+        )
+    if is_device(y) and is_sparse(y):
+        if y.shape[0] != n:
+            raise ValueError(f"X has {n} rows, y {y.shape[0]}.")
+        targets = check_extreme_targets(y.get(), weight, estimator.class_weight, classes)
+    else:
+        y = y.reshape(-1) if is_device(y) else y
+        seen, codes = encode_device_labels(y, n, X=X)
+        seen, codes = to_host(seen), to_host(codes).astype(np.int64)
+        if seen.dtype.kind == "f" and not (seen == np.rint(seen)).all():
+            check_classification_targets(seen)
+        if classes is not None:
+            # the classes are few beside the rows
+            known = check_extreme_targets(seen, None, None, classes)
+            classes, codes = known.classes, known.codes[codes]
+        else:
+            classes = seen
+        targets = ExtremeTargets(
+            codes,
+            None,
+            classes,
+            apply_class_weight(estimator.class_weight, classes, codes, weight, least=1),
+        )
+    targets.classes = namespace(X=X).asarray(targets.classes)
+    return X, targets
+
+
+def _host_weight(sample_weight, X):
+    if sample_weight is None or np.isscalar(sample_weight):
+        return check_sample_weight(sample_weight, X.shape[0])
+    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0)
+    return check_sample_weight(to_host(weight), X.shape[0])
+
+
+def settled_on_host(state):
+    """A copy of the state between calls of partial_fit with its arrays in main memory, or None."""
+    if state is None:
+        return None
+    arrays = {field.name: to_host(getattr(state, field.name)) for field in fields(state)}
+    return type(state)(**arrays)
+
+
+def refuse_on_device(estimator, name):
+    """TypeError where the method ``name`` is asked of weights on the GPU."""
+    if estimator._on_device():
+        raise TypeError(f"{name} works in main memory: call to_cpu().{name}()")
+
+
+def log_softmax_of(scores):
+    """Logarithms of softmax over the rows of CuPy scores, in place."""
+    scores -= scores.max(axis=1, keepdims=True)
+    scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return scores
+
+
+def indicator(rows, columns, shape):
+    """cupyx CSR matrix of ones at these places, some of them named twice; CuPy has no integers there."""
+    from cupyx.scipy.sparse import csr_matrix
+
+    xp = namespace(rows=rows)
+    places = xp.unique(rows * shape[1] + columns)
+    ones = xp.ones(len(places), dtype=np.float32)
+    return csr_matrix((ones, (places // shape[1], places % shape[1])), shape=shape)
+
+
+def largest_norm(rows):
+    """Largest norm of a row of `Rows` on a GPU, without the intercept."""
+    squares = rows.data.astype(np.float64) ** 2
+    if len(rows.indptr):
+        # sums over a row as differences of one sum over all; rounding is of no interest in a bound
+        ends = np.concatenate([np.zeros(1, like=squares), np.cumsum(squares)])
+        sums = ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
+    else:
+        sums = squares.reshape(-1, rows.n_features).sum(axis=1)
+    return float(np.sqrt(sums.max())) if sums.size else 0.0

@@ -1,0 +1,88 @@
+"""Losses of one predictor a row on the GPU; the twin of ``sparsekit._cython._row_losses``.
+
+All arrays have length n and float64. Values are sums in a fixed order: the same data gives the same bits on
+the same kind of device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._compile import grid1d, kernel
+from ._dense import matvec, rmatvec
+from ._reduce import block_of, finish
+
+
+def _value(name: str, z: Any, arguments: tuple[Any, ...], filled: tuple[Any, ...] = ()) -> float:
+    n = len(z)
+    if n == 0:
+        return 0.0
+    threads = block_of(n)
+    part = np.empty((grid1d(n, threads), 1), like=z)
+    kernel("row_losses", name)(len(part), threads, (*arguments, n, *filled, part))
+    return float(finish(part)[0])
+
+
+def _maybe(x: Any, instead: Any) -> tuple[Any, int]:
+    """An array and whether it is there; ``instead`` is passed, and never read, where it is None."""
+    return (instead, 0) if x is None else (x, 1)
+
+
+def _shape(lo: float, hi: float, eps: float, delta: float) -> tuple[float, ...]:
+    # a kink is the limit of small delta: r / delta leaves [lo, hi] unless r is 0
+    inverse = 1.0 / delta if delta > 0 else 1e300
+    return float(lo), float(hi), float(eps), float(delta), inverse
+
+
+def piecewise_all(
+    z: Any, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float, eps: float, delta: float, u: Any,
+    dual: Any, d: Any,
+) -> float:  # fmt: skip
+    """sum_i s_i h(c_i (z_i - t_i)), h* = eps |a| + delta/2 (a - prev_i)^2 on lo <= a <= hi.
+
+    Fills ``dual`` with a_i, the slope of h, u with s c a (the slope in z), d with the second derivative in z.
+    """
+    arguments = z, t, *_maybe(c, z), s, *_maybe(prev, z), *_shape(lo, hi, eps, delta)
+    return _value("sk_piecewise_all", z, arguments, (u, dual, d))
+
+
+def piecewise_along(
+    z: Any, dz: Any, step: float, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float, eps: float,
+    delta: float,
+) -> float:  # fmt: skip
+    """The derivative of `piecewise_all` along z + step dz."""
+    arguments = z, dz, float(step), t, *_maybe(c, z), s, *_maybe(prev, z), *_shape(lo, hi, eps, delta)
+    return _value("sk_piecewise_along", z, arguments)
+
+
+def log_loss_all(z: Any, c: Any, s: Any, u: Any, dual: Any, d: Any) -> float:
+    """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
+    return _value("sk_log_loss_all", z, (z, c, s), (u, dual, d))
+
+
+def log_loss_along(z: Any, dz: Any, step: float, c: Any, s: Any) -> float:
+    """The derivative of `log_loss_all` along z + step dz."""
+    return _value("sk_log_loss_along", z, (z, dz, float(step), c, s))
+
+
+def dense_pass(
+    X: Any, w: Any, b: float, logistic: bool, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float,
+    eps: float, delta: float, z: Any, u: Any, dual: Any, d: Any, gradient: Any, height: int = 0, parts: int = 0,
+    n_threads: int = 1,
+) -> float:  # fmt: skip
+    """Value at z = X w + b, for X (n, p) in C order; fills z, u, dual, d and gradient = X^T u.
+
+    X is read twice, with float64 sums whatever its type: the rows of a device's blocks would not stay in a
+    cache between the two products. ``height``, ``parts`` and ``n_threads`` say nothing here.
+    """
+    matvec(X, w.astype(np.float64, copy=False), z)
+    if b:
+        z += b
+    if logistic:
+        value = log_loss_all(z, c, s, u, dual, d)
+    else:
+        value = piecewise_all(z, t, c, s, prev, lo, hi, eps, delta, u, dual, d)
+    rmatvec(X, u, gradient)
+    return value

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, OptimizeResult
 
+from ._device import is_device, namespace, to_host
 from ._solvers.nqn import ACTIVE_SETS, MESSAGES, STATIONARY, NQNOptions, minimize
 from ._typing import ActiveSet
 
@@ -56,14 +57,17 @@ def minimize_nqn(
         ``fun(x, *args)`` returns f, a number, or with ``jac=True`` f and its gradient; x, of shape (n,), is
         a copy. At trial points it may return inf or NaN: the step is then shortened.
     x0 : array-like of shape (n,)
-        Start. Outside the bounds it is moved to them, and the result's ``warning`` says so.
+        Start. Outside the bounds it is moved to them, and the result's ``warning`` says so. A CuPy array has
+        everything of length n stay on its GPU: ``fun`` gets and returns CuPy arrays (f is a number or of
+        shape ()), ``jac`` must be given.
     args : tuple, default=()
         More arguments of ``fun`` and ``jac``.
     jac : callable, True or None, default=None
         ``jac(x, *args)`` returns the gradient, shape (n,), where f is differentiable, and that of any piece
         elsewhere. None takes forward differences inside the bounds, at n more evaluations each.
     bounds : sequence of (min, max) pairs, or scipy.optimize.Bounds, default=None
-        None or infinity stand for no bound; ``min == max`` fixes a variable.
+        None or infinity stand for no bound; ``min == max`` fixes a variable. With x0 on a GPU also a CuPy
+        array of shape (n, 2).
     active_set : {"gradient", "subgradient", "corrected", "corrected-subgradient"}, default="corrected"
         How the variables held at their bounds are chosen, Variants 1 to 4 of [1]_, Section 3.2.6: by the
         gradient; also by the least element of the hull of recent gradients (eq. 3.9); and either of them
@@ -113,6 +117,8 @@ def minimize_nqn(
     ------
     ValueError
         If bounds cross or are NaN, shapes disagree, or f at x0 or its gradient is not finite.
+    TypeError
+        If some arrays are on a GPU and others in main memory.
 
     See Also
     --------
@@ -143,13 +149,13 @@ def minimize_nqn(
             raise ValueError(f"{name} must be None: the method needs no second derivatives.")
     if len(constraints) if hasattr(constraints, "__len__") else constraints is not None:
         raise ValueError("constraints must be empty: the method has bounds only.")
-    x = np.array(x0, dtype=np.float64)
+    x: Any = namespace(x0=x0).array(x0, dtype=np.float64)
     if x.ndim != 1:
         raise ValueError(f"x0 must have shape (n,); got {x.shape}.")
     if np.isnan(x).any():
         raise ValueError(f"x0 must not hold NaN; entry {int(np.flatnonzero(np.isnan(x))[0])} does.")
-    lower, upper = check_bounds(bounds, len(x))
-    outside = np.count_nonzero((x < lower) | (x > upper))
+    lower, upper = check_bounds(bounds, len(x), x)
+    outside = int(np.count_nonzero((x < lower) | (x > upper)))
     x = np.clip(x, lower, upper)
     if not np.isfinite(x).all():
         raise ValueError("x0 must be finite.")
@@ -161,13 +167,13 @@ def minimize_nqn(
             raise ValueError(f"fun must be finite at x0; it is {f}.")
         if not np.isfinite(g).all():
             i = int(np.flatnonzero(~np.isfinite(g))[0])
-            raise ValueError(f"the gradient must be finite at x0; entry {i} is {g[i]}.")
+            raise ValueError(f"the gradient must be finite at x0; entry {i} is {float(g[i])}.")
         result = minimize(objective, x, lower, upper, opts, callback=_wrapped(callback), history=history)
     else:
         result = OptimizeResult(
-            x=x, fun=objective(x)[0], jac=np.empty(0), nit=0, nfev=1, njev=1, status=STATIONARY, success=True,
-            message=MESSAGES[STATIONARY], optimality=0.0, n_corrections=0, n_skipped=0, n_restarts=0,
-            history=[] if history else None,
+            x=x, fun=objective(x)[0], jac=np.empty_like(x), nit=0, nfev=1, njev=1, status=STATIONARY,
+            success=True, message=MESSAGES[STATIONARY], optimality=0.0, n_corrections=0, n_skipped=0,
+            n_restarts=0, history=[] if history else None,
         )  # fmt: skip
     result.nfev += objective.differences
     result.warning = None
@@ -202,34 +208,20 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
     )  # fmt: skip
 
 
-def check_bounds(bounds, n):
-    """(lower, upper), float64 (n,), of SciPy's kinds of bounds.
+def check_bounds(bounds, n, like=None):
+    """(lower, upper), float64 (n,), of SciPy's kinds of bounds, where the array ``like`` is.
 
     Raises ValueError where they cross, with the index, where they are NaN, or of another length.
     """
+    xp = namespace(x0=like)
     if bounds is None:
-        return np.full(n, -np.inf), np.full(n, np.inf)
-    if isinstance(bounds, Bounds):
-        sides = bounds.lb, bounds.ub
-    else:
-        pairs = list(bounds)
-        if len(pairs) != n:
-            raise ValueError(
-                f"bounds must hold a (min, max) pair for each of the {n} variables; got {len(pairs)}."
-            )
-        for i, pair in enumerate(pairs):
-            if np.ndim(pair) != 1 or len(pair) != 2:
-                raise ValueError(f"bounds must hold (min, max) pairs; number {i} is {pair!r}.")
-        sides = (
-            [-np.inf if low is None else low for low, _ in pairs],
-            [np.inf if high is None else high for _, high in pairs],
-        )
+        return xp.full(n, -np.inf), xp.full(n, np.inf)
     out = []
-    for name, side in zip(("lower", "upper"), sides):
-        side = np.asarray(side, dtype=np.float64)
-        if side.ndim > 1 or (side.ndim == 1 and side.shape != (n,)):
+    for name, side in zip(("lower", "upper"), _sides(bounds, n, like)):
+        side = xp.asarray(side, dtype=np.float64)
+        if side.ndim > 1 or (side.ndim == 1 and side.shape not in ((n,), (1,))):
             raise ValueError(f"the {name} bounds must have shape ({n},); got {side.shape}.")
-        side = np.ascontiguousarray(np.broadcast_to(side, n))
+        side = xp.ascontiguousarray(xp.broadcast_to(side, n))
         if np.isnan(side).any():
             raise ValueError(f"the {name} bound of variable {int(np.flatnonzero(np.isnan(side))[0])} is NaN.")
         out.append(side)
@@ -237,9 +229,40 @@ def check_bounds(bounds, n):
     wrong = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
     if len(wrong):
         i = int(wrong[0])
-        why = "cross" if lower[i] > upper[i] else "hold no finite number"
-        raise ValueError(f"the bounds of variable {i} {why}: [{lower[i]:g}, {upper[i]:g}].")
+        low, high = float(lower[i]), float(upper[i])
+        why = "cross" if low > high else "hold no finite number"
+        raise ValueError(f"the bounds of variable {i} {why}: [{low:g}, {high:g}].")
     return lower, upper
+
+
+def _sides(bounds, n, like):
+    """Lower and upper bounds as they were given; arrays of many on the GPU if ``like`` is."""
+    if isinstance(bounds, Bounds):
+        sides = bounds.lb, bounds.ub
+        for name, side in zip(("bounds.lb", "bounds.ub"), sides):
+            if np.size(side) > 1:
+                namespace(x0=like, **{name: side})
+        return sides
+    if is_device(bounds) or isinstance(bounds, np.ndarray):
+        namespace(x0=like, bounds=bounds)
+    if is_device(bounds):
+        if bounds.shape != (n, 2):
+            raise ValueError(
+                f"bounds must have shape ({n}, 2), a (min, max) pair for each variable; got {bounds.shape}."
+            )
+        return bounds[:, 0], bounds[:, 1]
+    pairs = list(bounds)
+    if len(pairs) != n:
+        raise ValueError(
+            f"bounds must hold a (min, max) pair for each of the {n} variables; got {len(pairs)}."
+        )
+    for i, pair in enumerate(pairs):
+        if np.ndim(pair) != 1 or len(pair) != 2:
+            raise ValueError(f"bounds must hold (min, max) pairs; number {i} is {pair!r}.")
+    return (
+        [-np.inf if low is None else low for low, _ in pairs],
+        [np.inf if high is None else high for _, high in pairs],
+    )
 
 
 class Objective:
@@ -250,6 +273,11 @@ class Objective:
             raise TypeError(f"fun must be callable; got {type(fun).__name__}.")
         if not (jac is None or jac is False or jac is True or callable(jac)):
             raise ValueError(f"jac must be a callable, True or None; got {jac!r}.")
+        if is_device(lower) and not jac:
+            raise ValueError(
+                "jac must be True or a callable where x0 is on the GPU: forward differences would be one "
+                "evaluation after another; pass the gradient, or cupy.asnumpy(x0)"
+            )
         self.fun, self.jac, self.lower, self.upper = fun, jac, lower, upper
         self.args = args if isinstance(args, tuple) else (args,)
         self.kept = None  # the values at x0, which the solver asks for once more
@@ -267,14 +295,15 @@ class Objective:
         else:
             f = self._number(self.fun(x.copy(), *self.args))
             g = self.jac(x.copy(), *self.args) if callable(self.jac) else self._forward(x, f)
-        g = np.array(g, dtype=np.float64)
+        xp = namespace(x0=x, **{"the gradient": g}) if is_device(x) or is_device(g) else np
+        g = xp.array(g, dtype=np.float64)
         if g.shape != x.shape:
             raise ValueError(f"the gradient must have shape {x.shape}, as x0 has; got {g.shape}.")
         return f, g
 
     @staticmethod
     def _number(f):
-        f = np.asarray(f)
+        f = np.asarray(to_host(f))
         if f.size != 1 or f.dtype.kind not in "fiub":
             raise ValueError(f"fun must return a number; got an array of shape {f.shape} and type {f.dtype}.")
         return float(f.reshape(()))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._cython import _min_norm
+from .._device import kernel_module, namespace
 
 TOL = 1e-12
 
@@ -25,13 +25,15 @@ def min_norm_weights(gram, tol=TOL):
     Returns
     -------
     ndarray of shape (k,)
+        Where ``gram`` is.
 
     References
     ----------
     .. [1] P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11, 1976.
     """
-    gram = np.ascontiguousarray(gram, dtype=np.float64)
+    gram = namespace(gram=gram).ascontiguousarray(gram, dtype=np.float64)
     k = len(gram)
-    weights = np.empty(k)
-    _min_norm.min_norm_weights(gram, tol, weights, np.empty(k * (k + 3)), np.empty(k, dtype=np.intp))
+    weights = np.empty(k, like=gram)
+    room, chosen = np.empty(k * (k + 3), like=gram), np.empty(k, dtype=np.intp, like=gram)
+    kernel_module("_min_norm", gram).min_norm_weights(gram, tol, weights, room, chosen)
     return weights

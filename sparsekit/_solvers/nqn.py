@@ -9,11 +9,13 @@ a printed algorithm is undefined or does not end, the code departs from it and s
 import math
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _pairs
+from .._device import kernel_module
+from .._linalg.extremes import largest
 from .._linalg.min_norm_point import min_norm_weights
 from .._typing import ActiveSet
 
@@ -94,8 +96,9 @@ class Stop(Exception):
 class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
-    def __init__(self, n, size):
-        self.rows, self.gram, self.count, self.at = np.empty((size, n)), np.empty((size, size)), 0, 0
+    def __init__(self, n, size, like):
+        self.rows, self.gram = np.empty((size, n), like=like), np.empty((size, size), like=like)
+        self.count = self.at = 0
 
     def put(self, g):
         at = self.at
@@ -119,14 +122,15 @@ class RecentGradients:
 
 @dataclass
 class State:
-    """Where a run is: the point, its value and gradient, the pairs, and the best point of all evaluations."""
+    """Where a run is: the point, its value and gradient, the pairs, and the kernels for such arrays."""
 
+    kernels: Any
     x: np.ndarray
     f: float
     g: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    pairs: _pairs.Pairs
+    pairs: Any
     gradients: RecentGradients | None
     free: np.ndarray
     p: np.ndarray
@@ -143,14 +147,14 @@ class State:
 
 def init_state(x, f, g, lower, upper, opts):
     """The state at x, inside the box, with f and its gradient g there."""
-    n = len(x)
+    n, kernels = len(x), kernel_module("_pairs", x)
     gradients = None
     if opts.active_set.endswith("subgradient"):
-        gradients = RecentGradients(n, opts.n_gradients)
+        gradients = RecentGradients(n, opts.n_gradients, g)
         gradients.put(g)
     state = State(
-        x, f, g, lower, upper, _pairs.Pairs(n, opts.memory), gradients, np.empty(n, dtype=np.uint8),
-        np.empty(n), np.empty(n),
+        kernels, x, f, g, lower, upper, kernels.Pairs(n, opts.memory), gradients,
+        np.empty(n, dtype=np.uint8, like=x), np.empty(n, like=x), np.empty(n, like=x),
     )  # fmt: skip
     state.by_pairs = opts.initial_scale != "gradient"
     return state
@@ -164,15 +168,16 @@ def scale_of(state):
     """
     if state.by_pairs and len(state.pairs):
         return min(max(state.pairs.smallest_curvature(), 1e-8), 1e8)
-    return max(1.0, min(float(np.max(np.abs(state.g), initial=0.0)), 1e8))
+    return max(1.0, min(largest(np.abs(state.g)), 1e8))
 
 
 def predict_free(state):
     """The complement of A^init: of B(grad f), or of (3.9)."""
-    _pairs.free_variables(state.x, state.g, state.lower, state.upper, state.free)
+    free_variables = state.kernels.free_variables
+    free_variables(state.x, state.g, state.lower, state.upper, state.free)
     if state.gradients is not None:
         also = np.empty_like(state.free)
-        _pairs.free_variables(state.x, state.gradients.least(), state.lower, state.upper, also)
+        free_variables(state.x, state.gradients.least(), state.lower, state.upper, also)
         state.free &= also
 
 
@@ -186,7 +191,7 @@ def choose_direction(state, opts):
         while solved and pairs.correct(state.x, state.p, state.lower, state.upper):
             state.n_corrections += 1
             solved = pairs.direction(state.g, theta, state.p)
-    slope = _pairs.feasible_part(state.x, state.p, state.g, state.lower, state.upper, state.p_bar)
+    slope = state.kernels.feasible_part(state.x, state.p, state.g, state.lower, state.upper, state.p_bar)
     return slope if solved else np.nan
 
 
@@ -207,10 +212,10 @@ def between(low, high):
 
 def search(state, slope, evaluate, opts):
     """Algorithm 4 along T(x, p): (alpha, x, f, gradient), of a decrease at least."""
-    x, lower, upper = state.x, state.lower, state.upper
+    kernels, x, lower, upper = state.kernels, state.x, state.lower, state.upper
     # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
     # the maximum infinite as soon as one variable does not move
-    longest = _pairs.longest_step(x, state.p_bar, lower, upper)
+    longest = kernels.longest_step(x, state.p_bar, lower, upper)
     low, high, best, bracketed = (0.0, state.f, slope), (longest, np.nan, np.nan), None, False
     # departure from step 3: with many kinks a step of 1 is far too long, again and again
     alpha = min(1.0, opts.longer * state.alpha, longest)
@@ -222,9 +227,9 @@ def search(state, slope, evaluate, opts):
     cubics = opts.interpolate and state.alpha >= 1.0
     while True:
         trial = np.empty_like(x)
-        _pairs.trial_point(x, state.p_bar, alpha, lower, upper, trial)
+        kernels.trial_point(x, state.p_bar, alpha, lower, upper, trial)
         f, g = evaluate(trial)
-        there = alpha, f, _pairs.feasible_slope(trial, state.p, g, lower, upper)
+        there = alpha, f, kernels.feasible_slope(trial, state.p, g, lower, upper)
         too_long = not (f <= state.f + alpha * opts.c1 * slope and np.isfinite(f))  # (3.21): NaN fails
         if too_long:
             high, bracketed = there, True
@@ -267,7 +272,7 @@ def step(state, evaluate, opts):
     if not slope < 0 or not np.isfinite(slope):
         raise Stop(NO_DIRECTION)
     alpha, x, f, g = search(state, slope, evaluate, opts)
-    sy, ss, yy = _pairs.pair_norms(state.x, x, state.g, g)  # (3.11)
+    sy, ss, yy = state.kernels.pair_norms(state.x, x, state.g, g)  # (3.11)
     if sy > opts.eps_skip * np.sqrt(ss * yy) and ss > 0:
         state.pairs.put(state.x, x, state.g, g)
     else:
@@ -309,8 +314,9 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     Parameters
     ----------
     fun_and_jac : callable
-        ``fun_and_jac(x)`` returns (float, new ndarray of shape (n,)).
+        ``fun_and_jac(x)`` returns (float, new array of shape (n,)).
     x, lower, upper : ndarray of shape (n,)
+        In main memory or on a GPU, like the gradients.
     opts : NQNOptions
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
@@ -325,10 +331,11 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     evaluate = Evaluations(fun_and_jac, opts)
     f, g = evaluate(x)
     state = init_state(x, f, g, lower, upper, opts)
+    kernels = state.kernels
     recent, lines, status = [f], [], None
     failures, f_failed, f_first, f_looked = 0, np.inf, f, f
     while status is None:
-        optimality = _pairs.optimality(state.x, state.g, lower, upper)
+        optimality = kernels.optimality(state.x, state.g, lower, upper)
         if optimality <= opts.gtol:
             status = STATIONARY
         elif len(recent) > WINDOW and recent[-1 - WINDOW] - recent[-1] <= opts.ftol * max(1.0, abs(state.f)):
@@ -377,7 +384,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     return OptimizeResult(
         x=x, fun=f, jac=g, nit=state.nit, nfev=evaluate.count, njev=evaluate.count, status=status,
         success=status in CONVERGED, message=MESSAGES[status],
-        optimality=_pairs.optimality(x, g, lower, upper), n_corrections=state.n_corrections,
+        optimality=kernels.optimality(x, g, lower, upper), n_corrections=state.n_corrections,
         n_skipped=state.n_skipped, n_restarts=state.n_restarts, history=lines if history else None,
     )  # fmt: skip
 
@@ -386,7 +393,7 @@ def _line(state, evaluate):
     active = int(((state.x <= state.lower) | (state.x >= state.upper)).sum())
     return {
         "f": state.f,
-        "optimality": _pairs.optimality(state.x, state.g, state.lower, state.upper),
+        "optimality": state.kernels.optimality(state.x, state.g, state.lower, state.upper),
         "alpha": state.alpha,
         "n_active": active,
         # A^init and A^k of the step just made

@@ -69,8 +69,8 @@ def log_loss_along(z: Any, dz: Any, step: float, c: Any, s: Any) -> float:
 
 def dense_pass(
     X: Any, w: Any, b: float, logistic: bool, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float,
-    eps: float, delta: float, z: Any, u: Any, dual: Any, d: Any, gradient: Any, height: int = 0, parts: int = 0,
-    n_threads: int = 1,
+    eps: float, delta: float, z: Any, u: Any, dual: Any, d: Any, gradient: Any, height: int = 0,
+    parts: int = 0, n_threads: int = 1,
 ) -> float:  # fmt: skip
     """Value at z = X w + b, for X (n, p) in C order; fills z, u, dual, d and gradient = X^T u.
 

@@ -127,6 +127,22 @@ def test_many_tiny_shares(cupy, K, dtype):
     assert size[0] > K // 3 and size[1] == K
 
 
+@pytest.mark.parametrize("K", [32, 1000, 1025])
+def test_ties_that_the_threshold_cannot_tell_from_itself(cupy, K):
+    """Shares of equal scores may be smaller than the rounding of tau, and still be a part of the sum."""
+    rng = np.random.default_rng(8)
+    Z = np.full((12, K), -2.0, dtype=np.float32)
+    for z in Z:
+        m = rng.integers(K // 2, K)
+        z[:m] = -(1 - rng.uniform(0, 2) / m)
+        z[0] = 0.0
+        rng.shuffle(z)
+    p, _, size, _, _ = on_device(cupy, Z)
+    expected, _, size_ = reference.rows(Z)
+    np.testing.assert_allclose(p, expected, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(size, size_)
+
+
 def distributions(Z, seed):
     rng = np.random.default_rng(seed)
     q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.3)

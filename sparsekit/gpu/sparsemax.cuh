@@ -1,10 +1,11 @@
 // Sparsemax of a row that threads hold in registers: its threshold without a sort, and what follows from it.
 //
 // The threshold tau solves sum_j max(z_j - tau, 0) = 1. The sum is convex, so Newton's method from any lower
-// bound t rises to tau and ends exactly when the support no longer changes (Michelot 1986). Entries are taken
-// relative to the row's maximum. A step is taken from the sum's excess over 1, sum_j max(z_j - t, 0) - 1, whose
-// terms are few digits long near the end; what is left of it then is not added to t but kept as ``rest``, so
-// that probabilities (z_j - t) - rest sum to one up to the rounding of each, also in single precision.
+// bound rises to tau and ends exactly when the support no longer changes (Michelot 1986). Entries are taken
+// relative to the row's maximum, and tau is t + rest, two numbers: rest is what rounding took off t. A step is
+// taken from the sum's excess over 1, whose terms are few digits long near the end. So probabilities
+// (z_j - t) - rest sum to one up to the rounding of each, and many equal scores that hardly exceed tau
+// stay members, also in single precision.
 #include "rows.cuh"
 #ifndef SK_SPARSEMAX_CUH
 #define SK_SPARSEMAX_CUH
@@ -23,7 +24,7 @@ static __device__ __forceinline__ real slack() { return sizeof(real) == 4 ? real
 // how far from 1 the sum of a target distribution may lie
 static __device__ __forceinline__ double sum_tolerance() { return sizeof(real) == 4 ? 1e-4 : 1e-6; }
 
-// A step need not be rounded well: what it lacks is left for the next one, or for rest.
+// A step need not be rounded well: what it lacks is left for the next one.
 static __device__ __forceinline__ real quotient(real a, real b) {
 #ifndef SK_EMULATED
     if (sizeof(real) == 4) return __fdividef((float)a, (float)b);
@@ -36,17 +37,19 @@ struct Search {
     real t, rest, members;
     bool low, done;  // low: t was a lower bound
     __device__ __forceinline__ Search(real bound) : t(bound), rest(0), members(0), low(true), done(false) {}
-    // One step from the sum of what exceeds t and the number of those entries; further ones change nothing when
-    // it is done, so that rows of a warp need not end together.
+    // One step from the number of entries above t + rest and the sum of their distances to t. A row that is done
+    // keeps its result, so that the rows of a warp need not end together.
     template <typename T>
     __device__ __forceinline__ void step(T over, T count_) {
-        const real count = real(count_), by = quotient(real(over - T(1)), count);
-        const bool first = members == real(0);
-        rest = by;
-        if (first) low = by >= real(0);
-        done = count == members || !(t + by > t);
+        const real count = real(count_);
+        const real by = quotient(real((over - T(1)) - count_ * T(rest)), count);
+        const real rise = rest + by, next = t + rise;
+        if (members == real(0)) low = by >= real(0);
+        const bool moves = !done;
+        done = done || count == members || !(by > real(0));
         members = count;
-        t = done ? t : t + by;
+        rest = moves ? rise - (next - t) : rest;  // exact, as rise is smaller than t
+        t = moves ? next : t;
     }
 };
 
@@ -58,7 +61,7 @@ static __device__ __forceinline__ void search(const real (&x)[N], Search& s, int
 #pragma unroll
         for (int e = 0; e < N; ++e) {
             const real d = x[e] - s.t;
-            if (d > real(0)) {
+            if (d > s.rest) {
                 over += d;
                 count += real(1);
             }
@@ -124,9 +127,8 @@ static __device__ __forceinline__ void share_special(real (&x)[EACH], bool bad, 
 
 // from an entry relative to the maximum; NaN stays
 static __device__ __forceinline__ real probability(real d, real t, real rest) {
-    d -= t;
-    const real share = d - rest;
-    return d <= real(0) || share <= real(0) ? real(0) : share;
+    const real share = (d - t) - rest;
+    return share <= real(0) ? real(0) : share;
 }
 
 // Sums over entries that the loss of a row is made of.

@@ -32,7 +32,7 @@ static __device__ __forceinline__ void search_list(const real* kept, int n, Sear
         double over = 0.0, count = 0.0;
         for (int i = threadIdx.x % SK_WARP; i < n; i += SK_WARP) {
             const real d = kept[i] - s.t;
-            if (d > real(0)) {
+            if (d > s.rest) {
                 over += d;
                 count += 1.0;
             }
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void search_block(const real (&x)[EACH], Room&
 #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             const real d = x[e] - s.t;
-            if (d > real(0)) {
+            if (d > s.rest) {
                 over += d;
                 count += real(1);
             }

@@ -19,8 +19,11 @@ struct Found {
 
 }  // namespace sparsemax
 
+// blocks of 512 threads that shall fit on a multiprocessor: while one computes, another one reads and writes
+#define SK_PART_BLOCKS (sizeof(real) == 4 ? 2 : 1)
+
 // Block (part, row). tops, lows: the part's maximum and, relative to it, a bound on its threshold.
-extern "C" __global__ void __launch_bounds__(512, 1)
+extern "C" __global__ void __launch_bounds__(512, SK_PART_BLOCKS)
     sk_sparsemax_parts(const real* z, long long z_step, real* p, long long p_step, real* kept, int* where, int* counts,
                        real* tops, real* lows, long long wanted, long long K, long long chunk, long long space) {
     using namespace sparsemax;
@@ -127,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 double over = 0.0, members = 0.0;
                 each_left(z, kept, counts, parts, chunk, space, K, high, [&](real x, long long, int) {
                     const real d = x - s.t;
-                    if (d > real(0)) {
+                    if (d > s.rest) {
                         over += (double)d;
                         members += 1.0;
                     }

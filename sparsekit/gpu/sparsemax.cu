@@ -63,20 +63,18 @@ extern "C" __global__ void __launch_bounds__(128)
     int count = finish(x, q + row * q_step, coded ? y[row] : -1, wanted, odd, K, lane, LANES, found.t, found.rest, sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step, K, lane, LANES, x);
     if (wanted & SIZE) count = rows::sum<LANES>(count);
-#if TARGETS
-    sums.square = rows::sum<LANES>(sums.square);
-    sums.far = rows::sum<LANES>(sums.far);
-    if (wanted & DISTRIBUTION) {
+    if (TARGETS) {
+        sums.square = rows::sum<LANES>(sums.square);
+        sums.far = rows::sum<LANES>(sums.far);
+    }
+    if (TARGETS && wanted & DISTRIBUTION) {
         sums.total = rows::sum<LANES>(sums.total);
         sums.negative = rows::sum<LANES>(sums.negative);
     }
-#endif
     if (row < n && lane == 0) {
         if (wanted & THRESHOLD) tau[row] = (double)high + ((double)found.t + (double)found.rest);
         if (wanted & SIZE) size[row] = count;
-#if TARGETS
-        if (wanted & LOSS) loss[row] = loss_of(sums);
-        if (wanted & DISTRIBUTION && is_wrong(sums)) wrong[0] = 1;
-#endif
+        if (TARGETS && wanted & LOSS) loss[row] = loss_of(sums);
+        if (TARGETS && wanted & DISTRIBUTION && is_wrong(sums)) wrong[0] = 1;
     }
 }

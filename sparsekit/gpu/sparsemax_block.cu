@@ -29,15 +29,11 @@ extern "C" __global__ void __launch_bounds__(512, SK_BLOCKS)
     int count = finish(x, q + row * q_step, coded ? y[row] : -1, wanted, odd, K, lane, lanes, t, rest, sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step, K, lane, lanes, x);
     if (wanted & SIZE) count = rows::block_sum(count, room.counts);
-#if TARGETS
-    sum_block(sums, room, wanted & DISTRIBUTION);
-#endif
+    if (TARGETS) sum_block(sums, room, wanted & DISTRIBUTION);
     if (threadIdx.x == 0) {
         if (wanted & THRESHOLD) tau[row] = (double)high + ((double)t + (double)rest);
         if (wanted & SIZE) size[row] = count;
-#if TARGETS
-        if (wanted & LOSS) loss[row] = loss_of(sums);
-        if (wanted & DISTRIBUTION && is_wrong(sums)) wrong[0] = 1;
-#endif
+        if (TARGETS && wanted & LOSS) loss[row] = loss_of(sums);
+        if (TARGETS && wanted & DISTRIBUTION && is_wrong(sums)) wrong[0] = 1;
     }
 }

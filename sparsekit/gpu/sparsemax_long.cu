@@ -60,13 +60,11 @@ extern "C" __global__ void __launch_bounds__(512, SK_PART_BLOCKS)
         tops[cell] = high;
         lows[cell] = low;
     }
-#if !TARGETS
-    if (wanted & PROBABILITIES && all != SK_NO_LIST) {
+    if (!TARGETS && wanted & PROBABILITIES && all != SK_NO_LIST) {
 #pragma unroll
         for (int e = 0; e < EACH; ++e) x[e] = 0;
         rows::store(p + row * p_step + start, size, lane, lanes, x);
     }
-#endif
 }
 
 namespace sparsemax {
@@ -146,9 +144,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         each_left(z, kept, counts, parts, chunk, space, K, high, [&](real x, long long b, int i) {
             const real share = probability(x, s.t, s.rest);
             count += share > real(0);
-#if !TARGETS
-            if (wanted & PROBABILITIES && i >= 0) p[row * p_step + b * chunk + where[b * space + i]] = share;
-#endif
+            if (!TARGETS && wanted & PROBABILITIES && i >= 0)
+                p[row * p_step + b * chunk + where[b * space + i]] = share;
         });
         count = sk::block_sum(count, room);
     }
@@ -188,16 +185,16 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     finish(x, q + row * q_step + start, code, wanted, odd, size, lane, lanes,
            (real)found[4 * row + 1], (real)found[4 * row + 2], sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step + start, size, lane, lanes, x);
-#if TARGETS
-    __shared__ Room room;
-    sum_block(sums, room, true);
-    if (threadIdx.x == 0) {
-        sums_of_parts[4 * cell] = sums.square;
-        sums_of_parts[4 * cell + 1] = sums.far;
-        sums_of_parts[4 * cell + 2] = sums.total;
-        sums_of_parts[4 * cell + 3] = sums.negative;
+    if (TARGETS) {
+        __shared__ Room room;
+        sum_block(sums, room, true);
+        if (threadIdx.x == 0) {
+            sums_of_parts[4 * cell] = sums.square;
+            sums_of_parts[4 * cell + 1] = sums.far;
+            sums_of_parts[4 * cell + 2] = sums.total;
+            sums_of_parts[4 * cell + 3] = sums.negative;
+        }
     }
-#endif
 }
 
 // A warp a row: the loss from the sums of its parts.

@@ -128,11 +128,7 @@ class SparsemaxMap:
     n_jobs: int | None
 
     def _probabilities(self, scores):
-        if not is_device(scores):
-            return sparsemax(scores, n_jobs=self.n_jobs)
-        P = np.empty_like(scores)
-        kernel_module("_sparsemax", P).sparsemax_rows(scores, None, None, P, None, None, None, False, 1)
-        return P
+        return sparsemax(scores, n_jobs=self.n_jobs)
 
     def _least_share(self, n_labels):
         return 0.0
@@ -153,8 +149,9 @@ class SoftmaxMap:
     def _probabilities(self, scores):
         if not is_device(scores):
             return softmax(scores, axis=1)
-        P = np.exp(scores - scores.max(axis=1)[:, None])
-        return P / P.sum(axis=1)[:, None]
+        P = np.empty_like(scores)
+        kernel_module("_softmax", P).softmax_rows(scores, P)
+        return P
 
     def _least_share(self, n_labels):
         return 1.0 / n_labels

@@ -226,3 +226,56 @@ def test_start_penalties_and_what_is_refused(cupy):
         import cupyx.scipy.sparse
 
         LogisticLoss(cupyx.scipy.sparse.coo_matrix(dX), dy)
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_models_without_a_matrix(cupy, layout, monkeypatch):
+    from sparsekit._linalg import device_design
+
+    monkeypatch.setattr(device_design, "_GRAM_SIDE", 0)
+    X, y = _data(150, 250, layout)
+    here, there = _both(cupy, LogisticLoss, X, y)
+    _same(cupy, here, there)
+    assert there.n_direct == 0
+    assert there.n_cg > 0
+
+
+def test_variables_that_no_solution_uses_are_left_out(cupy):
+    X, y = _data(120, 700, "csr")
+    here, there = _both(cupy, LogisticLoss, X, y, share=0.6)
+    _same(cupy, here, there)
+    assert there.n_data_passes == pytest.approx(here.n_data_passes, abs=2)
+
+
+def test_the_host_waits_seldom(cupy):
+    X, y = _data(400, 900, "csr")
+    loss = LogisticLoss(_to_device(cupy, X), cupy.asarray(y), fit_intercept=True)
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("a device does not count what it was waited for; only the stand-in does")
+    before = dict(cupy.emulation.counts)
+    result = minimize_oba(loss, 1.0)
+    after = cupy.emulation.counts
+    assert result.success
+    # a fit's own, an iteration's own, and those of its model: rounds, cycles, looks at conjugate gradients
+    waits = 60 + 15 * result.nit + 3 * sum(result.n_corrections) + result.n_cg // 2
+    assert after["syncs"] - before["syncs"] <= waits
+    assert after["uploads"] - before["uploads"] <= 2  # the dual point's small system
+
+
+def test_overflow_ends_in_the_ista_point(cupy):
+    class Steep:  # a Hessian so small that the model's step leaves every bound behind
+        n_variables = 2
+
+        def value(self, x):
+            return float(((x - 1.0) ** 4).sum())
+
+        def gradient(self, x):
+            return 4.0 * (x - 1.0) ** 3
+
+        def hessian_product(self, x, subset, v):
+            return 1e-200 * v
+
+    result = minimize_oba(Steep(), 0.1, np.zeros(2, like=cupy.empty(0)), max_iter=60, gap=False)
+    assert result.n_ista > 0
+    assert np.isfinite(result.fun)
+    assert result.fun < 2.0

@@ -28,6 +28,16 @@ def _device_csr(cupy, X, index=np.int32):
     )
 
 
+def test_parts_of_many_blocks_are_reduced(cupy):
+    from sparsekit.gpu._reduce import finish, finish_on_device
+
+    part = RNG(0).standard_normal((1000, 3))
+    found = finish(cupy.asarray(part), maxima=2)
+    np.testing.assert_allclose(found, [part[:, 0].sum(), part[:, 1].max(), part[:, 2].sum()], rtol=1e-12)
+    np.testing.assert_array_equal(finish_on_device(cupy.asarray(part), maxima=2).get(), found)
+    np.testing.assert_array_equal(finish(cupy.asarray(part[:1]), maxima=7), part[0])
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared", "probit"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses_and_their_derivatives(cupy, loss, weighted):
@@ -342,3 +352,97 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy):
     decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), x, g, l1, out, cupy, cycles=1)
     assert counts[2] > 0
     assert decrease > 0
+
+
+def test_lbfgs_operator(cupy):
+    from sparsekit._linalg.lbfgs import LBFGS
+
+    rng, n = RNG(8), 40
+    A = rng.standard_normal((n, n))
+    here, there = LBFGS(n, 4), LBFGS(n, 4, like=cupy.empty(0))
+    for count in range(6):
+        rows = np.sort(rng.permutation(n)[:25])
+        v = rng.standard_normal(25)
+        theta = {} if count else {"theta": 2.0}
+        mine = here.operator(rows, ridge=0.1, **theta)
+        twin = there.operator(cupy.asarray(rows), ridge=0.1, **theta)
+        np.testing.assert_allclose(twin.matvec(cupy.asarray(v)).get(), mine.matvec(v), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(twin.diag.get(), mine.diag)
+        np.testing.assert_allclose(twin.solve(cupy.asarray(v)).get(), mine.solve(v), rtol=1e-8)
+        free = np.flatnonzero(rng.random(25) < 0.5)
+        expected = np.zeros(25)
+        expected[free] = mine.solve(v[free], free)
+        kind = np.zeros(25, dtype=np.int8)
+        kind[free] = rng.integers(1, 3, len(free))
+        side = np.where(kind > 0, v, 0.0)
+        kind[np.setdiff1d(np.arange(25), free)[:3]] = 3  # held: not on the face
+        found = twin.solve_face(cupy.asarray(kind), cupy.asarray(side)).get()
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+        s = rng.standard_normal(n)
+        assert here.update(s, A.T @ (A @ s)) == there.update(cupy.asarray(s), cupy.asarray(A.T @ (A @ s)))
+    with pytest.raises(np.linalg.LinAlgError):
+        twin.__class__(cupy.ones((3, 2)), np.zeros((2, 2)), 1.0, 0.0)
+    with pytest.raises(ValueError, match="middle"):
+        twin.__class__(cupy.ones((3, 2)), np.zeros((3, 3)), 1.0, 0.0)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "csc"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_designs(cupy, layout, dtype, monkeypatch):
+    from sparsekit._linalg import device_design
+    from sparsekit._linalg.design import as_design
+
+    X, rng = _matrix(50, 30, 0.3, dtype), RNG(9)
+    X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
+    if layout in "CF":
+        device = cupy.asarray(X)
+    else:
+        import cupyx.scipy.sparse
+
+        device = getattr(cupyx.scipy.sparse, f"{layout}_matrix")(X)
+    there, exact = as_design(device), as_design(X.astype(np.float64))
+    assert there.shape == X.shape
+    d, u, w = rng.random(50), rng.standard_normal(50), rng.standard_normal(30)
+    cols = np.flatnonzero(rng.random(30) < 0.5)
+    dcols, dd = cupy.asarray(cols), cupy.asarray(d)
+    for here, design, columns in ((exact, there, 30), (exact.select(cols), there.select(dcols), len(cols))):
+        v = w[:columns]
+        np.testing.assert_allclose(design.matvec(cupy.asarray(v)).get(), here.matvec(v), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            design.rmatvec(cupy.asarray(u)).get(), here.rmatvec(u), rtol=1e-6, atol=1e-6
+        )
+    matrix = X.toarray() if sp.issparse(X) else X
+    for intercept in (False, True):
+        largest = np.linalg.eigvalsh(_hessian(matrix, np.arange(30), d, intercept, 0.0)[0])[-1]
+        assert there.norm_bound(dd, intercept) >= largest * (1 - 1e-6)
+        assert there.norm_bound(dd, intercept) == pytest.approx(exact.norm_bound(d, intercept), rel=1e-5)
+        for side, name in ((768, "GramOperator"), (0, None)):
+            monkeypatch.setattr(device_design, "_GRAM_SIDE", side)
+            operator, move = there.model(dcols, dd, intercept, 0.5)
+            assert (type(operator).__name__ == "GramOperator") == (name is not None)
+            v = rng.standard_normal(len(cols) + intercept)
+            _, H = _hessian(matrix, cols, d, intercept, 0.5)
+            np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-4, atol=1e-4)
+            along = matrix[:, cols].astype(float) @ v[: len(cols)]
+            found = move.matvec(cupy.asarray(v[: len(cols)])).get()
+            np.testing.assert_allclose(found, along, rtol=1e-6, atol=1e-6)
+    if sp.issparse(X):
+        np.testing.assert_array_equal(there.counts().get(), np.diff(X.tocsc().indptr))
+        assert there.largest_row() == pytest.approx(abs(matrix.astype(float)).sum(axis=1).max())
+        slopes = there.slope_range(cupy.asarray(u)).get()
+        np.testing.assert_allclose(slopes, exact.slope_range(u), rtol=1e-6, atol=1e-9)
+
+
+def test_a_rough_model_takes_a_part_of_the_rows_that_misses_no_column(cupy, monkeypatch):
+    from sparsekit._linalg import device_design
+    from sparsekit._linalg.design import as_design
+
+    monkeypatch.setattr(device_design, "_ROUGH_WORK", 0)
+    X, d = RNG(0).standard_normal((400, 3)), np.ones(400)
+    design, every = as_design(cupy.asarray(X)), cupy.arange(3)
+    rough = design.model(every, cupy.asarray(d), False, 0.0, rough=True)[0].G.get()
+    part = X[::6]  # 400 rows are 20 for each of 20 columns: a stride of 6 for three
+    np.testing.assert_allclose(rough, 6 * part.T @ part)
+    X[np.arange(400) % 6 == 0, 1] = 0.0
+    whole = as_design(cupy.asarray(X)).model(every, cupy.asarray(d), False, 0.0, rough=True)[0].G.get()
+    np.testing.assert_allclose(whole, X.T @ X)

@@ -1,0 +1,155 @@
+"""L1 logistic regression on a GPU: fits beside two CPU threads and cuML's, passes over X beside their floors.
+
+    python benchmarks/gpu_l1_logistic.py                        # rcv1_binary, newsgroups_bigrams, synthetic
+    python benchmarks/gpu_l1_logistic.py --sets synthetic --rows 100000
+    python benchmarks/gpu_l1_logistic.py --no-cpu               # the synthetic problem takes a CPU minutes
+
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout. X is on the device before
+the clock starts; what a fit makes of it (its columns, for a sparse X) is in its time. cuML is given looser and
+looser tolerances as long as its objective is no more than 1e-4 above that of this package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import _data
+import _gpu
+
+from sparsekit.optimize import LogisticLoss, minimize_oba
+
+NAMES = ("rcv1_binary", "newsgroups_bigrams", "synthetic")
+CUML_ABOVE = 1e-4
+
+
+def parse(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sets", default=",".join(NAMES))
+    parser.add_argument("--shares", default="0.1,0.01", help="lambda / lambda_max")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the synthetic problem")
+    parser.add_argument("--columns", type=int, default=2000)
+    parser.add_argument("--tol", type=float, default=1e-5)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--data", metavar="DIR")
+    parser.add_argument("--no-cpu", action="store_true")
+    return parser.parse_args(argv)
+
+
+def read(cupy, args, name):
+    """X on the device and labels -1, +1 there."""
+    if name == "synthetic":
+        # drawn by parts of the rows, on the device
+        rng = cupy.random.RandomState(0)
+        X = cupy.empty((args.rows, args.columns), dtype=np.float32)
+        for lo in range(0, args.rows, 65536):
+            part = X[lo : lo + 65536]
+            part[...] = rng.standard_normal(part.shape, dtype=np.float32)
+        w = rng.standard_normal(args.columns) * (rng.random_sample(args.columns) < 0.05)
+        z = X @ w.astype(np.float32) + 2.0 * rng.standard_normal(args.rows, dtype=np.float32)
+        return X, cupy.where(z > 0, 1.0, -1.0)
+    import cupyx.scipy.sparse
+
+    problem = _data.problem(_data.data_folder(args.data), name)
+    return cupyx.scipy.sparse.csr_matrix(sparse.csr_matrix(problem.X)), cupy.asarray(problem.y)
+
+
+def median_fit(cupy, make, l1, args, repeats):
+    """Median seconds of loss and fit, and the last result."""
+    times = []
+    for _ in range(repeats + 1):  # the first one compiles
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        loss = make()
+        result = minimize_oba(loss, loss.l1_vector(l1), tol=args.tol)
+        cupy.cuda.Device().synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:] or times), result
+
+
+def cuml_fit(cupy, X, y, l1, best):
+    """(seconds, objective / best - 1, tol) of cuML's loosest fit that is good enough; None without cuML."""
+    try:
+        from cuml.linear_model import LogisticRegression
+    except ImportError as error:
+        print(f"  cuML: left out ({error})")
+        return None
+    good = None
+    for tol in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
+        model = LogisticRegression(penalty="l1", C=1.0 / l1, fit_intercept=False, tol=tol, max_iter=10000)
+        start = time.perf_counter()
+        model.fit(X, (y > 0).astype(X.dtype))
+        cupy.cuda.Device().synchronize()
+        took = time.perf_counter() - start
+        coef = cupy.asarray(model.coef_).reshape(-1).astype(np.float64)
+        above = (LogisticLoss(X, y).value(coef) + l1 * float(abs(coef).sum())) / best - 1.0
+        if above > CUML_ABOVE:
+            return good or (took, above, tol)
+        good = (took, above, tol)
+    return good
+
+
+def passes(cupy, X, y, bandwidth):
+    """Times of the passes over X that a fit is made of, with bytes and floors."""
+    design = LogisticLoss(X, y).design
+    n, p = X.shape
+    items = X.nnz if hasattr(X, "nnz") else X.size
+    nbytes = items * (X.dtype.itemsize + (X.indices.dtype.itemsize if hasattr(X, "nnz") else 0))
+    # vectors change from call to call; of X only what the L2 cache holds could be there still
+    ws, us = [cupy.random.random(p) for _ in range(4)], [cupy.random.random(n) for _ in range(4)]
+    print(f"  pass over X: {nbytes / 1e6:.1f} MB, {2e-6 * items:.1f} Mflop")
+    for name, call, inputs in (("X w", design.matvec, ws), ("X^T u", design.rmatvec, us)):
+        took = _gpu.seconds(cupy, call, [(v,) for v in inputs])
+        print("   ", *_gpu.row(name, took, nbytes + 8 * (n + p), bandwidth), sep="  ")
+    cols = cupy.arange(min(p, 2048))
+    operator, _ = design.model(cols, us[0], False, 0.0)
+    out, vs = cupy.empty(operator.size), [cupy.random.random(operator.size) for _ in range(4)]
+    took = _gpu.seconds(cupy, lambda v: operator.product(v, out), [(v,) for v in vs])
+    print(f"    Hessian product of {len(cols)} columns ({type(operator).__name__}): {1e6 * took:.1f} us")
+
+
+def main(argv=None):
+    args = parse(argv)
+    cupy = _gpu.device_or_exit()
+    bandwidth = _gpu.copy_bandwidth(cupy)
+    print(_gpu.describe(cupy), f"copies {bandwidth / 1e9:.0f} GB/s")
+    for name in args.sets.split(","):
+        X, y = read(cupy, args, name)
+        print(f"{name}: {X.shape[0]} x {X.shape[1]}, {X.dtype}")
+        passes(cupy, X, y, bandwidth)
+        zero = cupy.zeros(X.shape[1])
+        largest = float(abs(LogisticLoss(X, y).gradient(zero)).max())
+        host = None if args.no_cpu else (X.get(), y.get())
+        items = X.nnz if hasattr(X, "nnz") else X.size
+        nbytes = items * (X.dtype.itemsize + (X.indices.dtype.itemsize if hasattr(X, "nnz") else 0))
+        for share in map(float, args.shares.split(",")):
+            l1 = share * largest
+            took, found = median_fit(cupy, lambda: LogisticLoss(X, y), l1, args, args.repeats)
+            floor = found.n_data_passes * nbytes / bandwidth
+            print(
+                f"  lambda {share:g} of the largest: {1e3 * took:.1f} ms, {found.nit} iterations, "
+                f"{found.n_products} products, {int((found.x != 0).sum())} coefficients, gap "
+                f"{found.dual_gap / found.fun:.1e}; floor of its {found.n_data_passes:.1f} passes "
+                f"{1e3 * floor:.2f} ms"
+            )
+            if host is not None:
+                slow, same = median_fit(
+                    cupy, lambda: LogisticLoss(*host, n_threads=2), l1, args, 3 if name != "synthetic" else 1
+                )
+                above = same.fun / found.fun - 1.0
+                print(f"  two CPU threads: {1e3 * slow:.1f} ms ({slow / took:.1f} times), {above:+.1e}")
+            peer = cuml_fit(cupy, X, y, l1, found.fun)
+            if peer is not None:
+                print(f"  cuML: {1e3 * peer[0]:.1f} ms ({peer[0] / took:.1f} times), {peer[1]:+.1e}")
+
+
+if __name__ == "__main__":
+    main()

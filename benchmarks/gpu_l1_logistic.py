@@ -4,9 +4,9 @@
     python benchmarks/gpu_l1_logistic.py --sets synthetic --rows 100000
     python benchmarks/gpu_l1_logistic.py --no-cpu               # the synthetic problem takes a CPU minutes
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout. X is on the device before
-the clock starts; what a fit makes of it (its columns, for a sparse X) is in its time. cuML is given looser and
-looser tolerances as long as its objective is no more than 1e-4 above that of this package.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout. X is on the device
+before the clock starts; what a fit makes of it (its columns, for a sparse X) is in its time. cuML gets
+looser and looser tolerances as long as its objective is at most 1e-4 above that of this package.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ import _gpu
 
 from sparsekit.optimize import LogisticLoss, minimize_oba
 
-NAMES = ("rcv1_binary", "newsgroups_bigrams", "synthetic")
 CUML_ABOVE = 1e-4
 
 
 def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--sets", default=",".join(NAMES))
-    parser.add_argument("--shares", default="0.1,0.01", help="lambda / lambda_max")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the synthetic problem")
-    parser.add_argument("--columns", type=int, default=2000)
-    parser.add_argument("--tol", type=float, default=1e-5)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--data", metavar="DIR")
-    parser.add_argument("--no-cpu", action="store_true")
+    add = parser.add_argument
+    add("--sets", default="rcv1_binary,newsgroups_bigrams,synthetic")
+    add("--shares", default="0.1,0.01", help="lambda / lambda_max")
+    add("--rows", type=int, default=1_000_000, help="of the synthetic problem")
+    add("--columns", type=int, default=2000)
+    add("--tol", type=float, default=1e-5)
+    add("--repeats", type=int, default=5)
+    add("--data", metavar="DIR")
+    add("--no-cpu", action="store_true")
     return parser.parse_args(argv)
 
 
@@ -97,12 +97,17 @@ def cuml_fit(cupy, X, y, l1, best):
     return good
 
 
+def entries_and_bytes(X):
+    """Stored entries of X and what one pass over them reads."""
+    if hasattr(X, "nnz"):
+        return X.nnz, X.nnz * (X.dtype.itemsize + X.indices.dtype.itemsize)
+    return X.size, X.nbytes
+
+
 def passes(cupy, X, y, bandwidth):
-    """Times of the passes over X that a fit is made of, with bytes and floors."""
+    """Print the times of the passes over X that a fit is made of, with bytes and floors."""
     design = LogisticLoss(X, y).design
-    n, p = X.shape
-    items = X.nnz if hasattr(X, "nnz") else X.size
-    nbytes = items * (X.dtype.itemsize + (X.indices.dtype.itemsize if hasattr(X, "nnz") else 0))
+    (n, p), (items, nbytes) = X.shape, entries_and_bytes(X)
     # vectors change from call to call; of X only what the L2 cache holds could be there still
     ws, us = [cupy.random.random(p) for _ in range(4)], [cupy.random.random(n) for _ in range(4)]
     print(f"  pass over X: {nbytes / 1e6:.1f} MB, {2e-6 * items:.1f} Mflop")
@@ -116,6 +121,25 @@ def passes(cupy, X, y, bandwidth):
     print(f"    Hessian product of {len(cols)} columns ({type(operator).__name__}): {1e6 * took:.1f} us")
 
 
+def fits(cupy, args, X, y, host, l1, bandwidth):
+    """Print the time of one fit, its floor, and those of the peers."""
+    took, found = median_fit(cupy, lambda: LogisticLoss(X, y), l1, args, args.repeats)
+    floor = found.n_data_passes * entries_and_bytes(X)[1] / bandwidth
+    print(
+        f"  lambda {l1:.3g}: {1e3 * took:.1f} ms, {found.nit} iterations, {found.n_products} products, "
+        f"{int((found.x != 0).sum())} coefficients, gap {found.dual_gap / found.fun:.1e}; floor of its "
+        f"{found.n_data_passes:.1f} passes {1e3 * floor:.2f} ms"
+    )
+    if host is not None:
+        repeats = 3 if hasattr(X, "nnz") else 0
+        slow, same = median_fit(cupy, lambda: LogisticLoss(*host, n_threads=2), l1, args, repeats)
+        above = same.fun / found.fun - 1.0
+        print(f"    two CPU threads: {1e3 * slow:.1f} ms ({slow / took:.1f} times), objective {above:+.1e}")
+    peer = cuml_fit(cupy, X, y, l1, found.fun)
+    if peer is not None:
+        print(f"    cuML: {1e3 * peer[0]:.1f} ms ({peer[0] / took:.1f} times), objective {peer[1]:+.1e}")
+
+
 def main(argv=None):
     args = parse(argv)
     cupy = _gpu.device_or_exit()
@@ -125,30 +149,10 @@ def main(argv=None):
         X, y = read(cupy, args, name)
         print(f"{name}: {X.shape[0]} x {X.shape[1]}, {X.dtype}")
         passes(cupy, X, y, bandwidth)
-        zero = cupy.zeros(X.shape[1])
-        largest = float(abs(LogisticLoss(X, y).gradient(zero)).max())
+        largest = float(abs(LogisticLoss(X, y).gradient(cupy.zeros(X.shape[1]))).max())
         host = None if args.no_cpu else (X.get(), y.get())
-        items = X.nnz if hasattr(X, "nnz") else X.size
-        nbytes = items * (X.dtype.itemsize + (X.indices.dtype.itemsize if hasattr(X, "nnz") else 0))
         for share in map(float, args.shares.split(",")):
-            l1 = share * largest
-            took, found = median_fit(cupy, lambda: LogisticLoss(X, y), l1, args, args.repeats)
-            floor = found.n_data_passes * nbytes / bandwidth
-            print(
-                f"  lambda {share:g} of the largest: {1e3 * took:.1f} ms, {found.nit} iterations, "
-                f"{found.n_products} products, {int((found.x != 0).sum())} coefficients, gap "
-                f"{found.dual_gap / found.fun:.1e}; floor of its {found.n_data_passes:.1f} passes "
-                f"{1e3 * floor:.2f} ms"
-            )
-            if host is not None:
-                slow, same = median_fit(
-                    cupy, lambda: LogisticLoss(*host, n_threads=2), l1, args, 3 if name != "synthetic" else 1
-                )
-                above = same.fun / found.fun - 1.0
-                print(f"  two CPU threads: {1e3 * slow:.1f} ms ({slow / took:.1f} times), {above:+.1e}")
-            peer = cuml_fit(cupy, X, y, l1, found.fun)
-            if peer is not None:
-                print(f"  cuML: {1e3 * peer[0]:.1f} ms ({peer[0] / took:.1f} times), {peer[1]:+.1e}")
+            fits(cupy, args, X, y, host, share * largest, bandwidth)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ class Launcher:
 
 
 def _triple(sizes: Any) -> tuple[int, ...]:
+    if isinstance(sizes, (int, np.integer)):  # the usual case, hundreds of times a fit
+        return (int(sizes),)
     return tuple(int(size) for size in np.atleast_1d(sizes))
 
 

@@ -170,13 +170,15 @@ class ClassDenseOperator(_ClassOperator):
         self.A = A
 
     def _multiply(self) -> None:
+        import cupy
+
         F = self.features
         if F:
-            np.matmul(self.A, self.table[:F], out=self.scores)
+            cupy.matmul(self.A, self.table[:F], out=self.scores)
         else:
             self.scores[:] = 0.0
         self._curve()
         if F:
-            np.matmul(self.A.T, self.scores, out=self.sums[:F])
+            cupy.matmul(self.A.T, self.scores, out=self.sums[:F])
         if self.intercept:
             self.sums[F] = self.scores.sum(axis=0, dtype=np.float64)

@@ -128,4 +128,4 @@ def gram_of_blocks(n: int, size: int, dtype: Any, fill: Callable[[int, int, Any]
     for first in range(0, n, step):
         B = room[: min(step, n - first)]
         fill(first, len(B), B)
-        G += np.matmul(B.T, B)
+        G += B.T @ B

@@ -220,7 +220,7 @@ class ndarray(Operators, Methods):
                 raise ValueError("The 'out' parameter must have exactly one array value")
             kwargs["out"] = kwargs["out"][0]
         known = getattr(cupy, ufunc.__name__, None)
-        if known is None:
+        if known is None or ufunc.signature is not None:  # np.matmul and the like: cupy.matmul and @ work
             return NotImplemented
         if method == "__call__":
             return known(*inputs, **kwargs)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from . import _products
+
 
 def _left_to(self, other):
     """Whether the other side answers, as sparse matrices do."""
@@ -55,7 +57,7 @@ class Operators:
     __invert__ = _unary(np.invert)
 
     def __matmul__(self, other):
-        return NotImplemented if _left_to(self, other) else np.matmul(self, other)
+        return NotImplemented if _left_to(self, other) else _products.matmul(self, other)
 
     def __rmatmul__(self, other):
         return np.matmul(other, self)

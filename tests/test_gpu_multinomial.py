@@ -224,6 +224,26 @@ def test_fits(cupy, make, size):
     assert 0 <= result.dual_gap <= 1e-5 * result.fun
 
 
+def test_entries_that_are_stored_in_parts(cupy):
+    import cupyx.scipy.sparse
+
+    X, codes, _, rng = random_problem(n=30, K=3)
+    half = sp.csr_matrix(X / 2)
+    arrays = np.repeat(half.data, 2), np.repeat(half.indices, 2), 2 * half.indptr
+    parts = cupyx.scipy.sparse.csr_matrix(tuple(cupy.asarray(a) for a in arrays), shape=X.shape)
+    there, here = MultinomialLoss(parts, cupy.asarray(codes), 3), MultinomialLoss(X, codes, 3)
+    x = rng.standard_normal(here.n_variables)
+    every = np.arange(len(x))
+    problem = there.problem()
+    problem.start(cupy.asarray(x))
+    operator, _ = problem.model(cupy.asarray(every), 0.0)
+    v = rng.standard_normal(len(x))
+    np.testing.assert_allclose(
+        operator.matvec(cupy.asarray(v)).get(), here.hessian_product(x, every, v), rtol=1e-8
+    )
+    assert parts.nnz == 2 * half.nnz  # the caller's matrix is as it was
+
+
 def fitted_pair(make, dtype, sample_weight=None, **parameters):
     """The same model fitted here and there, and the data of both."""
     import cupy

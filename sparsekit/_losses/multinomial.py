@@ -161,7 +161,12 @@ class MultinomialLoss:
 
 def design_of(X, n_threads):
     """The design of X, on the GPU where X is there."""
-    return device_design(X) if is_device(X) else compress_zeros(as_design(X, n_threads), n_threads)
+    if not is_device(X):
+        return compress_zeros(as_design(X, n_threads), n_threads)
+    if hasattr(X, "nnz") and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()  # entries of a row are worked on at once
+    return device_design(X)
 
 
 def compress_zeros(design, n_threads):

@@ -13,6 +13,8 @@ BLOCK = 2**24
 ROWS, CLASSES = 1024, 2**15
 # products of one call of a kernel; classes of one of its tiles; scores a row that every thread may keep
 WORK, TILE, MANY = 2**32, _ranking.TILE, 1000
+# rows, parts of the classes counted singly, that keep a GPU busy; classes of such a part
+DEVICE_ROWS, DEVICE_CLASSES = 1024, 4096
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -65,16 +67,19 @@ class LinearScores:
     def rank(self, X, k, codes, normalize):
         """A Ranking of sparse rows by dense weights, or None: no kernel does it without a block of scores."""
         # for few classes the product as it is costs less than a tile
-        if is_device(self.coef) or not sp.issparse(X) or sp.issparse(self.coef) or self.n_classes < TILE:
+        if not is_sparse(X) or is_sparse(self.coef) or self.n_classes < TILE:
             return None
-        is_used = np.zeros(X.shape[1], dtype=bool)
+        like = self.coef if is_device(self.coef) else None
+        is_used = np.zeros(X.shape[1], dtype=bool, like=like)
         is_used[X.indices] = True
         columns = np.flatnonzero(is_used)
         number = np.cumsum(is_used) - 1
         indices = number[X.indices]
         data, indptr = X.data.astype(self.dtype(X), copy=False), X.indptr.astype(np.int64)
         n_parts = self.n_threads if k <= MANY else 1  # each part keeps k scores a row
-        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts)
+        if like is not None and k <= MANY:
+            n_parts = max(1, min(DEVICE_ROWS // max(1, X.shape[0]), self.n_classes // DEVICE_CLASSES))
+        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts, like)
         intercept = self.intercept.astype(data.dtype, copy=False)
         is_half = self.coef.dtype == np.float16  # which the kernel does not read
         # calls that end soon enough for a KeyboardInterrupt, and copies of moderate size
@@ -85,8 +90,9 @@ class LinearScores:
         for lo in range(0, self.n_classes, size):
             part, chosen = self.coef[lo : lo + size], columns
             if is_half:
-                part, chosen = part[:, columns].astype(np.float32), np.arange(len(columns))
-            _ranking.rank_sparse(
+                part = part[:, columns].astype(np.float32)
+                chosen = np.arange(len(columns), like=like)
+            kernel_module("_ranking", self.coef).rank_sparse(
                 data, indices.astype(np.int64), indptr, part, chosen, intercept[lo : lo + size], lo,
                 result.best, result.codes, result.high, result.total, result.own, result.own_score,
             )  # fmt: skip

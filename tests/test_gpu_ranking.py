@@ -138,3 +138,24 @@ def test_rank_sparse(cupy, ranking, monkeypatch, dtype, weight, order, k, parts,
             views.append(view)
         rtol = 1e-6 if dtype == np.float32 else 1e-13
         check(*views, scores[:, lo:hi], None, sums, first + lo, rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_sparse_rows_are_ranked_without_a_block_of_scores(cupy, monkeypatch, dtype):
+    from cupyx.scipy.sparse import csr_matrix
+
+    from sparsekit import _extreme_scores as module
+
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.standard_normal((300, 12)).astype(dtype), rng.standard_normal(300)
+    X = sp.random(7, 12, density=0.4, format="csr", random_state=0)
+    codes = rng.integers(300, size=7)
+    expected = module.rank(module.LinearScores(coef, intercept), X, 4, codes=codes, normalize=True)
+    there = module.LinearScores(cupy.asarray(coef), cupy.asarray(intercept))
+    monkeypatch.setattr(there, "block", None)
+    for classes in (4096, 100):  # in one part, in three
+        monkeypatch.setattr(module, "DEVICE_CLASSES", classes)
+        found = module.rank(there, csr_matrix(X), 4, codes=cupy.asarray(codes), normalize=True)
+        np.testing.assert_array_equal(found[0].get(), expected[0])
+        for mine, theirs in zip(found[1:], expected[1:]):
+            np.testing.assert_allclose(mine.get(), theirs, rtol=1e-12)

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
+from ._device import namespace, to_host
+from ._device_input import encode_device_labels
 from ._factor_graph import FactorGraph
 from ._factors import Factor
 from ._losses.factor_graph import Options
@@ -27,6 +29,22 @@ def indicator(y):
     return dense.astype(np.float64), np.arange(dense.shape[1]), True
 
 
+def device_indicator(X, y):
+    """`indicator` for y on the GPU of X: what is returned is there."""
+    if getattr(y, "ndim", 1) == 1:
+        classes, codes = encode_device_labels(y, X.shape[0], X=X)
+        return namespace(X=X).eye(len(classes))[codes], classes, False
+    xp = namespace(X=X, y=y)
+    if y.ndim != 2 or y.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"y must have one row of labels for each row of X; got {y.shape} for {X.shape[0]} rows"
+        )
+    dense = y.toarray() if hasattr(y, "nnz") else y
+    if dense.dtype.kind not in "biuf" or not bool(((dense == 0) | (dense == 1)).all()):
+        raise ValueError("Unknown label type: y must be an indicator of zeros and ones")
+    return dense.astype(np.float64), xp.arange(dense.shape[1]), True
+
+
 def choose_pairs(pairs, Y):
     """Pairs of columns (P, 2), the lesser first."""
     K = Y.shape[1]
@@ -37,13 +55,13 @@ def choose_pairs(pairs, Y):
     if isinstance(pairs, bool):
         raise ValueError("pairs must be 'all', a number, None or columns of y; got a bool")
     if isinstance(pairs, Integral):
-        together = sp.csr_matrix(Y)
+        together = sp.csr_matrix(to_host(Y))
         together = sp.triu(together.T @ together, 1).tocoo()
         # ties by their columns, so that the choice does not depend on the sort
         order = np.lexsort((together.col, together.row, -together.data))[:pairs]
         return np.column_stack([together.row[order], together.col[order]]).astype(np.int64)
     try:
-        given = np.asarray(pairs)
+        given = np.asarray(to_host(pairs))
     except ValueError as error:
         raise ValueError(f"pairs must be whole numbers of shape (n_pairs, 2): {error}") from None
     if given.size == 0:
@@ -107,8 +125,10 @@ def nearest_sets(scores, labels, factors, n_threads):
     LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label, with a step back where
     a decision has no completion.
     """
-    mu, _ = labels.marginals(scores, np.zeros(0), np.zeros(0), Options(quadratic=False), n_threads)
-    out = (mu > 0.5).astype(np.int64)
+    none, xp = np.zeros(0, like=scores), namespace(scores=scores)
+    mu, _ = labels.marginals(scores, none, none, Options(quadratic=False), n_threads)
+    # what is decided set by set is decided in main memory
+    out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
     wrong = labels.breaking(out)
     if wrong.any():
         graph, _ = logic(factors, scores.shape[1])
@@ -117,7 +137,7 @@ def nearest_sets(scores, labels, factors, n_threads):
             if found is None:
                 raise ValueError("factors: no set of labels satisfies all of them")
             out[i] = found
-    return out
+    return xp.asarray(out)
 
 
 def _decide(graph, labels, scores, fixed):

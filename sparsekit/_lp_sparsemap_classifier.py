@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, softmax
+from scipy.special import log_expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,18 +18,21 @@ from sklearn.utils.validation import validate_data
 
 from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ._decorators import fit_context
+from ._device import is_device, namespace, to_host
+from ._device_input import check_device_X
 from ._factor_graph import FactorGraph
 from ._factors import Xor
 from ._fenchel_young import pack_table
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin
-from ._label_sets import choose_pairs, indicator, logic, nearest_sets
+from ._label_sets import choose_pairs, device_indicator, indicator, logic, nearest_sets
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Options
 from ._losses.fenchel_young import FenchelYoungLoss
-from ._losses.labels import LOSSES, LabelLoss, Labels
+from ._losses.labels import LOSSES, LabelLoss, Labels, probability
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._solvers.labels import minimize_labels
+from ._targets import device_weight
 from ._typing import Array, FloatArray, MatrixLike, SolverCallback
 
 
@@ -200,7 +203,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
         y : {array-like, sparse matrix} of shape (n_samples, n_labels), or array-like of shape (n_samples,)
             Indicator of zeros and ones; or classes of any kind.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -215,17 +219,25 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or a row of y
             breaks a factor.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
-        X = as_kernel_input(X)
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
-        Y, classes, multilabel = indicator(y)
-        weight = np.ones(len(Y)) if sample_weight is None else sample_weight / sample_weight.max()
+        if is_device(X):
+            xp, X = namespace(X=X), check_device_X(self, X)
+            Y, classes, multilabel = device_indicator(X, y)
+            sample_weight = device_weight(X, sample_weight)
+        else:
+            xp = namespace(X=X, y=y, sample_weight=sample_weight)
+            X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
+            X = as_kernel_input(X)
+            sample_weight = check_sample_weight(sample_weight, X.shape[0])
+            Y, classes, multilabel = indicator(y)
+        weight = xp.ones(len(Y)) if sample_weight is None else sample_weight / sample_weight.max()
         if multilabel or self.loss != "sparsemap":
             labels = self._labels(Y, multilabel)
             loss = LabelLoss(
@@ -241,22 +253,24 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
             minimize = partial(_minimize_classes, alpha=self.alpha)
-            start, shape = self._table(loss.shape), loss.shape
+            start, shape = self._table(loss.shape, xp), loss.shape
         p, dtype = X.shape[1], X.dtype
 
         def attributes(x):
-            table, pairs, s = x, np.zeros((0, 2), dtype=np.int64), np.zeros(0)
+            # quasi-Newton steps are taken in main memory
+            x = xp.asarray(x)
+            table, pairs, s = x, np.zeros((0, 2), dtype=np.int64), xp.zeros(0)
             if isinstance(loss, LabelLoss):
                 table, plus, minus = loss.unpack(x)
                 s = plus - minus
                 pairs = labels.pairs if loss.n_pairs else pairs
-            intercept = table[p] if self.fit_intercept else np.zeros(len(classes))
+            intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
             if not multilabel and self.loss != "logistic":
                 intercept = intercept - intercept.mean()  # what they have in common changes nothing
             return {
-                "coef_": np.ascontiguousarray(table[:p].T, dtype=dtype),
+                "coef_": xp.ascontiguousarray(table[:p].T, dtype=dtype),
                 "intercept_": intercept.astype(dtype),
-                "pairs_": pairs,
+                "pairs_": xp.asarray(pairs),
                 "pair_coef_": s,
                 "classes_": classes,
                 "multilabel_": multilabel,
@@ -291,19 +305,21 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             raise ValueError(f"row {wrong[0]} of y breaks a factor, {type(wrong[1]).__name__}")
         return labels
 
-    def _table(self, shape):
-        """The last fit's table, if asked for, of this shape and finite, else None (zero)."""
+    def _table(self, shape, xp=np):
+        """The last fit's table as an array of ``xp``, if asked for, finite and of this shape, else None."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
         table = pack_table(self.coef_, self.intercept_, self.fit_intercept)
-        return table if table.shape == shape and np.isfinite(table).all() else None
+        if table.shape != shape or not bool(np.isfinite(table).all()):
+            return None
+        return to_host(table) if xp is np else xp.asarray(table)
 
     def _start(self, loss, labels):
         """The last fit's variables, likewise."""
         table = self._table(loss.shape)
         if table is None:
             return None
-        known = dict(zip(map(tuple, self.pairs_), self.pair_coef_))
+        known = dict(zip(map(tuple, to_host(self.pairs_)), to_host(self.pair_coef_)))
         s = np.array([known.get(tuple(pair), 0.0) for pair in labels.pairs]) if loss.n_pairs else np.zeros(0)
         return np.concatenate([table.ravel(), np.maximum(s, 0.0), np.maximum(-s, 0.0)])
 
@@ -311,19 +327,23 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         factors = logic(self.factors, len(self.classes_))[1]
         if not self.multilabel_:
             factors = [Xor(FactorGraph().variable((len(self.classes_),)))]
-        labels = Labels(len(self.classes_), self.pairs_, factors)
+        labels = Labels(len(self.classes_), to_host(self.pairs_), factors)
         s = self.pair_coef_
         options = Options(tol_primal=1e-9, tol_dual=1e-9, quadratic=quadratic)
         mu, statuses = labels.marginals(
             scores, np.maximum(s, 0.0), np.maximum(-s, 0.0), options, count_threads(self.n_jobs)
         )
-        _warn_of_unsolved(np.count_nonzero(statuses), type(self).__name__)
+        _warn_of_unsolved(int(np.count_nonzero(statuses)), type(self).__name__)
         return mu
 
     def _probabilities(self, scores):
         if self.loss == "logistic":
             if self.multilabel_:
-                return expit(scores)
+                return probability(scores)
+            if is_device(scores):  # of the logarithms of the probabilities
+                log = -np.logaddexp(0.0, -scores)
+                rows = np.exp(log - log.max(axis=1, keepdims=True))
+                return rows / rows.sum(axis=1, keepdims=True)
             return softmax(log_expit(scores), axis=1)
         return self._inference(scores, True)
 

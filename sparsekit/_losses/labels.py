@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from .._cython._label_graph import LabelGraph
 from .._device import is_device, kernel_module, namespace, to_host
+from .._linalg.class_design import device_design
 from .._linalg.design import CSCDesign, as_design
 from .._linalg.threads import blas_threads
 from . import _class_model
@@ -20,6 +21,11 @@ from .factor_graph import INFEASIBLE, Options
 from .multinomial import compress_zeros
 
 LOSSES = ("sparsemap", "hinge", "logistic")
+
+
+def probability(scores):
+    """The logistic function."""
+    return 1.0 / (1.0 + np.exp(-scores)) if is_device(scores) else expit(scores)
 
 
 class Labels:
@@ -182,6 +188,7 @@ class LabelLoss:
         for which there are no pairs.
     labels : Labels
     X : ndarray or sparse matrix of shape (n, p)
+        A CuPy array or CSR matrix keeps the loss on its GPU, and Y and weight must be there as well.
     Y : ndarray of shape (n, K)
         Indicator.
     weight : ndarray of shape (n,)
@@ -196,25 +203,31 @@ class LabelLoss:
         self, loss, labels, X, Y, weight, *, fit_intercept=True, alpha=0.0, pair_alpha=0.0, n_threads=1
     ):
         self.loss, self.labels = loss, labels
-        design = compress_zeros(as_design(X, n_threads), n_threads)
-        if isinstance(design, CSCDesign):
-            design = design.select(np.arange(design.shape[1]))
-        self.design, self.n_threads = design, n_threads
-        self.Y, self.weight = np.ascontiguousarray(Y, dtype=np.float64), weight
+        self.xp, self.n_threads = namespace(X=X, Y=Y, weight=weight), n_threads
+        if is_device(X):
+            design = device_design(X)
+        else:
+            design = compress_zeros(as_design(X, n_threads), n_threads)
+            if isinstance(design, CSCDesign):
+                design = design.select(np.arange(design.shape[1]))
+        self.design = design
+        self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
         self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha
         self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
         self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
         self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
         self.options = Options(tol_primal=1e-8, tol_dual=1e-8)
-        both = (
-            self.Y[:, labels.pairs[:, 0]] * self.Y[:, labels.pairs[:, 1]]
-            if self.n_pairs
-            else np.zeros((len(Y), 0))
-        )
-        self._together = weight @ both
+        self._together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
         self.unsolved = 0
         # hinge: strength of a term -smoothing / 2 ||mu||^2 in its inner maximum; 0 is the loss itself
         self.smoothing = 0.0
+
+    def _count_together(self, first, second):
+        """Weights of the rows that have both labels of a pair, (P,)."""
+        if self.xp is np:
+            return self.weight @ (self.Y[:, first] * self.Y[:, second])
+        table = (self.Y * self.weight[:, None]).T @ self.Y
+        return table[self.xp.asarray(first), self.xp.asarray(second)]
 
     def unpack(self, x):
         """Table, s+ and s- of the variables."""
@@ -224,7 +237,7 @@ class LabelLoss:
     def scores(self, table):
         """eta = X W + b, (n, K)."""
         p = self.design.shape[1]
-        eta = _class_model.matmat(self.design, np.ascontiguousarray(table[:p]))
+        eta = _class_model.matmat(self.design, self.xp.ascontiguousarray(table[:p]))
         return eta + table[p] if self.fit_intercept else eta
 
     def bounds(self):
@@ -234,14 +247,17 @@ class LabelLoss:
         return lower, np.full(self.n_variables, np.inf)
 
     def value_and_gradient(self, x):
-        """Objective and its gradient (n_variables,)."""
+        """Objective and its gradient (n_variables,), in main memory where x is."""
+        if self.xp is not np and not is_device(x):
+            value, gradient = self.value_and_gradient(self.xp.asarray(x))
+            return float(value), to_host(gradient)
         table, plus, minus = self.unpack(x)
         p = self.design.shape[1]
         with blas_threads(self.n_threads):
             eta = self.scores(table)
             if self.loss == "logistic":
                 value = self.weight @ (np.logaddexp(0.0, eta) - eta * self.Y).sum(axis=1)
-                residual, to_plus, to_minus = expit(eta) - self.Y, np.zeros(0), np.zeros(0)
+                residual, to_plus, to_minus = probability(eta) - self.Y, plus, minus
             else:
                 value, residual, to_plus, to_minus = self._structured(eta, plus, minus)
             residual *= self.weight[:, None]

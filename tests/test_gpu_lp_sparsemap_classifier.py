@@ -1,0 +1,139 @@
+"""LPSparseMAPClassifier given CuPy arrays, beside the same fits in main memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_multilabel_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
+from sparsekit._losses.labels import LOSSES, LabelLoss, Labels
+
+X, Y = make_multilabel_classification(40, 6, n_classes=5, random_state=0)
+X = X / 10.0
+WEIGHT = np.linspace(0.5, 2.0, len(X))
+FACTORS = [(Budget, [0, 1, 2, 3, 4], 5), (OrOut, [0, 1, 2])]
+
+
+def obeying():
+    """Labels that obey OrOut."""
+    y = Y.copy()
+    y[:, 2] = y[:, 0] | y[:, 1]
+    return y
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_loss_and_gradient(cupy, loss, sparse):
+    import cupyx.scipy.sparse as csp
+
+    labels = Labels(5, np.column_stack(np.triu_indices(5, 1)))
+    rng = np.random.default_rng(0)
+    weight = WEIGHT / WEIGHT.sum()
+    options = dict(alpha=0.1, pair_alpha=0.2)
+    cpu = LabelLoss(loss, labels, sp.csr_matrix(X) if sparse else X, Y, weight, **options)
+    matrix = csp.csr_matrix(sp.csr_matrix(X)) if sparse else cupy.asarray(X)
+    gpu = LabelLoss(loss, labels, matrix, cupy.asarray(Y), cupy.asarray(weight), **options)
+    for smoothing in (0.0, 0.1)[: 1 + (loss == "hinge")]:
+        cpu.smoothing = gpu.smoothing = smoothing
+        x = rng.normal(size=cpu.n_variables)
+        x[cpu.n_variables - 2 * cpu.n_pairs :] = np.abs(x[cpu.n_variables - 2 * cpu.n_pairs :])
+        value, gradient = cpu.value_and_gradient(x)
+        there = gpu.value_and_gradient(cupy.asarray(x))
+        assert isinstance(there[1], cupy.ndarray)
+        assert float(there[0]) == pytest.approx(value, rel=1e-9)
+        np.testing.assert_allclose(there[1].get(), gradient, rtol=0, atol=1e-8)
+        here = gpu.value_and_gradient(x)
+        assert isinstance(here[1], np.ndarray) and here[0] == float(there[0])
+        np.testing.assert_array_equal(here[1], there[1].get())
+
+
+FITS = {
+    "pairs": (dict(alpha=0.01), Y),
+    "factors": (dict(alpha=0.01, factors=FACTORS, pairs=4), obeying()),
+    "hinge": (dict(alpha=0.05, loss="hinge", pairs=[[1, 0], [2, 3]], max_iter=60), Y),
+    "logistic": (dict(alpha=0.01, loss="logistic"), Y),
+    "classes": (dict(alpha=0.01), Y[:, 0] + 2 * Y[:, 1]),
+    "logistic classes": (dict(alpha=0.01, loss="logistic", fit_intercept=False), Y[:, 0] + 2 * Y[:, 1]),
+    "hinge classes": (dict(alpha=0.05, loss="hinge", max_iter=40), Y[:, 0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_fits(cupy, name):
+    options, y = FITS[name]
+    cpu = LPSparseMAPClassifier(**options).fit(X, y, sample_weight=WEIGHT)
+    XD = cupy.asarray(X)
+    gpu = LPSparseMAPClassifier(**options).fit(XD, cupy.asarray(y), sample_weight=cupy.asarray(WEIGHT))
+    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-3 if "hinge" in name else 1e-6)
+    for attribute in ("coef_", "intercept_", "pairs_", "pair_coef_", "classes_"):
+        assert isinstance(getattr(gpu, attribute), cupy.ndarray), attribute
+        assert getattr(gpu, attribute).shape == getattr(cpu, attribute).shape, attribute
+    # what a model of one side says of the data, on both sides: fits themselves may end elsewhere
+    back = gpu.to_cpu()
+    assert isinstance(back.coef_, np.ndarray) and isinstance(back.pairs_, np.ndarray)
+    found, wanted = gpu.predict_marginals(XD), back.predict_marginals(X)
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_allclose(found.get(), wanted, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(gpu.decision_function(XD).get(), back.decision_function(X), atol=1e-12)
+    labels = gpu.predict(XD)
+    assert isinstance(labels, cupy.ndarray)
+    assert np.mean(labels.get() != back.predict(X)) < 0.02
+    if name == "factors":
+        assert (labels.get()[:, 2] == (labels.get()[:, 0] | labels.get()[:, 1])).all()
+    if name == "pairs":
+        np.testing.assert_allclose(gpu.coef_.get(), cpu.coef_, rtol=0, atol=1e-2)
+
+
+def test_sparse_rows_and_single_precision(cupy):
+    import cupyx.scipy.sparse as csp
+
+    kept = X * (X > 0.2)
+    cpu = LPSparseMAPClassifier(alpha=0.05).fit(sp.csr_matrix(kept), Y)
+    rows = csp.csr_matrix(sp.csr_matrix(kept))
+    gpu = LPSparseMAPClassifier(alpha=0.05).fit(rows, csp.csr_matrix(sp.csr_matrix(Y.astype(float))))
+    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
+    np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(kept), atol=1e-2)
+    single = LPSparseMAPClassifier(alpha=0.05).fit(cupy.asarray(kept, dtype=np.float32), cupy.asarray(Y))
+    assert single.coef_.dtype == np.float32
+    assert single.objective_ == pytest.approx(cpu.objective_, rel=1e-5)
+
+
+def test_warm_start_and_callback(cupy):
+    seen = []
+    XD, YD = cupy.asarray(X), cupy.asarray(Y)
+    model = LPSparseMAPClassifier(alpha=0.05, warm_start=True, history=True, callback=seen.append)
+    first = model.fit(XD, YD).n_iter_[0]
+    assert len(seen) == first and len(model.history_["fun"]) == first
+    assert model.fit(XD, YD).n_iter_[0] <= first // 2
+    with pytest.warns(ConvergenceWarning):
+        LPSparseMAPClassifier(alpha=0.05, max_iter=2).fit(XD, YD)
+
+
+def test_one_side_for_all(cupy):
+    XD, YD = cupy.asarray(X), cupy.asarray(Y)
+    model = LPSparseMAPClassifier(alpha=0.1)
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(y\)"):
+        model.fit(XD, Y)
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(X\)"):
+        model.fit(X, YD)
+    with pytest.raises(TypeError, match=r"cupy\.asarray\(sample_weight\)"):
+        model.fit(XD, YD, sample_weight=WEIGHT)
+    model.fit(XD, YD)
+    with pytest.raises(TypeError, match="to_cpu"):
+        model.predict(X)
+    with pytest.raises(TypeError, match="fitted in main memory"):
+        model.to_cpu().predict(XD)
+
+
+def test_bad_labels_are_refused(cupy):
+    XD = cupy.asarray(X)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LPSparseMAPClassifier().fit(XD, cupy.asarray(2 * Y))
+    with pytest.raises(ValueError, match="one row of labels for each row of X"):
+        LPSparseMAPClassifier().fit(XD, cupy.asarray(Y[:5]))
+    with pytest.raises(ValueError, match="breaks a factor, AtMostOne"):
+        LPSparseMAPClassifier(factors=[(AtMostOne, [0, 1, 2, 3, 4])]).fit(XD, cupy.asarray(Y))
+    with pytest.raises(ValueError, match="Imply"):
+        LPSparseMAPClassifier(factors=[(Imply, [0])]).fit(XD, cupy.asarray(Y))

@@ -257,8 +257,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         p, dtype = X.shape[1], X.dtype
 
         def attributes(x):
-            # quasi-Newton steps are taken in main memory
-            x = xp.asarray(x)
+            x = xp.asarray(x)  # the monitor begins with zeros in main memory
             table, pairs, s = x, np.zeros((0, 2), dtype=np.int64), xp.zeros(0)
             if isinstance(loss, LabelLoss):
                 table, plus, minus = loss.unpack(x)

@@ -41,11 +41,8 @@ def test_loss_and_gradient(cupy, loss, sparse):
         value, gradient = cpu.value_and_gradient(x)
         there = gpu.value_and_gradient(cupy.asarray(x))
         assert isinstance(there[1], cupy.ndarray)
-        assert float(there[0]) == pytest.approx(value, rel=1e-9)
+        assert isinstance(there[0], float) and there[0] == pytest.approx(value, rel=1e-9)
         np.testing.assert_allclose(there[1].get(), gradient, rtol=0, atol=1e-8)
-        here = gpu.value_and_gradient(x)
-        assert isinstance(here[1], np.ndarray) and here[0] == float(there[0])
-        np.testing.assert_array_equal(here[1], there[1].get())
 
 
 FITS = {

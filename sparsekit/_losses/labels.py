@@ -242,15 +242,12 @@ class LabelLoss:
 
     def bounds(self):
         """Lower and upper bounds of the variables."""
-        lower = np.full(self.n_variables, -np.inf)
+        lower = self.xp.full(self.n_variables, -np.inf)
         lower[self.n_variables - 2 * self.n_pairs :] = 0.0
-        return lower, np.full(self.n_variables, np.inf)
+        return lower, self.xp.full(self.n_variables, np.inf)
 
     def value_and_gradient(self, x):
-        """Objective and its gradient (n_variables,), in main memory where x is."""
-        if self.xp is not np and not is_device(x):
-            value, gradient = self.value_and_gradient(self.xp.asarray(x))
-            return float(value), to_host(gradient)
+        """Objective and its gradient (n_variables,)."""
         table, plus, minus = self.unpack(x)
         p = self.design.shape[1]
         with blas_threads(self.n_threads):
@@ -265,6 +262,7 @@ class LabelLoss:
         pulled[:p] += self.alpha * table[:p]
         value += 0.5 * self.alpha * np.vdot(table[:p], table[:p])
         value += 0.5 * self.pair_alpha * (plus @ plus + minus @ minus)
+        value = value if self.xp is np else float(value)
         return value, np.concatenate(
             [pulled.ravel(), to_plus + self.pair_alpha * plus, to_minus + self.pair_alpha * minus]
         )

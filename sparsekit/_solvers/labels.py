@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _pairs
+from .._device import kernel_module
 from . import nqn
 
 # what the estimators' warnings know (sparsekit/_base.py)
@@ -27,6 +27,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     ----------
     loss : LabelLoss
     x0 : ndarray of shape (n_variables,) or None
+        In main memory or where the loss is; the result is where the loss is.
     tol : float
         The run ends when the largest entry of the projected gradient is at most tol times that at zero; for
         the hinge loss, whose gradient jumps, when ten iterations lower the objective by less than tol / 100
@@ -45,8 +46,9 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     """
     begin = time.perf_counter()
     lower, upper = loss.bounds()
-    zero = np.zeros(loss.n_variables)
-    unit = _pairs.optimality(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
+    zero = loss.xp.zeros(loss.n_variables)
+    measure = kernel_module("_pairs", zero).optimality
+    unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
     kinks = loss.loss == "hinge"
     opts = nqn.NQNOptions(
         gtol=tol * unit, ftol=0.01 * tol if kinks else 1e-12, max_iter=max_iter,
@@ -56,7 +58,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     before = 0
 
     def report(result):
-        optimality = _pairs.optimality(result.x, result.jac, lower, upper) / unit
+        optimality = measure(result.x, result.jac, lower, upper) / unit
         seconds = time.perf_counter() - begin
         for name, value in (("time", seconds), ("fun", result.fun), ("optimality", optimality)):
             lines[name].append(value)
@@ -73,7 +75,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
             )
         )  # fmt: skip
 
-    x = zero if x0 is None else np.clip(x0, lower, upper)
+    x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
     # Rows are quick to solve as long as pairs have no scores, and most never get one: the table comes first.
     # The hinge loss is smoothed at first, less and less.
@@ -113,7 +115,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
         found.fun, found.jac = loss.value_and_gradient(found.x)
     return OptimizeResult(
         x=found.x, fun=found.fun, nit=nit, nfev=found.nfev, status=status, message=found.message,
-        optimality=_pairs.optimality(found.x, found.jac, lower, upper) / unit,
+        optimality=measure(found.x, found.jac, lower, upper) / unit,
         dual_gap=_gap(loss, found, lower), time=time.perf_counter() - begin,
         history={name: np.array(values) for name, values in lines.items()} if history else None,
     )  # fmt: skip

@@ -21,6 +21,8 @@ except ImportError as error:
 from torch import Tensor, nn
 
 from . import _torch_device as _device
+from . import _torch_factor_graph as _graphs
+from ._device import to_host
 from ._factor_graph import FactorGraph, check_options
 from ._losses import sparsemax as _functions
 from ._losses.factor_graph import INFEASIBLE, MAX_ITER
@@ -289,7 +291,7 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores, additional, layer):
         ctx.solution = layer._solve(scores, additional)
-        return torch.from_numpy(ctx.solution.x.copy())
+        return _graphs.tensor_like(ctx.solution.x.copy(), scores)
 
     @staticmethod
     def backward(ctx, direction):
@@ -302,22 +304,23 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, direction, solution):
         ctx.solution = solution
-        got = solution.vjp(direction.numpy(force=True), n_jobs=torch.get_num_threads())
-        return torch.from_numpy(got.scores), torch.from_numpy(got.additional_scores)
+        with _graphs.arrays(direction) as (d,):
+            got = solution.vjp(d, n_jobs=torch.get_num_threads())
+            return tuple(_graphs.tensor_like(part, direction) for part in (got.scores, got.additional_scores))
 
     @staticmethod
     def backward(ctx, scores, additional):
-        moved = ctx.solution.jvp(
-            scores.numpy(force=True), additional.numpy(force=True), n_jobs=torch.get_num_threads()
-        )
-        return torch.from_numpy(moved), None
+        with _graphs.arrays(scores, additional) as directions:
+            moved = ctx.solution.jvp(*directions, n_jobs=torch.get_num_threads())
+            return _graphs.tensor_like(moved, scores), None
 
 
 class FactorGraphLayer(nn.Module):
     """LP-SparseMAP in one factor graph for a batch of scores.
 
     Forward and backward are calls of compiled code, with threads over the graphs of the batch. Derivatives of
-    any order are exact almost everywhere. Tensors on other devices are solved on the CPU.
+    any order are exact almost everywhere. CUDA tensors are solved on their GPU where CuPy is installed and no
+    factor has a MAP oracle, other tensors on the CPU.
 
     Parameters
     ----------
@@ -378,9 +381,9 @@ class FactorGraphLayer(nn.Module):
         n = int(np.prod(batch, dtype=np.int64))
         flat = self._wide(scores).reshape(n, self.graph.n_variables)
         if additional_scores is None:
-            extra = torch.as_tensor(self.graph.additional_scores, dtype=flat.dtype)
+            extra = torch.as_tensor(self.graph.additional_scores, dtype=flat.dtype, device=flat.device)
         else:
-            extra = self._wide(additional_scores).to(flat.dtype)
+            extra = additional_scores.to(device=flat.device, dtype=flat.dtype)
         if extra.shape[-1:] != (self.graph.n_additional,):
             raise ValueError(
                 f"additional_scores must have {self.graph.n_additional} in the last dimension; "
@@ -390,11 +393,10 @@ class FactorGraphLayer(nn.Module):
         out = _Solve.apply(flat, extra, self)
         return out.to(device=scores.device, dtype=scores.dtype).reshape(scores.shape)
 
-    @staticmethod
-    def _wide(scores):
-        """Scores on the CPU, in a type that NumPy knows; gradients go back the same way."""
+    def _wide(self, scores):
+        """Scores where they are solved, in a type that NumPy knows; gradients go back the same way."""
         dtype = scores.dtype if scores.dtype in (torch.float32, torch.float64) else torch.float32
-        return scores.to(device="cpu", dtype=dtype)
+        return scores.to(device=_graphs.place(scores, self.graph), dtype=dtype)
 
     def _batch_shape(self, scores):
         shape, n = tuple(scores.shape), self.graph.n_variables
@@ -406,14 +408,15 @@ class FactorGraphLayer(nn.Module):
         return shape[:-1]
 
     def _solve(self, scores, additional):
-        to_solve = [part.numpy(force=True) for part in (scores, additional)]
-        found = self.graph.solve_batch(*to_solve, n_jobs=torch.get_num_threads(), **self.options)
-        if (found.status == INFEASIBLE).any():
-            where = np.flatnonzero(found.status == INFEASIBLE)[:10].tolist()
+        with _graphs.arrays(scores, additional) as given:
+            found = self.graph.solve_batch(*given, n_jobs=torch.get_num_threads(), **self.options)
+            status = to_host(found.status)
+        if (status == INFEASIBLE).any():
+            where = np.flatnonzero(status == INFEASIBLE)[:10].tolist()
             raise ValueError(f"no assignment satisfies all factors in graphs {where} of the batch")
-        if self.options.get("exact", True) and (found.status == MAX_ITER).any():
+        if self.options.get("exact", True) and (status == MAX_ITER).any():
             warnings.warn(
-                f"{(found.status == MAX_ITER).sum()} of {len(found.status)} graphs stopped at max_iter "
+                f"{(status == MAX_ITER).sum()} of {len(status)} graphs stopped at max_iter "
                 "before the residual reached the tolerance. Increase max_iter, or pass exact=False if that "
                 "is meant.",
                 ConvergenceWarning,

@@ -1,0 +1,49 @@
+"""Where `sparsekit.torch.FactorGraphLayer` solves.
+
+CUDA tensors are solved on their GPU where CuPy is installed, by DLPack and on PyTorch's current stream;
+graphs with a factor that has a MAP oracle, and all other tensors, on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ._device import is_device
+from ._factor_graph import FactorGraph
+from ._torch_device import has_cupy, shared
+
+
+def is_cuda(tensor: Any) -> bool:
+    """Whether a tensor is CuPy's to work with."""
+    return bool(tensor.is_cuda)
+
+
+def place(tensor: Any, graph: FactorGraph) -> Any:
+    """The device on which a graph is solved for the scores in a tensor."""
+    stays = is_cuda(tensor) and has_cupy() and all(f._kind != "structured" for f in graph.factors)
+    return tensor.device if stays else "cpu"
+
+
+@contextmanager
+def arrays(*tensors: Any) -> Iterator[list[Any]]:
+    """NumPy's or CuPy's arrays of the tensors' memory."""
+    if is_cuda(tensors[0]):
+        with shared(*(tensor.contiguous() for tensor in tensors)) as found:
+            yield found
+    else:
+        yield [tensor.numpy(force=True) for tensor in tensors]
+
+
+def tensor_like(array: Any, tensor: Any) -> Any:
+    """A tensor of an array, in memory of PyTorch's own, where another tensor is."""
+    import torch
+
+    if not is_device(array):
+        return torch.from_numpy(array)
+    # its dtype by the array's name: torch.float32, torch.float64
+    out = torch.empty(array.shape, dtype=getattr(torch, str(array.dtype)), device=tensor.device)
+    with shared(out) as (memory,):
+        memory[...] = array
+    return out

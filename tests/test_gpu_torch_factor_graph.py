@@ -2,6 +2,8 @@
 
 import types
 
+import pytest
+
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 

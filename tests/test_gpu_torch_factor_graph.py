@@ -4,7 +4,6 @@ import types
 
 import pytest
 
-
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
 import sparsekit as sk  # noqa: E402

@@ -82,6 +82,7 @@ TREE = {
         "bounded",
         "nqn",
         "sharpness",
+        "gpu",
     ],
     "benchmarks": [
         "sparsemax_benchmarks",

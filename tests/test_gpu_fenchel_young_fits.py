@@ -316,11 +316,16 @@ def test_what_fits_refuse(cupy, cls):
     refused(ValueError, "at least 2 classes", A, y, (y == 1) * 1.0)
 
 
-def test_weights_of_one_number_and_columns_of_labels(cupy):
+def test_one_weight_compressed_columns_and_a_column_of_labels(cupy):
     X, _, codes, _ = random_problem()
     A, y = cupy.asarray(X), cupy.asarray(codes)
     plain = SoftmaxClassifier().fit(A, y)
     same(SoftmaxClassifier().fit(A, y, 2.0).coef_, plain.coef_.get(), atol=1e-12)
+    from cupyx.scipy.sparse import csc_matrix
+
+    columns = csc_matrix(sp.csc_matrix(X))
+    same(SoftmaxClassifier().fit(columns, y).coef_, plain.coef_.get(), atol=1e-12)
+    same(plain.predict(columns), plain.predict(A).get(), atol=0)
     with pytest.warns(DataConversionWarning):
         same(SoftmaxClassifier().fit(A, y[:, None]).coef_, plain.coef_.get(), atol=0)
 

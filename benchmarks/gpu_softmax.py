@@ -55,9 +55,7 @@ def kernels(cupy, sizes, bandwidth):
     from sparsekit.gpu import _curvature, _multinomial
 
     table = []
-    for n, p, K, entries in sizes:
-        if not entries:
-            continue
+    for n, p, K, entries in (size for size in sizes if size[3]):
         A = to_device(cupy, problem(n, p, K, entries)[0])
         nnz, indptr = A.nnz, A.indptr.astype(np.int64)
         columns = _multinomial.transpose(indptr, A.indices, A.data, p)
@@ -123,14 +121,11 @@ def fits(cupy, sizes, args):
             cells += [f"{abs(there.objective_ / here.objective_ - 1.0):.1e}"]
             cells += [cuml_seconds(cupy, device, labels, args) if cls is SoftmaxClassifier else ""]
             table.append(cells)
-            print(*cells, sep="  ", flush=True)
     return table
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add = parser.add_argument
     add("--n-threads", type=int, default=2, help="threads of the CPU's fits")
     add("--alpha", type=float, default=1e-5)
@@ -143,9 +138,9 @@ def main():
     cupy = _gpu.device_or_exit()
     warnings.simplefilter("ignore")
     bandwidth = _gpu.copy_bandwidth(cupy)
-    print(_gpu.describe(cupy), f"copy {bandwidth / 1e9:.0f} GB/s")
     titles = ["kernel", "time", "floor", "reached", "of the copy"]
-    lines = ["# Softmax regression on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy), ""]
+    lines = ["# Softmax regression on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy)]
+    lines += [f"A copy moves {bandwidth / 1e9:.0f} GB/s.", ""]
     lines += _common.markdown_table(titles, kernels(cupy, SIZES, bandwidth))
     titles = ["fit", "CPU", "GPU", "CPU / GPU", "steps", "steps there", "objective's difference", "cuML"]
     lines += ["", *_common.markdown_table(titles, fits(cupy, SIZES, args))]

@@ -22,7 +22,6 @@ extern "C" __global__ void __launch_bounds__(128)
         for (int e = 0; e < EACH; ++e) x[e] -= high;
 
     Search found(LANES >= 8 ? bound<LANES>(own - high, 3) : real(-1));
-    bool again = true;
 #if LANES == 32 && EACH >= 16
     // few are above the bound: one or two a lane are a fraction of the work
     __shared__ real kept[128 / SK_WARP * SK_KEPT];
@@ -35,16 +34,9 @@ extern "C" __global__ void __launch_bounds__(128)
         const real two[2] = {lane < above ? keep[lane] : -(real)INFINITY,
                              lane + SK_WARP < above ? keep[lane + SK_WARP] : -(real)INFINITY};
         search<LANES>(two, found, 100);
-        again = false;
-    }
+    } else
 #endif
-    if (again) search<LANES>(x, found, 100);
-    found.low |= odd;
-    if (__any_sync(SK_WHOLE_WARP, !found.low)) {
-        // rounding made the bound more than tau
-        if (!found.low) found = Search(real(-1));
         search<LANES>(x, found, 100);
-    }
 
     if (__any_sync(SK_WHOLE_WARP, odd)) {
         int bad, infinite;

@@ -10,7 +10,7 @@ namespace sparsemax {
 
 struct Room {
     real tops[SK_WARP], kept[SK_SURVIVORS], t, rest;
-    int counts[SK_WARP], low;
+    int counts[SK_WARP];
     double over[2][SK_WARP], members[2][SK_WARP], sums[4][SK_WARP];
 };
 
@@ -84,19 +84,14 @@ static __device__ __forceinline__ real solve_block(real (&x)[EACH], Room& room, 
         if (warp == 0) {
             Search s(low);
             search_list(room.kept, all, s);
-            if (lane == 0) room.t = s.t, room.rest = s.rest, room.low = s.low;
+            if (lane == 0) room.t = s.t, room.rest = s.rest;
         }
         __syncthreads();
         t = room.t, rest = room.rest;
-        if (room.low) return high;
+        return high;
     }
-    Search s(all <= SK_SURVIVORS ? real(-1) : low);
+    Search s(low);
     search_block(x, room, s);
-    if (!s.low) {
-        // rounding made the bound more than tau
-        s = Search(real(-1));
-        search_block(x, room, s);
-    }
     t = s.t, rest = s.rest;
     return high;
 }

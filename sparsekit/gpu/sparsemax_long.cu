@@ -123,21 +123,17 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             if (own > low) low = own;
         }
         Search s((real)sk::block_max(low, room));
-        for (int again = 0; again < 2; ++again) {
-            for (int pass = 0; pass < 100 && !s.done; ++pass) {
-                double over = 0.0, members = 0.0;
-                each_left(z, kept, counts, parts, chunk, space, K, high, [&](real x, long long, int) {
-                    const real d = x - s.t;
-                    if (d > s.rest) {
-                        over += (double)d;
-                        members += 1.0;
-                    }
-                });
-                over = sk::block_sum(over, room);
-                s.step(over, sk::block_sum(members, room));
-            }
-            if (s.low) break;
-            s = Search(real(-1));  // rounding made the bound more than tau
+        for (int pass = 0; pass < 100 && !s.done; ++pass) {
+            double over = 0.0, members = 0.0;
+            each_left(z, kept, counts, parts, chunk, space, K, high, [&](real x, long long, int) {
+                const real d = x - s.t;
+                if (d > s.rest) {
+                    over += (double)d;
+                    members += 1.0;
+                }
+            });
+            over = sk::block_sum(over, room);
+            s.step(over, sk::block_sum(members, room));
         }
         all.t = (double)s.t;
         all.rest = (double)s.rest;

@@ -139,7 +139,9 @@ class ExtremeSoftmaxSGD(
         Start from the last fit's coefficients where classes and shape are the same.
     n_jobs : int, default=None
         Number of threads, as in joblib. More than one share W without locks, so that results differ from run
-        to run, within noise.
+        to run, within noise. On a GPU the number of rows (or batches) that step at once, from the same W; None
+        and negative numbers take as many as the most frequent class bears. Results are reproducible there, but
+        for a hashed table, and 1 makes the steps of one thread.
     random_state : int, RandomState instance or None, default=None
         Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
     verbose : int, default=0

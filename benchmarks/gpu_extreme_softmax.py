@@ -1,0 +1,167 @@
+"""Softmax with very many classes on a GPU: steps a second beside the CPU's, at an equal final log-loss.
+
+    python benchmarks/gpu_extreme_softmax.py --n-threads 2 --markdown gpu_extreme.md
+
+The CPU runs some epochs; the GPU, with as many rows at once as the classes bear or as --rows-at-once says,
+runs until its log-loss is no higher. An epoch is timed from the shuffle of its rows, which the CPU makes for
+both, to its end. A step's floor is the time of its memory sectors: each weight of the classes it meets is read
+twice and written once, 32 bytes a time where the row is sparse. The GPU pays from the size at which the
+ratio of the times to that loss stays above 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+
+import _common
+import _gpu
+import numpy as np
+import scipy.sparse as sp
+
+from sparsekit._extreme_scores import LinearScores, log_losses
+from sparsekit._extreme_targets import ExtremeTargets, label_counts, make_rows
+from sparsekit._solvers._parallel_rows import rows_at_once
+from sparsekit._solvers.class_blocks import BLOCK, plan_blocks
+from sparsekit._solvers.sampled_softmax import epoch, init_work
+from sparsekit._solvers.softmax_state import Options, averaged, init_state
+
+# rows, features, classes, entries of a row (0: dense)
+SIZES = [
+    (20_000, 5_000, 100, 60), (200_000, 20_000, 1_000, 60), (500_000, 50_000, 10_000, 60),
+    (1_000_000, 100_000, 10_000, 80), (200_000, 500, 1_000, 0), (500_000, 200, 100_000, 0),
+]  # fmt: skip
+# method, negatives, rate; "blocks": sixteen neighbouring classes at a time
+METHODS = [
+    ("implicit", 5, 1.0), ("implicit", 1, 1.0), ("umax", 5, 0.1), ("ove", 5, 0.1),
+    ("implicit", "blocks", 1.0),
+]  # fmt: skip
+JUDGED = 4000
+
+
+def problem(n, p, K, entries, seed=0):
+    """Rows of norm 1, float32, about the centre of their class; entries of sparse rows lie as words' do."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(K), rng.integers(0, K, n - K)])
+    if not entries:
+        X = rng.standard_normal((K, p), dtype=np.float32)[y] + rng.standard_normal((n, p), dtype=np.float32)
+        return X / np.linalg.norm(X, axis=1, keepdims=True), y
+    own = rng.integers(0, p, (K, entries // 2))[y]
+    columns = np.sort(
+        np.hstack([own, (p * rng.random((n, entries - entries // 2)) ** 3).astype(int)]), axis=1
+    )
+    ones = np.ones(columns.size, dtype=np.float32)
+    X = sp.csr_matrix(
+        (ones, columns.ravel().astype(np.int32), np.arange(0, columns.size + 1, entries)), (n, p)
+    )
+    X.sum_duplicates()
+    return sp.csr_matrix(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))), dtype=np.float32), y
+
+
+class Run:
+    """Epochs of one method on rows X, wherever they are."""
+
+    def __init__(self, X, y, K, method, negatives, rate, n_threads):
+        blocks = negatives == "blocks"
+        m = BLOCK if blocks else negatives
+        self.options = Options(method=method, learning_rate=rate, n_negatives=m, n_threads=n_threads)
+        self.rng, self.X, self.K = np.random.default_rng(0), X, K
+        self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(K), None), "first")
+        counts = label_counts(self.rows, K)
+        plan = plan_blocks(counts, m, None, X.dtype.itemsize, self.rng) if blocks else None
+        at_once = n_threads or rows_at_once(counts, m, None, 1)
+        self.options = replace(self.options, plan=plan, n_threads=at_once)
+        self.state = init_state(K, X.shape[1], X.dtype, self.options, like=self.rows.data)
+        self.work = init_work(self.rows, K, self.options, self.rng, counts=counts)
+        self.seconds, self.n_epochs, self.judged = (
+            [],
+            0,
+            np.random.default_rng(1).permutation(len(y))[:JUDGED],
+        )
+
+    def step(self):
+        rate = self.options.learning_rate * self.options.decay**self.n_epochs
+        start = time.perf_counter()
+        bad, _, _ = epoch(self.state, self.rows, self.options, self.work, rate, self.rng)
+        self.seconds.append(time.perf_counter() - start)  # an epoch ends with a copy to main memory
+        self.n_epochs += 1
+        return bad < 0
+
+    def loss(self):
+        W, bias = averaged(self.state, self.options)
+        judged = np.asarray(self.judged, like=self.rows.data)
+        return float(log_losses(LinearScores(W, bias), self.X[judged], self.rows.y[judged]).mean())
+
+
+def costs(run, width, sparse):
+    """Bytes that a step must move, at the granularity of the memory, and its floating-point operations."""
+    plan = run.options.plan
+    classes = 1 + (run.options.n_negatives if plan is None else plan.n_taken * BLOCK)
+    entries = width * classes
+    if plan is not None:
+        nbytes = width * (1 + plan.n_taken) * 3 * 64  # a line for sixteen classes; the label's
+    else:
+        nbytes = 3 * entries * (32 if sparse else 4)
+    return nbytes + 2 * width * (8 if sparse else 4), 4 * entries
+
+
+def compare(cupy, size, method, args, bandwidth):
+    """Cells of one line of the table."""
+    n, p, K, entries = size
+    X, y = problem(*size)
+    here = Run(X, y, K, *method, args.n_threads)
+    finite = all([here.step() for _ in range(args.epochs)])
+    goal = here.loss() if finite else np.inf
+    if entries:
+        from cupyx.scipy.sparse import csr_matrix
+
+        X = csr_matrix(X)
+    else:
+        X = cupy.asarray(X)
+    Run(X[: 4 * K + 1000], y[: 4 * K + 1000], K, *method, args.rows_at_once).step()  # compiles the kernels
+    there = Run(X, y, K, *method, args.rows_at_once)
+    loss = np.inf
+    while loss > goal and there.n_epochs < 3 * args.epochs and there.step():
+        loss = there.loss()
+    nbytes, flops = costs(here, entries or p, bool(entries))
+    slow, fast = np.median(here.seconds) / n, np.median(there.seconds) / n
+    reached = f"{sum(here.seconds) / sum(there.seconds):.1f}" if loss <= goal else "not reached"
+    return [
+        f"{method[0]}, {method[1]}", f"{n} x {p}, K = {K}" + (f", {entries} a row" if entries else ""),
+        f"{there.options.n_threads}", f"{1e-6 / slow:.2f}", f"{1e-6 / fast:.2f}",
+        f"{1e-6 * bandwidth / nbytes:.0f}", f"{nbytes}", f"{flops}", f"{slow / fast:.1f}",
+        f"{goal:.4f}", f"{loss:.4f}", f"{here.n_epochs}, {there.n_epochs}", reached,
+    ]  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--n-threads", type=int, default=2, help="threads of the CPU's epochs")
+    add("--rows-at-once", type=int, default=0, help="of the GPU's (default: as many as the classes bear)")
+    add("--epochs", type=int, default=10, help="of the CPU")
+    add("--markdown")
+    args = parser.parse_args()
+    args.command = " ".join(["python benchmarks/gpu_extreme_softmax.py", *sys.argv[1:]])
+    cupy = _gpu.device_or_exit()
+    bandwidth = _gpu.copy_bandwidth(cupy)
+    titles = ["method, negatives", "rows", "at once", "CPU, 10^6 steps/s", "GPU", "floor", "bytes a step",
+              "operations", "GPU / CPU", "log-loss", "there", "epochs", "CPU / GPU to that loss"]  # fmt: skip
+    table = []
+    for size in SIZES:
+        for method in METHODS:
+            table.append(compare(cupy, size, method, args, bandwidth))
+            print(*table[-1], sep="  ", flush=True)
+    lines = ["# Softmax with very many classes on a GPU", "", *_common.environment(args, ())]
+    lines += [_gpu.describe(cupy), "", *_common.markdown_table(titles, table)]
+    print("\n".join(lines))
+    _common.write_markdown(args.markdown, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -139,9 +139,9 @@ class ExtremeSoftmaxSGD(
         Start from the last fit's coefficients where classes and shape are the same.
     n_jobs : int, default=None
         Number of threads, as in joblib. More than one share W without locks, so that results differ from run
-        to run, within noise. On a GPU the number of rows (or batches) that step at once, from the same W; None
-        and negative numbers take as many as the most frequent class bears. Results are reproducible there, but
-        for a hashed table, and 1 makes the steps of one thread.
+        to run, within noise. On a GPU: how many rows (or batches) step at once, from the same W. None and
+        negative numbers take as many as the most frequent class bears, 1 makes the steps of one thread; all
+        of them give the same result each time, but for a hashed table.
     random_state : int, RandomState instance or None, default=None
         Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
     verbose : int, default=0
@@ -312,7 +312,9 @@ class ExtremeSoftmaxSGD(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data; C-ordered arrays and CSR matrices of float32 or float64 are read in place. Rows of
-            similar norms suit one learning rate: the papers divide each by its norm.
+            similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
+            matrix is fitted on its GPU, where the fitted arrays stay; y and sample_weight must be CuPy's too,
+            and labels numbers, or several labels a row a CSR matrix.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -1,70 +1,22 @@
-"""Design matrices on a GPU for losses with a score for each class: products with several vectors at once."""
+"""Which design a loss with a score for each class has; those of a GPU are imported when one comes."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import numpy as np
 
-from .._device import kernel_module, namespace
-from . import device_design as devices
-from .design import DenseDesign
-
-
-@functools.cache
-def _double_cost(device: int) -> float:
-    """Time of a product in double precision, 1 for a device with half as many units for it as for single."""
-    import cupy
-
-    # 2 on devices for computing, 32 or 64 on those for graphics
-    return cupy.cuda.Device(device).attributes.get("SingleToDoublePrecisionPerfRatio", 2) / 2.0
-
-
-class DeviceDense(devices.DeviceDense, DenseDesign):  # type: ignore[misc]  # scratch of other kinds
-    """Dense rows, multiplied by cuBLAS."""
-
-    def __init__(self, X: Any) -> None:
-        super().__init__(X)
-        self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
-        self.kernels = kernel_module("_multinomial", X)
-
-    def select(self, cols: Any) -> DeviceDense:
-        """The columns ``cols`` as a design of their own."""
-        return DeviceDense(super().select(cols).X)
-
-
-class DeviceRows(devices.DeviceSparse):
-    """Compressed rows, and on request once and for all compressed columns: no product adds atomically."""
-
-    def __init__(self, shape: tuple[int, int], rows: tuple[Any, Any, Any], store: Any = None) -> None:
-        super().__init__(shape, rows, store)
-        self.xp, self.double_cost = namespace(X=self.data), _double_cost(self.data.device.id)
-        self.kernels = kernel_module("_multinomial", self.data)
-        # places in the data may be beyond int32 where column numbers are not
-        self._places = self.indptr.astype(np.int64, copy=False)
-        self._cut: Any = None
-
-    def rows(self) -> tuple[Any, Any, Any]:
-        """The rows with int64 pointers, as the kernels of several classes take them."""
-        return self._places, self.indices, self.data
-
-    def columns(self) -> tuple[Any, Any, Any]:
-        """The transpose's compressed rows, likewise."""
-        store = self.store
-        if self._cut is None:
-            self._cut = store.cut.astype(np.int64, copy=False)
-        return self._cut, store.row, store.val
-
-    def select(self, cols: Any) -> DeviceRows:
-        """The columns ``cols`` as a design of their own."""
-        part = super().select(cols)
-        return DeviceRows(part.shape, (part.indptr, part.indices, part.data), part.store)
-
-
-def device_design(X: Any) -> DeviceDense | DeviceRows:
+def device_design(X: Any) -> Any:
     """The design of a CuPy array, or of a CSR or CSC matrix of ``cupyx.scipy.sparse``."""
-    design = devices.as_device_design(X)
-    if isinstance(design, devices.DeviceDense):
-        return DeviceDense(design.X)
-    return DeviceRows(design.shape, (design.indptr, design.indices, design.data), design._store)
+    from .device_class_design import device_class_design  # CuPy's users alone pay for its import
+
+    return device_class_design(X)
+
+
+def is_device_rows(design: Any) -> bool:
+    """Whether a design has its rows, and columns, on a GPU."""
+    return getattr(design, "on_device", None) == "rows"
+
+
+def is_device_dense(design: Any) -> bool:
+    """Whether a design is a dense matrix on a GPU."""
+    return getattr(design, "on_device", None) == "dense"

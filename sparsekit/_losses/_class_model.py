@@ -13,7 +13,7 @@ import numpy as np
 
 from .._cython import _multinomial
 from .._device import to_host
-from .._linalg.class_design import DeviceRows
+from .._linalg.class_design import is_device_rows
 from .._linalg.design import CSCDesign, DenseDesign
 
 
@@ -51,7 +51,7 @@ def _costs(design):
 
 
 def _pointers(design):
-    if isinstance(design, DeviceRows):
+    if is_device_rows(design):
         return design.rows()
     return design.indptr.astype(np.int64, copy=False), design.indices, design.data
 
@@ -86,7 +86,7 @@ def rmatmat(design, U, G):
             G += X.T @ U[rows]
         return G
     kernels = _place(design)[1]
-    if isinstance(design, DeviceRows):
+    if is_device_rows(design):
         kernels.matmat(*design.columns(), U, G, 1)
         return G
     product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
@@ -124,7 +124,7 @@ def gram_pays(design, place, K):
     if not isinstance(design, DenseDesign):
         wide = -(-K // 8)
         product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
-        if not isinstance(design, DeviceRows):
+        if not is_device_rows(design):
             cost = min(cost, _pair_cost(design, place, K))
     return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
 
@@ -144,7 +144,7 @@ def gram(design, place, parts, s, has, exact=False):
     m = len(place)
     blas_cost = 0.5 * n * m * m * _costs(design).dense
     # pairs of a row's entries would have to be added atomically on a GPU
-    if isinstance(design, (DenseDesign, DeviceRows)) or _pair_cost(design, place, K) > blas_cost:
+    if isinstance(design, DenseDesign) or is_device_rows(design) or _pair_cost(design, place, K) > blas_cost:
         return _gram_blas(design, place, parts, s, has, exact)
     entries = _entries(design, place, K)
     rows, classes = np.divmod(place, K)
@@ -248,7 +248,7 @@ def row_operator(design, place, parts, s, has, ridge):
     wide = -(-K // 8) * 8 if xp is np else K
     indptr, indices, data = _pointers(design)
     turned = None
-    if isinstance(design, DeviceRows):
+    if is_device_rows(design):
         cut, numbers, values = design.columns()
         turned = cut, numbers.astype(np.int32, copy=False), values
 

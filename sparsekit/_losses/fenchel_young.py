@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._device import is_device, kernel_module
-from .._linalg.class_design import DeviceDense, DeviceRows, device_design
+from .._linalg.class_design import device_design, is_device_dense, is_device_rows
 from .._linalg.design import CSCDesign, DenseDesign, as_design
 from . import _class_model
 from .multinomial import compress_zeros
@@ -165,13 +165,13 @@ class FenchelYoungLoss:
         """The data in float32: a dense array, or compressed rows and columns."""
         if self._single is None:
             design = self.design
-            if isinstance(design, DeviceRows):
+            if is_device_rows(design):
                 rows, columns = (
                     (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
                     for indptr, indices, data in (design.rows(), design.columns())
                 )
                 self._single = rows, columns, np.square(columns[2])
-            elif isinstance(design, DeviceDense):
+            elif is_device_dense(design):
                 self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
             elif isinstance(design, DenseDesign):
                 self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)

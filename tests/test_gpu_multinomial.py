@@ -25,11 +25,14 @@ def random_problem(n=40, p=9, K=4, seed=0, dtype=np.float64):
 
 
 def to_device(X):
-    """X on the device, dense or CSR, as it is here."""
+    """X on the device, dense, CSR or CSC, as it is here."""
     import cupy
     import cupyx.scipy.sparse
 
-    return cupyx.scipy.sparse.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
+    if not sp.issparse(X):
+        return cupy.asarray(X)
+    made = cupyx.scipy.sparse.csc_matrix if X.format == "csc" else cupyx.scipy.sparse.csr_matrix
+    return made(X)
 
 
 def row_parts(n, K, rng):
@@ -137,7 +140,7 @@ def test_operator_of_no_rows_and_no_variables(cupy, kernels):
     assert operator.matvec(cupy.empty(0)).shape == (0,)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_loss(cupy, make, weighted):
     X, codes, s, rng = random_problem(K=4)

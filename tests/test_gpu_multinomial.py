@@ -124,6 +124,27 @@ def test_operators(cupy, kernels, K, intercept, dense):
         np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
 
 
+def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
+    from sparsekit.gpu import _class_operators
+
+    X, _, s, rng = random_problem(50, 8, dtype=np.float32)
+    X[rng.random((50, 8)) < 0.8] = 0.0
+    X[7] = 1.0
+    A, parts = sp.csr_matrix(X), row_parts(50, 3, rng)
+    shared = (parts[0].astype(np.float32), parts[2], s.astype(np.float32), np.arange(27), np.ones(27))
+    rows = (A.indptr.astype(np.int64), A.indices, A.data)
+    v, found = rng.standard_normal(27), []
+    for long in (512, 4):
+        monkeypatch.setattr(_class_operators, "_LONG", long)
+        monkeypatch.setattr(_class_operators, "_UNEVEN", 1)
+        operator = kernels.ClassRowOperator(
+            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0, 1
+        )
+        found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
+    assert [group for group, _ in found] == [4, 0]
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-5)
+
+
 def test_operator_of_no_rows_and_no_variables(cupy, kernels):
     empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
     P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)

@@ -16,6 +16,10 @@ from ._operators import QuadOperator
 
 # classes whose scores stay in the registers of a part of a warp
 _NARROW = 32
+# entries from which a row would keep the others waiting for its few lanes: at least, and in mean rows
+_LONG, _UNEVEN = 512, 16
+# kernels at both ends of a product
+_ENDS = ("largest", "load", "store")
 _REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
@@ -67,6 +71,8 @@ class _ClassOperator(QuadOperator):
         self.scores = np.empty((n, K), dtype=np.float32, like=P)
         self.blocks = grid1d(self.size)
         self.largest, self.scale = np.empty(self.blocks, like=diagonal), np.empty(1, like=diagonal)
+        # looked up once: a product is made hundreds of times
+        self._launch = {name: kernel("class_operators", f"sk_class_{name}") for name in _ENDS}
 
     def product(self, v: Any, out: Any) -> None:
         """out = (H + ridge diag H) v."""
@@ -74,13 +80,13 @@ class _ClassOperator(QuadOperator):
         if not self.size:
             return
         m = self.size
-        kernel("class_operators", "sk_class_largest")(self.blocks, THREADS, (v, m, self.largest))
-        kernel("class_operators", "sk_class_load")(
+        self._launch["largest"](self.blocks, THREADS, (v, m, self.largest))
+        self._launch["load"](
             self.blocks, THREADS, (v, m, self.place, self.largest, self.blocks, self.table, self.scale)
         )
         if len(self.scores):
             self._multiply()
-        kernel("class_operators", "sk_class_store")(
+        self._launch["store"](
             self.blocks, THREADS, (self.sums, self.place, m, self.scale, v, self.diagonal, self.ridge, out)
         )
 
@@ -119,6 +125,13 @@ class ClassRowOperator(_ClassOperator):
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
         self._columns: Any = ()
+        n, K = P.shape
+        self._group = 0
+        longest = int((indptr[1:] - indptr[:-1]).max()) if n else 0
+        if K <= _NARROW and longest <= max(_LONG, _UNEVEN * data.size // max(n, 1)):
+            self._group = 1 << (K - 1).bit_length()
+            macros = {"GROUP": self._group}
+            self._launch["rows"] = kernel("class_operators", "sk_class_rows", defines=macros)
 
     def take_columns(self, indptr: Any, rows: Any, data: Any) -> None:
         """The same entries by columns, from whoever has them: else the first product turns the rows."""
@@ -135,11 +148,10 @@ class ClassRowOperator(_ClassOperator):
         n, K = self.P.shape
         if not self._columns:
             self.take_columns(*_multinomial.transpose(*self.rows, self.features))
-        if K <= _NARROW:
-            group = 1 << (K - 1).bit_length()
-            threads = min(THREADS, -(-n * group // 32) * 32)
-            kernel("class_operators", "sk_class_rows", defines={"GROUP": group})(
-                -(-n * group // threads), threads,
+        if self._group:
+            threads = min(THREADS, -(-n * self._group // 32) * 32)
+            self._launch["rows"](
+                -(-n * self._group // threads), threads,
                 (
                     *self.rows, self.P, self.top, self.weight, self.table, n, self.features, K,
                     self.intercept, self.scores,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from scipy import linalg
@@ -20,10 +21,28 @@ def solve_positive(H: Any, b: Any) -> Any:
     if not is_device(H):
         factor = linalg.cho_factor(H, lower=True, check_finite=False)
         return linalg.cho_solve(factor, b, check_finite=False)
+    return _device_solver(H)(b)
+
+
+def positive_solver(H: Any) -> Callable[[Any], Any]:
+    """A function that solves with symmetric positive definite H, which is written over.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If H is not positive definite to rounding.
+    """
+    if is_device(H):
+        return _device_solver(H)
+    factors = linalg.cho_factor(H, overwrite_a=True, check_finite=False)
+    return lambda b: linalg.cho_solve(factors, b, check_finite=False)
+
+
+def _device_solver(H: Any) -> Callable[[Any], Any]:
     import cupy
     import cupyx
     from cupyx.scipy.linalg import solve_triangular
 
     with cupyx.errstate(linalg="raise"):  # what CuPy does else is to return what it has
         L = cupy.linalg.cholesky(H)
-    return solve_triangular(L, solve_triangular(L, b, lower=True), trans=1, lower=True)
+    return lambda b: solve_triangular(L, solve_triangular(L, b, lower=True), trans=1, lower=True)

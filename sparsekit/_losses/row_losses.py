@@ -12,9 +12,10 @@ Where delta is 0, h has kinks. Its envelope around ``previous`` dual variables, 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr as host_entr
 
-from .._cython import _row_losses
+from .._device import is_device, kernel_module
+from .._linalg.extremes import largest
 
 INF = np.inf
 # spreads of the targets from which a residual is an outlier's
@@ -35,13 +36,14 @@ class Rows:
     f: float = np.nan
 
     @classmethod
-    def empty(cls, n):
-        return cls(np.empty(n), np.empty(n), np.empty(n))
+    def empty(cls, n, like=None):
+        """Room for n rows, where ``like`` is."""
+        return cls(*(np.empty(n, like=like) for _ in range(3)))
 
 
 def spread_of(values, weight):
     """Standard deviation; a row of weight 2 is two rows."""
-    return float(np.sqrt(weight @ (values - weight @ values) ** 2 / max(weight.sum(), 1e-300)))
+    return float(np.sqrt(weight @ (values - weight @ values) ** 2 / max(float(weight.sum()), 1e-300)))
 
 
 def robust_spread(values, weight):
@@ -49,12 +51,12 @@ def robust_spread(values, weight):
 
     Of constant values their size, or 1.
     """
-    largest = float(np.max(np.abs(values), initial=0.0, where=weight > 0))
+    size = largest(np.where(weight > 0, np.abs(values), 0.0))
     low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
     if high - low > EQUAL * max(abs(low), abs(high)):
         return (high - low) / 1.349
     spread = spread_of(values, weight)
-    return spread if spread > EQUAL * largest else largest or 1.0
+    return spread if spread > EQUAL * size else size or 1.0
 
 
 def natural_size(values, weight, centred):
@@ -63,10 +65,11 @@ def natural_size(values, weight, centred):
     About their mean if ``centred``, else about 0.
     """
     middle = robust_spread(values, weight)
-    about = values - weight @ values / max(weight.sum(), 1e-300) if centred else values
+    total = max(float(weight.sum()), 1e-300)
+    about = values - weight @ values / total if centred else values
     if not centred:
         middle = max(middle, weighted_quantile(np.abs(values), weight, 0.5))
-    mean_square = float(np.sqrt(weight @ about**2 / max(weight.sum(), 1e-300)))
+    mean_square = float(np.sqrt(weight @ about**2 / total))
     return float(np.clip(mean_square, middle, FAR * middle))
 
 
@@ -84,7 +87,7 @@ class PiecewiseLoss:
     Parameters
     ----------
     target, weight : ndarray of shape (n,), float64
-        t and s >= 0.
+        t and s >= 0; on a GPU all that the loss is given must be there.
     sign : ndarray of shape (n,) or None
         c, of -1 and 1; None for ones.
     lo, hi, eps, delta : float
@@ -95,6 +98,7 @@ class PiecewiseLoss:
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
         self.has_kinks = delta == 0.0
+        self.kernels = kernel_module("_row_losses", weight)
         # what residuals are large or small beside: the margin, or the spread of the targets without outliers
         self.spread = 1.0 if sign is not None else robust_spread(target, weight)
 
@@ -103,14 +107,14 @@ class PiecewiseLoss:
 
     def evaluate(self, z, rows, smoothing=None, previous=None):
         """Fill ``rows`` at z; of h itself, or of its envelope where ``smoothing`` is given."""
-        rows.f = _row_losses.piecewise_all(
+        rows.f = self.kernels.piecewise_all(
             z, self.t, self.c, self.s, previous, *self._shape(smoothing), rows.u, rows.dual, rows.curvature
         )
         return rows
 
     def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
         """`evaluate` at z = X w + b and gradient = X^T u at once; ``blocks`` are those of the kernel."""
-        rows.f = _row_losses.dense_pass(
+        rows.f = self.kernels.dense_pass(
             X, w, b, False, self.t, self.c, self.s, previous, *self._shape(smoothing), z, rows.u, rows.dual,
             rows.curvature, gradient, *blocks,
         )  # fmt: skip
@@ -118,7 +122,7 @@ class PiecewiseLoss:
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
         """Derivative in step of the value at z + step dz."""
-        return _row_losses.piecewise_along(
+        return self.kernels.piecewise_along(
             z, dz, step, self.t, self.c, self.s, previous, *self._shape(smoothing)
         )
 
@@ -150,7 +154,7 @@ class PiecewiseLoss:
         r = z - self.t if self.c is None else self.c * (z - self.t)
         if self.eps:
             return np.abs(np.abs(r) - self.eps), np.where(r > 0, 0.5 * self.hi, 0.5 * self.lo)
-        return np.abs(r), np.full(len(r), 0.5 * (self.lo + self.hi))
+        return np.abs(r), np.full_like(r, 0.5 * (self.lo + self.hi))
 
 
 class LogLoss:
@@ -160,22 +164,23 @@ class LogLoss:
 
     def __init__(self, sign, weight):
         self.c, self.s = sign, weight
+        self.kernels = kernel_module("_row_losses", weight)
         self.t = np.zeros_like(sign)
         self.spread = 1.0
 
     def evaluate(self, z, rows, smoothing=None, previous=None):
-        rows.f = _row_losses.log_loss_all(z, self.c, self.s, rows.u, rows.dual, rows.curvature)
+        rows.f = self.kernels.log_loss_all(z, self.c, self.s, rows.u, rows.dual, rows.curvature)
         return rows
 
     def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
-        rows.f = _row_losses.dense_pass(
+        rows.f = self.kernels.dense_pass(
             X, w, b, True, self.t, self.c, self.s, None, 0.0, 0.0, 0.0, 0.0, z, rows.u, rows.dual,
             rows.curvature, gradient, *blocks,
         )  # fmt: skip
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
-        return _row_losses.log_loss_along(z, dz, step, self.c, self.s)
+        return self.kernels.log_loss_along(z, dz, step, self.c, self.s)
 
     def excess(self, z):
         return 0.0
@@ -185,7 +190,14 @@ class LogLoss:
 
     def dual_value(self, rows):
         a = -rows.dual
-        return float(self.s @ (entr(a) + entr(1.0 - a)))
+        return float(self.s @ (_entr(a) + _entr(1.0 - a)))
+
+
+def _entr(t):
+    """-t log t, 0 at 0."""
+    if not is_device(t):
+        return host_entr(t)
+    return np.where(t > 0, -t * np.log(np.where(t > 0, t, 1.0)), 0.0)
 
 
 def regression_loss(name, y, weight, *, quantile, epsilon):

@@ -36,6 +36,7 @@ class Certificate:
 
     def weigh(self, slopes, free, slope_b):
         """What slopes of free coefficients and of the intercept add to the gap at most."""
+        free = np.flatnonzero(free)  # once: to find them waits for a GPU
         left = float(np.abs(slopes[free]) @ self.width[free])
         return left + abs(slope_b) * self.reach_intercept if slope_b else left
 
@@ -55,7 +56,7 @@ class Certificate:
         problem, wide = self.problem, (WIDE / REACH) * self.reach
         known = primal / problem.l1 if problem.l1 else np.inf
         if problem.l2:
-            known = min(known, np.sqrt(2.0 * primal / problem.l2))
+            known = min(known, float(np.sqrt(2.0 * primal / problem.l2)))
         limit = np.where(known <= wide, known, self.reach)
         lower = np.where(problem.lower >= -wide, problem.lower, -limit)
         upper = np.where(problem.upper <= wide, problem.upper, limit)
@@ -87,6 +88,6 @@ def _least(g, lower, upper, l1, l2):
         with np.errstate(over="ignore"):
             w = np.clip(-np.sign(g) * np.maximum(np.abs(g) - l1, 0.0) / l2, lower, upper)
         return float(g @ w + l1 * np.abs(w).sum() + 0.5 * l2 * (w @ w))
-    middle = np.clip(0.0, lower, upper)
+    middle = np.clip(np.zeros_like(lower), lower, upper)
     ends = [g * w + l1 * np.abs(w) for w in (lower, middle, upper)]
     return float(np.minimum(np.minimum(ends[0], ends[1]), ends[2]).sum())

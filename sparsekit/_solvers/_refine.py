@@ -102,7 +102,7 @@ def refine(run):
     # natural sizes are better known here than at the start
     run.certificate.forget()
     z = problem.predictor(run.w, run.b)
-    point = Point(run.w.copy(), run.b, z, Rows.empty(problem.n))
+    point = Point(run.w.copy(), run.b, z, Rows.empty(problem.n, z))
     envelope = Envelope()
     if loss.has_kinks:
         distance, previous = loss.kink_distance(z)
@@ -110,7 +110,7 @@ def refine(run):
         if not run.is_small:
             k = min(ZONE * (problem.p + 1), problem.n - 1, LARGEST // 2)
             # all residuals zero: any delta will do, but not zero
-            reach = max(2.0 * np.partition(distance, k)[k], 1e-9 * loss.spread)
+            reach = max(2.0 * float(np.partition(distance, k)[k]), 1e-9 * loss.spread)
         envelope = Envelope(reach / (loss.hi - loss.lo), previous)
     point.evaluate(problem, envelope)
     inner = Newton(run)
@@ -154,7 +154,7 @@ class Newton:
         self.run = run
         self.ridge, self.too_large = RIDGE, False
         _, self.variance = run.problem.moments()
-        run.spare = Rows.empty(run.problem.n)
+        run.spare = Rows.empty(run.problem.n, self.variance)
 
     def solve(self, point, envelope):
         """Minimise until the gap is mostly that of the multipliers; the steps it took, or None: too large."""
@@ -202,7 +202,7 @@ class Newton:
         else:
             return False
         self.ridge = ridge
-        step = np.zeros(problem.p)
+        step = np.zeros(problem.p, like=move)
         step[used] = move[: len(used)]
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
         dz = problem.predictor(step, step_b)
@@ -226,7 +226,7 @@ class Newton:
         square = problem.l2 * float(step @ step)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             room = np.where(step > 0, (face.upper - w) / step, (face.lower - w) / step)
-        longest = max(1.0, float(np.min(room[step != 0], initial=np.inf)))
+        longest = max(1.0, float(np.min(np.where(step != 0, room, np.inf))))
         loss, args = problem.loss, (envelope.smoothing, envelope.previous)
 
         def along(length):

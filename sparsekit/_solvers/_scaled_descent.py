@@ -37,17 +37,17 @@ class Descent:
         if loss.has_kinks and loss.c is None:
             curvature = (loss.hi - loss.lo) / (4.0 * loss.spread)
         self.mean, self.scale = mean, 1.0 / np.sqrt(curvature * variance + problem.l2)
-        two = (problem.lower < 0) & (problem.upper > 0) if problem.l1 else np.zeros(p, dtype=bool)
+        two = (problem.lower < 0) & (problem.upper > 0) if problem.l1 else np.zeros(p, dtype=bool, like=mean)
         self.split = np.flatnonzero(two)
         lower, upper = problem.lower / self.scale, problem.upper / self.scale
-        self.lower = np.concatenate([np.where(two, 0.0, lower), np.zeros(len(self.split))])
+        self.lower = np.concatenate([np.where(two, 0.0, lower), np.zeros(len(self.split), like=mean)])
         self.upper = np.concatenate([upper, -lower[self.split]])
         side = np.where(two | (problem.lower >= 0), 1.0, -1.0)
         self.linear = problem.l1 * np.concatenate([side * self.scale, self.scale[self.split]])
         if problem.fit_intercept:
             self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
             self.linear = np.append(self.linear, 0.0)
-        self.rows = Rows.empty(problem.n)
+        self.rows = Rows.empty(problem.n, mean)
         self.smoothing = self.previous = None
         self.last = None
         self.n_trials = 0
@@ -75,7 +75,7 @@ class Descent:
         parts = [scaled, np.maximum(-scaled[self.split], 0.0)]
         parts[0][self.split] = np.maximum(scaled[self.split], 0.0)
         if self.problem.fit_intercept:
-            parts.append([b + float(self.mean @ w)])
+            parts.append(_one(b + float(self.mean @ w), w))
         return np.clip(np.concatenate(parts), self.lower, self.upper)
 
     def __call__(self, v):
@@ -89,7 +89,8 @@ class Descent:
         if not self.run.begun:
             self.run.begin(w, b, z, rows, gradient)
         g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
-        full = np.concatenate([g, -g[self.split], [slope]] if problem.fit_intercept else [g, -g[self.split]])
+        parts = [g, -g[self.split]]
+        full = np.concatenate([*parts, _one(slope, g)] if problem.fit_intercept else parts)
         f = rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w)
         self.last = (w, b, z, gradient, slope, f)
         return f, full + self.linear
@@ -156,6 +157,11 @@ class Descent:
             if certify:
                 run.certificate.update(w, b, z, self.rows, gradient, run.primal)
         run.iteration("nqn")
+
+
+def _one(value, like):
+    """An array (1,) of the number, where ``like`` is."""
+    return np.full_like(like, value, shape=1)
 
 
 def newton_price(problem):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
+from .._device import is_device, kernel_module
 from .._linalg.design import as_design
 from .._linalg.threads import blas_threads
 from .._losses.row_losses import Rows
@@ -73,6 +74,7 @@ class BoundedProblem:
     Parameters
     ----------
     X : ndarray or CSR/CSC matrix of shape (n, p)
+        Or a C-contiguous array or a CSR matrix on a GPU, where all else of many entries must be, too.
     loss : PiecewiseLoss or LogLoss
     lower, upper : ndarray of shape (p,)
     l1, l2 : float
@@ -85,13 +87,14 @@ class BoundedProblem:
         self.l1, self.l2, self.fit_intercept, self.n_threads = l1, l2, fit_intercept, n_threads
         self.design = as_design(X, n_threads).private()
         self.n, self.p = X.shape
-        self.n_passes = 0
+        self.n_passes, self._device = 0, is_device(X)
         self._moments = None
         self._in_blocks = False
 
     def be_exact(self):
         """From here on sum products of dense float32 data in float64: BLAS's own sums have seven digits."""
-        self._in_blocks = not sp.issparse(self.X) and self.X.dtype == np.float32
+        # products on a GPU have float64 sums of their own
+        self._in_blocks = not self._device and not sp.issparse(self.X) and self.X.dtype == np.float32
 
     def _blocks(self):
         """Ranges of rows, and these rows in float64."""
@@ -102,7 +105,7 @@ class BoundedProblem:
 
     def predictor(self, w, b):
         self.n_passes += 1
-        if not w.any():
+        if not self._device and not w.any():
             z = np.zeros(self.n)
         elif self._in_blocks:
             z = np.empty(self.n)
@@ -124,7 +127,7 @@ class BoundedProblem:
     def evaluate(self, w, b, rows, smoothing=None, previous=None):
         """Fill ``rows`` at (w, b); the predictor and X^T u. Dense rows are read once for both."""
         X, loss = self.X, self.loss
-        if sp.issparse(X) or not X.flags.c_contiguous or self._in_blocks or not X.size:
+        if self._device or sp.issparse(X) or not X.flags.c_contiguous or self._in_blocks or not X.size:
             z = self.predictor(w, b)
             loss.evaluate(z, rows, smoothing, previous)
             return z, self.transposed(rows.u)
@@ -146,8 +149,11 @@ class BoundedProblem:
         ValueError where squares overflow or vanish.
         """
         if self._moments is None:
-            dense = not sp.issparse(self.X)
-            mean, second = self._sums(max(self.n // SAMPLE, 1)) if dense else self._sparse_sums()
+            dense = not sp.issparse(self.X) and not self._device
+            if self._device:
+                mean, second = self._device_sums()
+            else:
+                mean, second = self._sums(max(self.n // SAMPLE, 1)) if dense else self._sparse_sums()
             variance = second - mean**2
             constant = variance <= CONSTANT * second
             for j in np.flatnonzero(constant) if dense else ():  # constant, or rare in the sample
@@ -160,8 +166,7 @@ class BoundedProblem:
             # what is left of a constant column is rounding
             constant = variance <= CONSTANT * second
             self._check_squares(second)
-            variance[constant] = np.where(second[constant] > 0, second[constant], 1.0)
-            self._moments = mean, variance
+            self._moments = mean, np.where(constant, np.where(second > 0, second, 1.0), variance)
         return self._moments
 
     def _sums(self, stride):
@@ -180,11 +185,26 @@ class BoundedProblem:
         mean = self.transposed(self.loss.s) if self.fit_intercept else np.zeros(self.p)
         return mean, np.asarray(second, dtype=np.float64)
 
+    def _device_sums(self):
+        X, s = self.X, self.loss.s
+        mean = self.transposed(s) if self.fit_intercept else np.zeros(self.p, like=s)
+        if hasattr(X, "nnz"):
+            squares = type(X)((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
+            return mean, as_design(squares).rmatvec(s)
+        second = np.empty(self.p, like=s)
+        kernel_module("_dense", X).dense_squares(X, s, second)
+        # as in main memory, weights need not sum to one
+        total = s.sum()
+        return mean / total, second / total
+
     def _check_squares(self, second):
         wrong = ~np.isfinite(second)
         empty = np.flatnonzero(second == 0)
         if len(empty):
-            wrong[empty] = np.asarray(self.loss.s @ abs(self.X[:, empty])).ravel() > 0
+            if self._device:
+                wrong[empty] = as_design(abs(self.X)).rmatvec(self.loss.s)[empty] > 0
+            else:
+                wrong[empty] = np.asarray(self.loss.s @ abs(self.X[:, empty])).ravel() > 0
         if wrong.any():
             raise ValueError(
                 f"X: the squares of column {int(np.flatnonzero(wrong)[0])} are too large or too small. Bring "
@@ -196,7 +216,7 @@ class BoundedProblem:
         new = inside(w)
         if self.fit_intercept:
             b = b + float(self.moments()[0] @ (w - new))
-        rows = self.loss.evaluate(self.predictor(new.astype(np.float64), b), Rows.empty(self.n))
+        rows = self.loss.evaluate(self.predictor(new.astype(np.float64), b), Rows.empty(self.n, w))
         return new, b, rows.f + self.penalty(new.astype(np.float64))
 
 
@@ -222,7 +242,7 @@ class Run:
 
     def begin_at(self, w, b):
         """Evaluate the first point."""
-        rows = Rows.empty(self.problem.n)
+        rows = Rows.empty(self.problem.n, w)
         z, gradient = self.problem.evaluate(w, b, rows)
         self.begin(w, b, z, rows, gradient)
 

@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
+from . import _device_linear as on_device
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from ._bounded_prediction import BoundedClassificationMixin
 from ._decorators import available_if, fit_context
+from ._device import is_device, namespace
+from ._device_input import check_device_X
 from ._losses.row_losses import classification_loss
 from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
 from ._solvers.bounded import BoundedOptions
+from ._targets import device_labels, device_weight
 from ._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
@@ -30,7 +34,7 @@ def _has_probabilities(estimator):
     return True
 
 
-class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator):
+class BoundedClassifier(BoundedEstimatorMixin, BoundedClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
     Logistic regression and support vector machines. For two classes, with :math:`y_i \in \{-1, 1\}` and
@@ -151,9 +155,10 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings).
+            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
 
@@ -166,6 +171,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         ValueError
             If an argument is out of its range, bounds cross, X or y hold NaN or infinity, shapes disagree, or
             fewer than two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
@@ -173,20 +180,27 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
             If the fit stopped before ``tol`` was reached.
         """
         names = _get_feature_names(X)
-        X, y = validate_data(self, X, y, **X_CHECKS)
-        X = as_kernel_input(X)
-        n_samples, n_features = X.shape
-        classes, codes = encode_labels(y)
+        if is_device(X):
+            X = check_device_X(self, X)
+            targets = device_labels(X, y, device_weight(X, sample_weight), self.class_weight)
+            classes, codes, weight = targets.classes, targets.values, targets.weight
+        else:
+            namespace(X=X, y=y, sample_weight=sample_weight)
+            X, y = validate_data(self, X, y, **X_CHECKS)
+            X = as_kernel_input(X)
+            classes, codes = encode_labels(y)
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            weight = apply_class_weight(self.class_weight, classes, codes, weight)
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        lower, upper = check_coefficient_bounds(self.bounds, n_outputs, n_features, names, matrices=True)
-        weight = check_sample_weight(sample_weight, n_samples)
-        weight = apply_class_weight(self.class_weight, classes, codes, weight)
-        weight = normalized(weight, n_samples)
+        lower, upper = check_coefficient_bounds(
+            self.bounds, n_outputs, X.shape[1], names, matrices=True, like=X
+        )
+        weight = normalized(weight, X)
         positive = [1] if n_outputs == 1 else range(n_outputs)
         losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
-        start = self._start(n_outputs, n_features)
+        start = self._start(X, n_outputs)
         if start is None:
-            start = np.zeros((n_outputs, n_features + 1))
+            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
         start[:, :-1] = np.clip(start[:, :-1], lower, upper)
 
         def attributes(x):
@@ -220,7 +234,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         """
         check_is_fitted(self)
         scores = self.decision_function(X)
-        of = expit if self.loss == "log_loss" else lambda z: np.clip(0.5 * (z + 1.0), 0.0, 1.0)
+        sigmoid = on_device.expit if is_device(scores) else expit
+        of = sigmoid if self.loss == "log_loss" else lambda z: np.clip(0.5 * (z + 1.0), 0.0, 1.0)
         if scores.ndim == 1:
             return np.column_stack([of(-scores), of(scores)])
         p = of(scores)
@@ -242,7 +257,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassifierMixin, SparseCoef
         """
         if self.loss == "log_loss" and check_is_fitted(self) is None and len(self.classes_) == 2:
             scores = self.decision_function(X)
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
+            log_sigmoid = on_device.log_expit if is_device(scores) else log_expit
+            return np.column_stack([log_sigmoid(-scores), log_sigmoid(scores)])
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

@@ -9,6 +9,7 @@ from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
 from ._base import SolverEstimatorMixin
+from ._device import is_device, namespace, to_host
 from ._linalg.threads import count_threads
 from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
 
@@ -28,8 +29,8 @@ CONSTRAINTS: dict = {
 }
 
 
-def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, *, matrices=False):
-    """(lower, upper) of shape (n_outputs, n_features), float64, of what the user gave.
+def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, *, matrices=False, like=None):
+    """(lower, upper) of shape (n_outputs, n_features), float64, of what the user gave, where ``like`` is.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
         if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
             allowed = f"a number, ({n_features},)" + (f" or {shape}" if matrices else "")
             raise ValueError(f"bounds: the {name} bound has shape {given.shape}; it must be {allowed}.")
+        if is_device(side):
+            namespace(X=like, **{f"the {name} bound": side})
         sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
         if np.isnan(sides[-1]).any():
             j = int(np.argwhere(np.isnan(sides[-1]))[0][1])
@@ -71,7 +74,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
         why = "cross" if lower[k, j] > upper[k, j] else "leave no finite number"
         where = (f"output {k}, " if n_outputs > 1 else "") + f"feature {j}"
         raise ValueError(f"bounds: those of {where} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
-    return lower, upper
+    xp = namespace(X=like)
+    return xp.asarray(lower), xp.asarray(upper)
 
 
 def _by_name(bounds, n_features, feature_names):
@@ -98,10 +102,10 @@ def _by_name(bounds, n_features, feature_names):
     return lower, upper
 
 
-def normalized(weight, n):
-    """Weights of sum 1, (n,), of None for equal ones or of numbers up to the largest."""
+def normalized(weight, X):
+    """Weights of sum 1, (n,), of None for equal ones or of numbers up to the largest, where X is."""
     if weight is None:
-        return np.full(n, 1.0 / n)
+        return namespace(X=X).full(X.shape[0], 1.0 / X.shape[0])
     weight = weight / weight.max()
     return weight / weight.sum()
 
@@ -121,21 +125,22 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
-    def _start(self, n_outputs, n_features, offset=0.0):
+    def _start(self, X, n_outputs, offset=0.0):
         """The last fit, (n_outputs, n_features + 1), the intercept last; None if unwanted or of no use."""
-        coef = getattr(self, "coef_", None)
-        if not self.warm_start or coef is None:
+        coef, xp, n_features = getattr(self, "coef_", None), namespace(X=X), X.shape[1]
+        if not self.warm_start or coef is None or is_device(coef) != is_device(X):
             return None
         coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
-        intercept = np.ravel(self.intercept_) - offset if self.fit_intercept else 0.0
+        intercept = xp.ravel(xp.asarray(self.intercept_)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
         if coef.shape != (n_outputs, n_features) or not finite:
             return None
-        return np.column_stack([coef, np.broadcast_to(intercept, n_outputs)]).astype(np.float64)
+        return np.column_stack([coef, xp.broadcast_to(intercept, n_outputs)]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
         """Put the rounded solution in the place of the exact one, with its own objective and gap."""
-        w, b, value = problem.rounded(result.x[:-1], result.x[-1], lambda w: inside(w, lower, upper, dtype))
+        b = float(result.x[-1])
+        w, b, value = problem.rounded(result.x[:-1], b, lambda w: inside(w, lower, upper, dtype))
         result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)
         result.x, result.fun = np.append(w, b), value
 
@@ -195,7 +200,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
 def _side(name, side, absent):
     """One side of the bounds as float64; strings are no numbers."""
     try:
-        given = np.asarray(absent if side is None else side)
+        given = np.asarray(absent if side is None else to_host(side))
         if given.dtype.kind not in "iufb":
             raise TypeError
         return given.astype(np.float64)

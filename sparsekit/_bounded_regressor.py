@@ -7,22 +7,25 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model._base import LinearModel, SparseCoefMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from ._bounded_prediction import BoundedRegressionMixin
 from ._decorators import fit_context
+from ._device import is_device, namespace
+from ._device_input import check_device_vector, check_device_X
 from ._losses.row_losses import regression_loss, weighted_quantile
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
+from ._targets import device_weight
 from ._typing import CoefficientBounds, MatrixLike, SolverCallback
 
 LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
 
 
-class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, LinearModel, BaseEstimator):
+class BoundedRegressor(BoundedEstimatorMixin, BoundedRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
     Minimises
@@ -180,7 +183,8 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where ``coef_`` stays; y and
+            sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -194,6 +198,8 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         ------
         ValueError
             If an argument is out of its range, bounds cross, X or y hold NaN or infinity, or shapes disagree.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
 
         Warns
         -----
@@ -203,20 +209,25 @@ class BoundedRegressor(BoundedEstimatorMixin, RegressorMixin, SparseCoefMixin, L
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
         names = _get_feature_names(X)
-        X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
-        X = as_kernel_input(X)
-        n_samples, n_features = X.shape
-        lower, upper = check_coefficient_bounds(self.bounds, 1, n_features, names)
-        given = check_sample_weight(sample_weight, n_samples)
-        weight = normalized(given, n_samples)
+        if is_device(X):
+            X = check_device_X(self, X)
+            y = check_device_vector(y, X.shape[0], "y", X=X)
+            given = device_weight(X, sample_weight)
+        else:
+            namespace(X=X, y=y, sample_weight=sample_weight)
+            X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
+            X = as_kernel_input(X)
+            given = check_sample_weight(sample_weight, X.shape[0])
+        lower, upper = check_coefficient_bounds(self.bounds, 1, X.shape[1], names, like=X)
+        weight = normalized(given, X)
         y = y.astype(np.float64, copy=False)
         # the intercept takes it up, and sums lose no digits to a large common part
         offset = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
-        target = np.ascontiguousarray(y - offset)
+        target = namespace(y=y).ascontiguousarray(y - offset)
         loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = self._start(1, n_features, offset)
+        start = self._start(X, 1, offset)
         if start is None:
-            start = np.zeros((1, n_features + 1))
+            start = namespace(X=X).zeros((1, X.shape[1] + 1))
             if self.fit_intercept:
                 q = self.quantile if self.loss == "quantile" else 0.5
                 mean = self.loss == "squared"

@@ -1,0 +1,105 @@
+"""What fitted models with bounded coefficients predict, where they were fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
+
+from ._device import is_device
+from ._device_linear import DeviceLinearMixin, accuracy, determination
+from ._typing import Array, FloatArray, MatrixLike
+
+
+class BoundedRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
+    """Prediction of numbers."""
+
+    def predict(self, X: MatrixLike) -> FloatArray:
+        """Predictions ``X w + b``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._device_scores(X) if self._is_on_device(X) else super().predict(X)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for `predict`.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        if not is_device(X):
+            return super().score(X, y, sample_weight)
+        return determination(X, self.predict(X), y, sample_weight)
+
+
+class BoundedClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
+    """Prediction of classes by the signs of scores, or the largest of them."""
+
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Scores ``X w + b``: positive for the second of two classes, or one of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._device_scores(X) if self._is_on_device(X) else super().decision_function(X)
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if not self._is_on_device(X):
+            return super().predict(X)
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As for `decision_function`.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        if not is_device(X):
+            return super().score(X, y, sample_weight)
+        return accuracy(X, self.predict(X), y, sample_weight)

@@ -263,7 +263,7 @@ def test_a_call_waits_once_and_takes_few_launches(cupy):
 def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
     X, y, _ = problem(3)
     y[y == K - 1] = 0
-    y[7] = K - 1  # and its score is out of reach
+    y[[7, 11]] = K - 1  # whose score is out of reach; in one round where there are three parts
     for parts, batch in ((1, 1), (3, 1), (2, 2)):
         options = Options(method="sgd", n_negatives=2, n_threads=parts, batch_size=batch)
 

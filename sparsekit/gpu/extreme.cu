@@ -295,7 +295,8 @@ static __device__ void class_moves(const problem& P, long long round, long long 
         if constexpr (!JOINT) {
             long long from, b = unit % N.batch_size;
             N.batch(unit / N.batch_size, round, &from);
-            move(P.T, N, C, P.X.at(P.order[from + b]), f[4 * N.stride], f[N.stride + slot],
+            const double s = P.T.square ? f[4 * N.stride] : 0.0;  // else it may not have been asked for
+            move(P.T, N, C, P.X.at(P.order[from + b]), s, f[N.stride + slot],
                  sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]), t, shared);
             continue;
         }

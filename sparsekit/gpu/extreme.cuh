@@ -84,36 +84,46 @@ struct table {
     double* tau;
     long long* last;
 
-    // where the weight of class k and of an entry of a row is, and whether its sign is changed
-    __device__ __forceinline__ long long place(unsigned long long key, long long k, long long j,
-                                               bool* minus) const {
-        if (!shift) {
-            *minus = false;
-            return k * n_features + j;
-        }
-        unsigned long long h = sk_softmax::hash(key, (unsigned long long)j);
+    // where a hashed weight is, and whether its sign is changed: collisions cancel on average
+    __device__ __forceinline__ long long place(unsigned long long key, long long j, bool* minus) const {
+        const unsigned long long h = sk_softmax::hash(key, (unsigned long long)j);
         *minus = !((h >> (shift - 1)) & 1);
         return (long long)(h >> shift);
     }
     // this thread's share, of ``by`` threads, of the sum over a row
     __device__ __forceinline__ double dot(row R, long long k, long long from, long long by) const {
-        unsigned long long key = shift ? sk_softmax::class_key(k) : 0;
         double sum_ = 0.0;
+        if (!shift) {
+            const real* w = W + k * n_features;
+            if (!R.col)
+                for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[i];
+            else
+                for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[R.col[i]];
+            return sum_;
+        }
+        const unsigned long long key = sk_softmax::class_key(k);
         for (long long i = from; i < R.len; i += by) {
             bool minus;
-            double w = (double)W[place(key, k, R.col ? (long long)R.col[i] : i, &minus)];
+            const double w = (double)W[place(key, R.col ? (long long)R.col[i] : i, &minus)];
             sum_ += minus ? -w * (double)R.x[i] : w * (double)R.x[i];
         }
         return sum_;
     }
+    // c times a row to the weights of class k in ``to``, by a block
     __device__ __forceinline__ void add(real* to, row R, long long k, real c) const {
-        unsigned long long key = shift ? sk_softmax::class_key(k) : 0;
+        if (!shift) {
+            real* w = to + k * n_features;
+            if (!R.col)
+                for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[i] += c * R.x[i];
+            else
+                for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.col[i]] += c * R.x[i];
+            return;
+        }
+        const unsigned long long key = sk_softmax::class_key(k);
         for (long long i = threadIdx.x; i < R.len; i += blockDim.x) {
             bool minus;
-            long long j = place(key, k, R.col ? (long long)R.col[i] : i, &minus);
-            real change = minus ? -c * R.x[i] : c * R.x[i];
-            if (shift) atomicAdd(to + j, change);  // other classes and entries may meet here
-            else to[j] += change;
+            const long long j = place(key, R.col ? (long long)R.col[i] : i, &minus);
+            atomicAdd(to + j, minus ? -c * R.x[i] : c * R.x[i]);  // other classes and entries may meet here
         }
     }
 };

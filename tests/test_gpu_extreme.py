@@ -365,3 +365,5 @@ def test_as_many_rows_at_once_as_classes_bear():
         and rows_at_once(np.ones(10**6), 5, None, 16) == MOST // 16
     )
     assert rows_at_once(np.ones(2), 5, None, 1) >= 1
+    # all classes in every row, but each by its probability only
+    assert rows_at_once(even, 999, None, 1) > 100 * rows_at_once(even, 900, None, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 # rows of a round that a class is expected to be in, at most: their steps know nothing of each other
-MEETINGS = 4.0
+MEETINGS = 3.0
 # more rows than fill a device gain nothing
 MOST = 4096
 
@@ -13,7 +13,9 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
 
     All of a round's changes are added up. A class that many of the round's rows have, as label or negative,
     moves by as many steps at once, of which each was meant to be the only one. So there are no more rows in a
-    round than leave the most frequent class a few of them: from about twenty on fits diverge.
+    round than leave the most frequent class a few of them: with eight fits may diverge, with thirty they do.
+    Where every row has every class as a negative, each moves it by the class's probability only, which is on
+    average the share of its label.
 
     Parameters
     ----------
@@ -25,6 +27,9 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
     """
     K = len(counts)
     label = counts / counts.sum()
-    negative = np.full(K, 1.0 / max(1, K - 1)) if noise is None else noise.p
-    share = np.minimum(1.0, label + n_negatives * negative).max()
+    if n_negatives >= K - 1:
+        negative = label
+    else:
+        negative = n_negatives * (np.full(K, 1.0 / (K - 1)) if noise is None else noise.p)
+    share = np.minimum(1.0, label + negative).max()
     return int(max(1, min(MOST // batch_size, MEETINGS / share)))

@@ -26,7 +26,7 @@ def shape(K: int, itemsize: int) -> Shape | None:
     """How a row of K entries is held; None where it is too long for a block."""
     if K <= _WARP_LONGEST and K * itemsize <= LONGEST_BYTES:
         # few entries a lane: fewer registers; many: fewer steps of a sum over lanes
-        narrow = {4: 64, 8: 256}[itemsize]
+        narrow = {4: 32, 8: 256}[itemsize]
         each = 8 if narrow >= K else 16 if K <= 512 else 32
         lanes = 1
         while lanes * each < K:

@@ -26,15 +26,15 @@ static __device__ __forceinline__ int list_place(int count, Room& room, int& all
     return __shfl_sync(SK_WHOLE_WARP, first, warp) + before;
 }
 
-// One warp's steps on a list in shared memory.
+// One warp's steps on a list in shared memory; the others wait, so its sums are of the shorter type.
 static __device__ __forceinline__ void search_list(const real* kept, int n, Search& s) {
     for (int pass = 0; pass < 100 && !s.done; ++pass) {
-        double over = 0.0, count = 0.0;
+        real over = 0, count = 0;
         for (int i = threadIdx.x % SK_WARP; i < n; i += SK_WARP) {
             const real d = kept[i] - s.t;
             if (d > s.rest) {
                 over += d;
-                count += 1.0;
+                count += real(1);
             }
         }
         s.step(rows::sum<SK_WARP>(over), rows::sum<SK_WARP>(count));
@@ -75,7 +75,7 @@ static __device__ __forceinline__ real solve_block(real (&x)[EACH], Room& room, 
 #pragma unroll
     for (int e = 0; e < EACH; ++e) x[e] -= high;
 
-    const real low = bound<SK_WARP>((lane < warps ? room.tops[lane] : -(real)INFINITY) - high, 5);
+    const real low = bound<SK_WARP>((lane < warps ? room.tops[lane] : -(real)INFINITY) - high, 3);
     int all;
     const int count = count_above(x, low), first = list_place(count, room, all);
     if (all <= SK_SURVIVORS) {

@@ -82,10 +82,9 @@ def check_forward(cupy, Z):
 def test_forward(cupy, K, dtype):
     Z = hard_rows(K, dtype)
     p = check_forward(cupy, Z)
-    # each row by itself: a result depends on no other row
-    if K == 33:
-        for i in range(len(Z)):
-            np.testing.assert_array_equal(on_device(cupy, Z[i : i + 1])[0][0], p[i])
+    # a result depends on no other row, also where a warp holds several that end after more or fewer steps
+    for i in (0, 1, 2, 5, 11) if K in (32, 33) else ():
+        np.testing.assert_array_equal(on_device(cupy, Z[i : i + 1])[0][0], p[i])
 
 
 @pytest.mark.parametrize("K, dtype", [(257, np.float32), (1024, np.float32), (1025, np.float64)])
@@ -98,12 +97,14 @@ def test_lists_of_all_lengths(cupy, short):
     """Parts whose members fit their lists, exactly or not, beside parts without a member."""
     n_parts, chunk, _ = _rows_in_registers.parts(2000, 4)
     space = chunk // 16
-    Z = np.full((4, 2000), -9.0, dtype=np.float32)
+    Z = np.full((5, 2000), -9.0, dtype=np.float32)
     Z[0, ::9] = 0.0
     Z[1, chunk : chunk + space] = 0.0
     Z[2, chunk : chunk + space + 1] = 0.0
     Z[3, chunk : 2 * chunk] = 0.0
     Z[3, 0] = 1e-4
+    Z[4, chunk : chunk + 10] = -0.999  # shares of 1e-4
+    Z[4, chunk] = 0.0
     assert n_parts == 8
     p, _, size, _, _ = on_device(cupy, Z)
     expected, _, size_, _, _ = on_host(Z)
@@ -140,6 +141,7 @@ def test_ties_that_the_threshold_cannot_tell_from_itself(cupy, K):
     p, _, size, _, _ = on_device(cupy, Z)
     expected, _, size_ = reference.rows(Z)
     np.testing.assert_allclose(p, expected, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(p.sum(axis=1, dtype=np.float64), 1.0, rtol=4e-7)
     np.testing.assert_array_equal(size, size_)
 
 
@@ -168,7 +170,8 @@ def check_loss(cupy, Z):
         np.testing.assert_allclose(
             on_device(cupy, Z[i : i + 1], q[i : i + 1])[3][0], reference.loss(Z[i], q[i]), rtol=2e-4
         )
-    for wrong in (0.5 * q, np.where(q > 0, -q, q), np.where(q > 0, np.nan, q)):
+    negative = q + np.eye(K, dtype=dtype)[[0] * len(q)] - np.eye(K, dtype=dtype)[[K - 1] * len(q)]
+    for wrong in (0.5 * q, negative, np.where(q > 0, np.nan, q)):
         assert not on_device(cupy, Z, wrong.astype(dtype))[4]
 
 

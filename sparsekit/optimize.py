@@ -107,6 +107,7 @@ def minimize_oba(
     ------
     TypeError
         If the loss lacks a part of the protocol.
+        If some arrays are on a GPU and others in main memory.
     ValueError
         If a shape or a value is not allowed.
 
@@ -122,6 +123,10 @@ def minimize_oba(
     model at the ISTA point (eq. 2.14), with a proven upper bound of the Lipschitz constant for
     this module's losses and a doubled power-iteration estimate, raised when a step disproves
     it, for a user's loss.
+
+    A loss of CuPy arrays is minimised on their GPU: ``l1`` and ``x0``, where they are arrays, must be there
+    too, and ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main
+    memory. A user's loss is minimised on the GPU where ``x0`` is there, and gets and gives vectors there.
 
     References
     ----------

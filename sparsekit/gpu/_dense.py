@@ -70,7 +70,7 @@ def hessian(A: Any, d: Any, v: Any, intercept: bool, ridge: float, diagonal: Any
         columns *= 2
     blocks = max(1, min(-(-n // 4), (1 if threads > THREADS else 2) * sm_count()))
     part = np.empty((blocks, m + bool(intercept)), like=out)
-    launch = kernel("dense", "sk_dense_hessian", real=A.dtype, defines={"COLUMNS": columns})
+    launch = kernel("dense", "sk_dense_hessian", real=A.dtype, defines={"SK_COLUMNS": columns})
     launch(blocks, threads, (A, d, v, n, m, int(intercept), part))
     _finish(part, ridge, diagonal, v, out)
 

@@ -153,7 +153,7 @@ def select_fill(
 
 
 def _out(dtype: Any) -> dict[str, object]:
-    return {"OUT": "double" if dtype == np.float64 else "float"}
+    return {"SK_OUT": "double" if dtype == np.float64 else "float"}
 
 
 def csr_select(

@@ -1,7 +1,7 @@
 #include "common.cuh"
 
-#ifndef COLUMNS
-#define COLUMNS 1  // of a thread, in sk_dense_hessian
+#ifndef SK_COLUMNS
+#define SK_COLUMNS 1  // of a thread, in sk_dense_hessian
 #endif
 
 // out = A v for A (n, p) in C order; a warp takes four rows at once, so that v is read once for them
@@ -84,30 +84,30 @@ extern "C" __global__ void sk_dense_finish(const double* part, long long blocks,
 }
 
 // A^T diag(d) A v by one pass: A (n, m) in C order, or [A, 1]; part (blocks, m + intercept). A block holds four
-// rows in registers between their product with v and their share of the result; a thread has COLUMNS columns.
+// rows in registers between their product with v and their share of the result; a thread has SK_COLUMNS columns.
 extern "C" __global__ void __launch_bounds__(512, 1) sk_dense_hessian(const real* __restrict__ A, const double* __restrict__ d,
                                             const double* __restrict__ v, long long n, long long m,
                                             long long intercept, double* part) {
     __shared__ double room[4][32];
     const int lane = threadIdx.x % SK_WARP, warp = threadIdx.x / SK_WARP, warps = blockDim.x / SK_WARP;
     const double v0 = intercept ? v[m] : 0.0;
-    double x[COLUMNS], out[COLUMNS], last = 0.0;
-    for (int k = 0; k < COLUMNS; k++) {
+    double x[SK_COLUMNS], out[SK_COLUMNS], last = 0.0;
+    for (int k = 0; k < SK_COLUMNS; k++) {
         const long long j = threadIdx.x + (long long)k * blockDim.x;
         x[k] = j < m ? v[j] : 0.0;
         out[k] = 0.0;
     }
     for (long long i = 4 * (long long)blockIdx.x; i < n; i += 4 * (long long)gridDim.x) {
-        real a[4][COLUMNS];
+        real a[4][SK_COLUMNS];
         double t[4];
         for (int r = 0; r < 4; r++)
-            for (int k = 0; k < COLUMNS; k++) {
+            for (int k = 0; k < SK_COLUMNS; k++) {
                 const long long j = threadIdx.x + (long long)k * blockDim.x;
                 a[r][k] = i + r < n && j < m ? A[(i + r) * m + j] : real(0);
             }
         for (int r = 0; r < 4; r++) {
             t[r] = 0.0;
-            for (int k = 0; k < COLUMNS; k++) t[r] += a[r][k] * x[k];
+            for (int k = 0; k < SK_COLUMNS; k++) t[r] += a[r][k] * x[k];
             t[r] = sk::warp_sum(t[r]);
             if (lane == 0) room[r][warp] = t[r];
         }
@@ -117,12 +117,12 @@ extern "C" __global__ void __launch_bounds__(512, 1) sk_dense_hessian(const real
             for (int w = 0; w < warps; w++) sum += room[r][w];
             t[r] = i + r < n ? d[i + r] * sum : 0.0;
             last += t[r];
-            for (int k = 0; k < COLUMNS; k++) out[k] += t[r] * a[r][k];
+            for (int k = 0; k < SK_COLUMNS; k++) out[k] += t[r] * a[r][k];
         }
         __syncthreads();
     }
     double* mine = part + blockIdx.x * (m + intercept);
-    for (int k = 0; k < COLUMNS; k++) {
+    for (int k = 0; k < SK_COLUMNS; k++) {
         const long long j = threadIdx.x + (long long)k * blockDim.x;
         if (j < m) mine[j] = out[k];
     }

@@ -1,7 +1,7 @@
 #include "common.cuh"
 
-#ifndef OUT
-#define OUT float
+#ifndef SK_OUT
+#define SK_OUT float
 #endif
 
 namespace sparse {
@@ -138,7 +138,7 @@ extern "C" __global__ void sk_csr_select_fill(const index_t* __restrict__ indptr
                                               const index_t* __restrict__ indices, const real* __restrict__ data,
                                               const int* __restrict__ position, long long n,
                                               const long long* __restrict__ out_indptr,
-                                              int* __restrict__ out_indices, OUT* __restrict__ out_data) {
+                                              int* __restrict__ out_indices, SK_OUT* __restrict__ out_data) {
     const int lane = threadIdx.x % SK_WARP;
     const long long warps = sk::threads_of_grid() / SK_WARP;
     for (long long i = sk::thread_of_grid() / SK_WARP; i < n; i += warps) {
@@ -151,7 +151,7 @@ extern "C" __global__ void sk_csr_select_fill(const index_t* __restrict__ indptr
             if (place >= 0) {
                 const long long to = at + __popc(kept & ((1u << lane) - 1u));
                 out_indices[to] = place;
-                out_data[to] = (OUT)data[k + lane];
+                out_data[to] = (SK_OUT)data[k + lane];
             }
             at += __popc(kept);
         }
@@ -163,7 +163,7 @@ extern "C" __global__ void sk_csc_gather(const index_t* __restrict__ indptr, con
                                          const real* __restrict__ data, const int* __restrict__ cols, long long m,
                                          const long long* __restrict__ out_indptr, long long nnz,
                                          int* __restrict__ out_rows, int* __restrict__ out_cols,
-                                         OUT* __restrict__ out_data) {
+                                         SK_OUT* __restrict__ out_data) {
     for (long long e = sk::thread_of_grid(); e < nnz; e += sk::threads_of_grid()) {
         long long low = 0, high = m;  // the last column that begins at e or before
         while (high - low > 1) {
@@ -174,7 +174,7 @@ extern "C" __global__ void sk_csc_gather(const index_t* __restrict__ indptr, con
         const long long from = (long long)indptr[cols[low]] + (e - out_indptr[low]);
         out_rows[e] = (int)indices[from];
         out_cols[e] = (int)low;
-        out_data[e] = (OUT)data[from];
+        out_data[e] = (SK_OUT)data[from];
     }
 }
 

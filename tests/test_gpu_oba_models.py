@@ -1,0 +1,166 @@
+"""The quadratic model of the L1 solver on a GPU beside the Cython kernels: its sets, its cycles, L-BFGS."""
+
+import numpy as np
+import pytest
+
+from sparsekit._cython import _model, _operators
+
+RNG = np.random.default_rng
+
+
+def _model_problem(m=60, seed=0):
+    rng = RNG(seed)
+    A = rng.standard_normal((2 * m, m)) * np.exp(rng.standard_normal(m))
+    x = np.where(rng.random(m) < 0.4, rng.standard_normal(m), 0.0)
+    g, l1 = 3 * rng.standard_normal(m), rng.random(m)
+    l1[0] = 0.0
+    return A.T @ A / m, x, g, l1
+
+
+def test_identification_measure_penalty_bound(cupy):
+    from sparsekit.gpu import _model as gpu
+
+    _, x, g, l1 = _model_problem(700)
+    kind, size = np.empty(700, dtype=np.int8), np.empty(700)
+    expected = _model.identify(x, g, l1, kind, size)
+    dx, dg, dl = (cupy.asarray(a) for a in (x, g, l1))
+    dkind, dsize = cupy.empty(700, dtype=np.int8), cupy.empty(700)
+    assert gpu.identify(dx, dg, dl, dkind, dsize) == expected
+    np.testing.assert_array_equal(dkind.get(), kind)
+    np.testing.assert_array_equal(dsize.get(), size)
+    assert gpu.measure(dx, dg, dl) == _model.measure(x, g, l1) == expected[0]
+    assert gpu.penalty(dx, dl) == pytest.approx(_model.penalty(x, l1), rel=1e-14)
+    assert gpu.ista_bound(dx, dg, dl, 3.0) == pytest.approx(_model.ista_bound(x, g, l1, 3.0), rel=1e-13)
+    wide = l1 + 10.0  # only the free ones are left to measure
+    found = gpu.identify(dx, dg, cupy.asarray(wide), dkind, dsize)
+    assert found == _model.identify(x, g, wide, kind, size)
+    g[5] = np.nan
+    assert np.isnan(gpu.measure(dx, cupy.asarray(g), dl))
+    assert np.isnan(gpu.identify(dx, cupy.asarray(g), dl, dkind, dsize)[0])
+    none = cupy.empty(0)
+    assert gpu.measure(none, none, none) == gpu.penalty(none, none) == 0.0
+    assert gpu.ista_bound(none, none, none, 1.0) == 0.0
+
+
+def _solve(module, operator, x0, g0, l1, out, like, cycles=60, holds=20, direct_size=0):
+    m = len(x0)
+    counts = np.zeros(4, dtype=np.int64)
+    xp = np if isinstance(like, np.ndarray) else like
+    decrease = module.solve_model(
+        operator, x0, g0, l1, out, xp.empty((8, m)), xp.empty(m * m), xp.empty(m, dtype=np.int32),
+        xp.empty(m, dtype=np.int8), cycles, 1e-9, 1e-10, direct_size, 4 * m, 0, holds, counts,
+    )  # fmt: skip
+    return decrease, counts
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("holds", [0, 20])
+def test_cycles_are_those_of_the_cpu(cupy, direct, holds):
+    from sparsekit.gpu import _model as gpu
+    from sparsekit.gpu._operators import GramOperator
+
+    rounds = 0
+    for seed in range(4):
+        G, x, g, l1 = _model_problem(30, seed)
+        for cycles in (1, 2):
+            expected, out = np.empty(30), cupy.empty(30)
+            best, steps = _solve(
+                _model, _operators.GramOperator(G, 1e-3), x, g, l1, expected, x, cycles, holds, 30 * direct
+            )
+            operator = GramOperator(cupy.asarray(G), 1e-3)
+            operator.direct = direct
+            decrease, counts = _solve(
+                gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, cupy, cycles, holds
+            )
+            assert decrease == pytest.approx(best, rel=1e-7)
+            np.testing.assert_allclose(out.get(), expected, rtol=1e-6, atol=1e-8)
+            np.testing.assert_array_equal(counts[:2], steps[:2])
+            rounds += counts[1]
+    assert rounds > 4
+
+
+@pytest.mark.parametrize("how", ["direct", "one block", "many blocks", "callback"])
+def test_models_are_minimised(cupy, how, monkeypatch):
+    from sparsekit.gpu import _model as gpu
+    from sparsekit.gpu import _operators as operators
+
+    if how == "many blocks":
+        monkeypatch.setattr(gpu, "_ONE_BLOCK", 0)
+        monkeypatch.setattr(gpu, "block_of", lambda n, most=0: 32)
+    G, x, g, l1 = _model_problem()
+    m = len(x)
+    if how == "callback":
+        dG = cupy.asarray(G)
+        operator = operators.CallbackOperator(lambda v: dG @ v, cupy.asarray(np.diag(G).copy()), 1e-7)
+    else:
+        operator = operators.GramOperator(cupy.asarray(G), 1e-7)
+        operator.direct = how == "direct"
+    out = cupy.empty(m)
+    decrease, counts = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, cupy)
+    reference = np.empty(m)
+    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference, reference)
+    assert decrease == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(out.get(), reference, rtol=1e-5, atol=1e-6)
+    assert counts[0] >= 1
+    assert (counts[3] > 0) == (how == "direct")
+    assert (counts[2] > 0) == (how != "direct")
+
+
+def test_models_without_room_or_holds(cupy):
+    from sparsekit.gpu import _model as gpu
+    from sparsekit.gpu._operators import GramOperator
+
+    none = cupy.empty(0)
+    decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none, cupy)
+    assert decrease == 0.0
+    G, x, g, l1 = _model_problem(40, seed=3)
+    out = cupy.empty(40)
+    operator = GramOperator(cupy.asarray(G), 1e-7)
+    decrease, _ = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, cupy, holds=0)
+    reference = np.empty(40)
+    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference, reference)
+    assert decrease == pytest.approx(best, rel=1e-6)
+
+
+def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy):
+    from sparsekit.gpu import _model as gpu
+    from sparsekit.gpu._operators import GramOperator
+
+    G = np.diag([1.0, -1.0, 2.0])
+    out, x = cupy.empty(3), cupy.zeros(3)
+    g, l1 = cupy.asarray(np.array([3.0, 0.1, -4.0])), cupy.zeros(3)
+    decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), x, g, l1, out, cupy, cycles=1)
+    assert counts[2] > 0
+    assert decrease > 0
+
+
+def test_lbfgs_operator(cupy):
+    from sparsekit._linalg.lbfgs import LBFGS
+
+    rng, n = RNG(8), 40
+    A = rng.standard_normal((n, n))
+    here, there = LBFGS(n, 4), LBFGS(n, 4, like=cupy.empty(0))
+    for count in range(6):
+        rows = np.sort(rng.permutation(n)[:25])
+        v = rng.standard_normal(25)
+        theta = {} if count else {"theta": 2.0}
+        mine = here.operator(rows, ridge=0.1, **theta)
+        twin = there.operator(cupy.asarray(rows), ridge=0.1, **theta)
+        np.testing.assert_allclose(twin.matvec(cupy.asarray(v)).get(), mine.matvec(v), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(twin.diag.get(), mine.diag)
+        np.testing.assert_allclose(twin.solve(cupy.asarray(v)).get(), mine.solve(v), rtol=1e-8)
+        free = np.flatnonzero(rng.random(25) < 0.5)
+        expected = np.zeros(25)
+        expected[free] = mine.solve(v[free], free)
+        kind = np.zeros(25, dtype=np.int8)
+        kind[free] = rng.integers(1, 3, len(free))
+        side = np.where(kind > 0, v, 0.0)
+        kind[np.setdiff1d(np.arange(25), free)[:3]] = 3  # held: not on the face
+        found = twin.solve_face(cupy.asarray(kind), cupy.asarray(side)).get()
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+        s = rng.standard_normal(n)
+        assert here.update(s, A.T @ (A @ s)) == there.update(cupy.asarray(s), cupy.asarray(A.T @ (A @ s)))
+    with pytest.raises(np.linalg.LinAlgError):
+        twin.__class__(cupy.ones((3, 2)), np.zeros((2, 2)), 1.0, 0.0)
+    with pytest.raises(ValueError, match="middle"):
+        twin.__class__(cupy.ones((3, 2)), np.zeros((3, 3)), 1.0, 0.0)

@@ -115,6 +115,10 @@ def passes(cupy, X, y, bandwidth):
     print(f"    Hessian product, {operator.size} columns ({type(operator).__name__}): {1e6 * took:.1f} us")
 
 
+def compare(who, seconds, took, above):
+    print(f"    {who}: {1e3 * seconds:.1f} ms ({seconds / took:.1f} times), objective {above:+.1e}")
+
+
 def fits(cupy, args, X, y, host, l1, bandwidth):
     """Print the time of one fit, its floor, and those of the peers."""
     took, found = median_fit(cupy, lambda: LogisticLoss(X, y), l1, args.repeats)
@@ -125,15 +129,12 @@ def fits(cupy, args, X, y, host, l1, bandwidth):
         f"{found.n_data_passes:.1f} passes {1e3 * floor:.2f} ms"
     )
     if host is not None:
-        slow, same = median_fit(
-            cupy, lambda: LogisticLoss(*host, n_threads=2), l1, 3 if hasattr(X, "nnz") else 0
-        )
-        print(
-            f"    two CPU threads: {1e3 * slow:.1f} ms ({slow / took:.1f} times), {same.fun / found.fun - 1:+.1e}"
-        )
+        repeats = 3 if hasattr(X, "nnz") else 0
+        slow, same = median_fit(cupy, lambda: LogisticLoss(*host, n_threads=2), l1, repeats)
+        compare("two CPU threads", slow, took, same.fun / found.fun - 1)
     peer = cuml_fit(cupy, X, y, l1, found.fun)
     if peer is not None:
-        print(f"    cuML: {1e3 * peer[0]:.1f} ms ({peer[0] / took:.1f} times), {peer[1]:+.1e}")
+        compare("cuML", peer[0], took, peer[1])
 
 
 def main(argv=None):

@@ -128,16 +128,24 @@ def test_models_without_room_or_holds(cupy):
     assert decrease == pytest.approx(best, rel=1e-6)
 
 
-def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy):
+@pytest.mark.parametrize("diagonal", [[1.0, -1.0, 2.0], [-1.0, 0.0, -2.0]])
+@pytest.mark.parametrize("blocks", ["one block", "many blocks"])
+def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diagonal, blocks, monkeypatch):
     from sparsekit.gpu import _model as gpu
     from sparsekit.gpu._operators import GramOperator
 
-    G = np.diag([1.0, -1.0, 2.0])
-    out, x = cupy.empty(3), cupy.zeros(3)
-    g, l1 = cupy.asarray(np.array([3.0, 0.1, -4.0])), cupy.zeros(3)
-    decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), x, g, l1, out, cupy, cycles=1)
+    if blocks == "many blocks":
+        _many_blocks(monkeypatch, gpu)
+    G, x, g, l1 = np.diag(diagonal), np.zeros(3), np.array([3.0, 0.1, -4.0]), np.zeros(3)
+    out, expected = cupy.empty(3), np.empty(3)
+    best, _ = _solve(_model, _operators.GramOperator(G, 0.0), x, g, l1, expected, x, cycles=1)
+    there = (cupy.asarray(a) for a in (x, g, l1))
+    decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), *there, out, cupy, cycles=1)
     assert counts[2] > 0
-    assert decrease > 0
+    assert counts[3] == 0
+    assert decrease == pytest.approx(best)
+    assert best > 0
+    np.testing.assert_allclose(out.get(), expected)
 
 
 def test_lbfgs_operator(cupy):

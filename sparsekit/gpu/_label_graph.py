@@ -17,7 +17,7 @@ from ._factor_graph import plain_options, room, state_size
 # multiprocessor from compute capability 8 on
 SHARED_ROW = 48 * 1024
 # bytes of global memory for all blocks' rows that are larger than that
-SPARE = 2**30
+SPARE = 2**31
 _ROWS = 64  # of a part of the sums over the rows, at least
 
 
@@ -100,7 +100,8 @@ class LabelGraph:
         if not n or not K:
             return statuses, passes
         n_linear, n_orout, n_entries = self._counts
-        n_live = len(other)  # no fewer than pairs, twice, so that each may have both scores
+        # scores of pairs: one may have both. More blocks than a multiprocessor holds would only wait
+        n_live = int(cupy.count_nonzero(plus > 0)) + int(cupy.count_nonzero(minus > 0))
         n_row = 3 * K + (4 * K + 3 * n_linear + n_entries + 1) // 2
         n_slot = 2 * n_live + n_entries
         n_ints = 3 * n_slot + K + n_live + 2 * n_linear + n_orout + 3
@@ -110,7 +111,7 @@ class LabelGraph:
         # what does not fit beside others
         n_shared = min(shared, n_row + n_graph)
         n_spare = (0 if n_row + n_graph <= n_shared else n_row + n_graph) or 1
-        n_blocks = max(1, min(n, 8 * sm_count(), SPARE // (8 * n_spare + 4 * self.n_pairs)))
+        n_blocks = max(1, min(n, 4 * sm_count(), SPARE // (8 * n_spare + 4 * self.n_pairs)))
         kernel("label_graph", "sk_label_graph_marginals")(
             n_blocks,
             _threads(K),

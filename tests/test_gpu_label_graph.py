@@ -1,5 +1,7 @@
 """Inference over labels on a GPU against the CPU's and exact solutions."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from reference_lp_sparsemap import solve_exact
@@ -134,3 +136,40 @@ def test_one_side_for_all(cupy):
     labels = Labels(3, [[0, 1]])
     with pytest.raises(TypeError, match="put all on one side"):
         labels.marginals(cupy.zeros((1, 3)), np.ones(1), np.zeros(1), Options(**SHARP))
+
+
+def test_live_pairs_and_their_sums(cupy):
+    labels, _, plus, minus = many_labels(np.random.default_rng(8), K=12, n_factors=0)
+    graph = labels._graph_for(cupy.zeros(0))
+    start, other, pair, gain, loss = (
+        part.get() for part in graph.live(*(cupy.asarray(np.append(side, 0.0)) for side in (plus, minus)))
+    )
+    live = (plus > 0) | (minus > 0)
+    assert 0 < live.sum() < len(live)
+    for j in range(12):
+        mine = np.flatnonzero((labels.pairs == j).any(axis=1))
+        assert set(pair[start[j] : start[j + 1]]) == set(mine[live[mine]])
+        assert set(other[start[j] : start[j + 1]]) == set(labels.pairs[mine[live[mine]]].ravel()) - {j}
+        assert gain[j] == pytest.approx(plus[mine].sum()) and loss[j] == pytest.approx(minus[mine].sum())
+
+
+def test_rows_that_are_decided_take_no_pass(cupy):
+    """What is decided beforehand is what the CPU decides: wider bounds would only cost passes."""
+    labels, eta, plus, minus = many_labels(np.random.default_rng(5), K=30, n_factors=0)
+    eta[:3] = np.where(eta[:3] > 0, 1.0 + plus.sum(), -0.1)
+    eta[3:6] *= 20
+    options = asdict(Options(**SHARP))
+    passes = []
+    for move in (np.asarray, cupy.asarray):
+        e, p, m = (move(part) for part in (eta, np.append(plus, 0.0), np.append(minus, 0.0)))
+        graph = labels._graph_for(e)
+        if move is np.asarray:
+            start, other, pair = (labels._pairs[name] for name in ("start", "other", "pair"))
+            sums = [np.bincount(labels.pairs.T.ravel(), np.tile(s, 2), minlength=31) for s in (plus, minus)]
+        else:
+            start, other, pair, *sums = graph.live(p, m)
+        passes.append(graph.marginals(e, start, other, pair, p, m, *sums, options, 1, 0 * e)[1])
+    cpu, gpu = passes[0], passes[1].get()
+    assert 0 < np.count_nonzero(cpu) < len(cpu)
+    np.testing.assert_array_equal(gpu > 0, cpu > 0)
+    np.testing.assert_allclose(gpu, cpu, rtol=0, atol=30)

@@ -1,7 +1,7 @@
 """Where `sparsekit.torch.FactorGraphLayer` solves.
 
 CUDA tensors are solved on their GPU where CuPy is installed, by DLPack and on PyTorch's current stream;
-graphs with a factor that has a MAP oracle, and all other tensors, on the CPU.
+graphs with a factor that has a MAP oracle, small Dense ones apart, and all other tensors, on the CPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 
 from ._device import is_device
 from ._factor_graph import FactorGraph
+from ._factors import Factor
+from ._structured_factors import Dense
 from ._torch_device import has_cupy, shared
+from .gpu._factor_graph import DENSE_MOST
 
 
 def is_cuda(tensor: Any) -> bool:
@@ -22,8 +25,14 @@ def is_cuda(tensor: Any) -> bool:
 
 def place(tensor: Any, graph: FactorGraph) -> Any:
     """The device on which a graph is solved for the scores in a tensor."""
-    stays = is_cuda(tensor) and has_cupy() and all(f._kind != "structured" for f in graph.factors)
+    stays = is_cuda(tensor) and has_cupy() and not any(map(has_to_stay, graph.factors))
     return tensor.device if stays else "cpu"
+
+
+def has_to_stay(factor: Factor) -> bool:
+    """Whether a factor can be solved on the CPU alone."""
+    small = isinstance(factor, Dense) and factor.n_additional <= DENSE_MOST
+    return factor._kind == "structured" and not small
 
 
 @contextmanager

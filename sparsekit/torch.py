@@ -320,7 +320,7 @@ class FactorGraphLayer(nn.Module):
 
     Forward and backward are calls of compiled code, with threads over the graphs of the batch. Derivatives of
     any order are exact almost everywhere. CUDA tensors are solved on their GPU where CuPy is installed and no
-    factor has a MAP oracle, other tensors on the CPU.
+    factor but small Dense ones has a MAP oracle, other tensors on the CPU.
 
     Parameters
     ----------

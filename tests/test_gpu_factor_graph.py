@@ -12,7 +12,8 @@ from sparsekit._cython import _factor_graph as on_cpu
 from sparsekit._losses.factor_graph import Options
 from sparsekit.gpu import _factor_graph as on_gpu
 
-KINDS = [*LOGICAL, "budget", "knapsack", "pair"]
+CLOSED = [*LOGICAL, "budget", "knapsack", "pair"]
+KINDS = [*CLOSED, "dense"]
 REPORTED = ("status", "n_iter", "n_newton")
 
 
@@ -122,7 +123,7 @@ def test_options_and_warm_starts(cupy, options):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_marginals_are_the_exact_ones(cupy, seed):
-    eta, factors = random_graph(seed, kinds=KINDS)
+    eta, factors = random_graph(seed, kinds=KINDS, n_variables=7)
     graph = build(eta, factors)[0]
     found = graph.solve_batch(cupy.asarray(np.stack([eta, -eta, 2 * eta])))
     assert found.success.get().all()
@@ -145,7 +146,7 @@ def long_graph(rows=3, columns=30):
 def test_factors_of_many_variables(cupy):
     both = Both(cupy, long_graph(), 3)
     assert on_gpu.count_threads(both.gpu.plan.n_slot) > 32
-    assert both.gpu.plan.arrays[0].get()[-1] == 32
+    assert both.gpu.plan.arrays[0].get()[7] == 32
     both.draw(0).solve().compare(passes=30)
     both.compare_derivatives(0)
     both.solve(quadratic=False, tol_primal=1e-9).compare(atol=1e-7, passes=30)
@@ -350,3 +351,53 @@ def test_factors_with_an_oracle_are_refused(cupy, factor):
     graph.add(factor(graph.variable((4,))))
     with pytest.raises(TypeError, match=r"(Sequence|Matching|Factor).*cupy\.asnumpy"):
         graph.solve_batch(cupy.zeros((1, 4)))
+
+
+def dense_graph(cupy=None):
+    """A Dense factor that shares variables with others; some of its joint assignments are forbidden."""
+    graph = sk.FactorGraph()
+    scores = np.linspace(-0.5, 0.6, 7)
+    u = graph.variable(scores if cupy is None else cupy.asarray(scores))
+    table = np.random.default_rng(0).normal(size=(2, 3, 2))
+    table[0, 1] = -np.inf
+    dense = sk.Dense([u[:2], u[2:5], u[5:]], table)
+    graph.add(dense)
+    graph.add(sk.Budget(u[::2], 2))
+    return graph, u, dense
+
+
+def test_structures_of_a_dense_factor(cupy):
+    (cpu, v, theirs), (gpu, u, ours) = dense_graph(), dense_graph(cupy)
+    a, b = gpu.solve(), cpu.solve()
+    assert a.status == b.status == 0
+    np.testing.assert_allclose(a[u].get(), b[v], atol=1e-10)
+    np.testing.assert_allclose(a[ours].get(), b[theirs], atol=1e-10)
+    here, there = b.local(theirs), a.local(ours)
+    there = {name: part.get() for name, part in there.items()}
+    order, other = (np.argsort(part["additional"] @ np.arange(12)) for part in (here, there))
+    for name in ("weights", "structures", "additional"):
+        np.testing.assert_allclose(there[name][other], here[name][order], atol=1e-9)
+    d = np.arange(7.0)
+    np.testing.assert_allclose(gpu.vjp(cupy.asarray(d))[ours].get(), cpu.vjp(d)[theirs], atol=1e-9)
+
+
+def test_dense_factors_that_share_nothing(cupy):
+    """Solved at once, or call by call of the oracle; and where they contradict others."""
+    graph = sk.FactorGraph()
+    u = graph.variable((5,))
+    graph.add(sk.Dense([u[:2], u[2:]], np.linspace(-1, 2, 6).reshape(2, 3) ** 2))
+    both = Both(cupy, graph, 3).draw(2)
+    both.solve().compare()
+    both.compare_derivatives(2)
+    Both(cupy, graph, 3).draw(2).solve(exact=False, inner_iter=1, max_iter=1).compare()
+    graph.add(sk.Budget(u, 1))
+    both = Both(cupy, graph, 2).draw(2).solve()
+    assert (both.cpu.report()["status"] == 2).all() and (both.gpu.report()["status"].get() == 2).all()
+
+
+def test_dense_factors_of_many_assignments_are_refused(cupy):
+    graph = sk.FactorGraph()
+    u = graph.variable((28,))
+    graph.add(sk.Dense([u[i : i + 4] for i in range(0, 28, 4)]))
+    with pytest.raises(TypeError, match="up to 4096"):
+        graph.solve_batch(cupy.zeros((1, 28)))

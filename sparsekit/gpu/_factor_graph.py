@@ -1,7 +1,8 @@
 """LP-SparseMAP inference in factor graphs on a GPU: twins of ``sparsekit._cython._factor_graph``.
 
 One launch solves a batch, a block a graph: a block ends when its graph is solved, whatever the others do.
-Every sum is in a fixed order, so runs repeat bit by bit. Factors with a MAP oracle are not here.
+Every sum is in a fixed order, so runs repeat bit by bit. Of the factors with a MAP oracle only Dense ones are
+here, a thread a factor, so that they should be small.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from ._compile import grid1d, kernel
 SHARED_STATE = 96 * 1024
 # length of a linear factor or an OrOut from which a warp works at one, else a thread
 WARP_FROM = 24
+# joint assignments of a Dense factor, which a thread goes through one by one
+DENSE_MOST = 4096
+DENSE = 0
 _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
 
 
@@ -36,6 +40,20 @@ def count_threads(n_slots: int) -> int:
     return threads
 
 
+def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Any, int]:
+    """Integers of Dense factors as factor_active.cuh reads them, and the doubles of their states."""
+    heads, tables, used, at = [], [], 0, 8 * len(structured)
+    for given in structured:
+        d, K = given["d"], len(given["sizes"])
+        # affinely independent structures, the one asked for last, and one to spare
+        most = d - K + 3
+        heads.append([given["slot"], d, given["add"], given["n_add"], K, most, used, at])
+        tables += [given["sizes"], given["offsets"]]
+        at += 2 * K
+        used += 4 + 3 * most + most * most + 2 * d + (most * (K + 1) + 1) // 2
+    return np.concatenate([np.ravel(heads), *tables, []]).astype(np.int32), used
+
+
 def state_size(n_var: int, n_add: int, n_slot: int, n_pair: int, n_closed: int) -> int:
     """Doubles of a graph's state, as factor_graph.cuh places them."""
     return 11 * n_var + 2 * n_add + 8 * n_slot + 2 * n_pair + 2 * n_closed
@@ -50,7 +68,7 @@ class Plan:
     arrays : dict
         The NumPy arrays that the twin takes.
     structured : list
-        Factors with an oracle: none may be there.
+        Factors with an oracle: Dense ones, of at most `DENSE_MOST` joint assignments.
     """
 
     def __init__(
@@ -58,11 +76,13 @@ class Plan:
     ) -> None:
         import cupy
 
-        if structured:
-            names = sorted({_STRUCTURED[given["kind"]] for given in structured})
+        elsewhere = [f for f in structured if f["kind"] != DENSE or f["n_add"] > DENSE_MOST]
+        if elsewhere:
+            names = sorted({_STRUCTURED[given["kind"]] for given in elsewhere})
             raise TypeError(
-                "factors with a MAP oracle are not solved on the GPU, and the graph holds "
-                f"{', '.join(names)}: pass NumPy scores (cupy.asnumpy), which solves it in main memory"
+                f"of factors with a MAP oracle only Dense ones, of up to {DENSE_MOST} scores, are solved on the "
+                f"GPU, and the graph holds {', '.join(names)}: pass NumPy scores (cupy.asnumpy), which "
+                "solves it in main memory"
             )
         # all arrays but those of counts have one entry more than they need
         ints = {
@@ -85,10 +105,16 @@ class Plan:
             len(orout) - 1,
             deg.max(initial=0) <= 1,
             lanes,
+            len(structured),
         ]
+        dense, dense_room = _dense_tables(structured)
+        self.n_dense, self.dense, self.defines = len(structured), dense, {}
+        if structured:
+            self.defines = {"FACTORS_DENSE": 1}
+        counts.append(dense_room)
         parts = [
             ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
-            orout, negated,
+            orout, negated, dense,
         ]  # fmt: skip
         reals = [arrays[name][:-1] for name in ("deg", "w", "a", "ad")]
         reals += [1.0 / (deg[:n_pair] + deg[n_pair : 2 * n_pair]), arrays["bound"][:-1]]
@@ -105,7 +131,8 @@ class Plan:
         for name, size in sizes.items():
             self.places[name] = slice(at, at + size)
             at += size
-        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed)
+        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_room
+        self.dense_at = self.stride - dense_room
         self.oracles: list[Any] = []
 
     @property
@@ -152,9 +179,9 @@ class States:
 
         out = cupy.zeros((self.n, self.plan.n_add))
         if out.size:
-            launch = kernel("factor_graph", "sk_factor_graph_additionals")
+            launch = kernel("factor_graph", "sk_factor_graph_additionals", defines=self.plan.defines)
             args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
-            launch(grid1d(self.n * self.plan.n_pair), 256, args)
+            launch(grid1d(self.n * max(self.plan.n_pair, self.plan.n_dense)), 256, args)
         return out
 
     def copies(self, i: int) -> Any:
@@ -166,8 +193,17 @@ class States:
         return self._part("l")[i].copy()
 
     def structures(self, i: int, k: int) -> Any:
-        """Structures in use by factor k with an oracle: there is none here."""
-        raise IndexError(f"no factor {k} with an oracle is on the GPU")
+        """Structures in use by Dense factor k in graph i: weights (m,), parts (m, d) and (m, n_add)."""
+        import cupy
+
+        _, d, _, n_add, K, most, at, _ = map(int, self.plan.dense[8 * k : 8 * k + 8])
+        state = self.block[i, self.plan.dense_at + at :]
+        m, first = int(state[0]), 4 + 3 * most + most * most + 2 * d
+        ints = cupy.ascontiguousarray(state[first : first + (most * (K + 1) + 1) // 2]).view(np.int32)
+        parts, joint = cupy.zeros((m, d)), cupy.zeros((m, n_add))
+        parts[cupy.arange(m)[:, None], ints[: m * K].reshape(m, K)] = 1.0
+        joint[cupy.arange(m), ints[most * K : most * K + m]] = 1.0
+        return state[4 : 4 + m].copy(), parts, joint
 
     def report(self) -> dict[str, Any]:
         """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
@@ -180,7 +216,7 @@ class States:
         if not self.n:
             return
         shared = plan.n_shared
-        launch = kernel("factor_graph", f"sk_factor_graph_{name}")
+        launch = kernel("factor_graph", f"sk_factor_graph_{name}", defines=plan.defines)
         fixed = (*plan.arrays, self.block, plan.stride, self.off)
         launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
 
@@ -202,13 +238,14 @@ class States:
 
 
 def plain_options(options: dict[str, Any]) -> list[Any]:
-    """fg_options' fields in the kernels' order; inner_iter is for factors with an oracle."""
+    """fg_options' fields in the kernels' order."""
     floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
     flags = ("adaptive", "exact", "quadratic")
     return [
         int(options["max_iter"]),
         *(float(options[name]) for name in floats),
         *(bool(options[name]) for name in flags),
+        int(options["inner_iter"]),
     ]
 
 

@@ -37,6 +37,14 @@ static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const Stat
         const int o = g.n_pair + i;
         to_add[g.pair_add[i]] = t.n1[i] * g.w[i] * to_eta[g.var[i]] + t.n2[i] * g.w[o] * to_eta[g.var[o]];
     }
+#ifdef FACTORS_DENSE
+    SK_SHARE(i, g.n_dense) {
+        const Active a(g, t, i);
+        const int* f = g.dense + 8 * i;
+        for (int k = 0; k < a.d; k++) a.u[k] = g.w[f[D_SLOT] + k] * to_eta[g.var[f[D_SLOT] + k]];
+        a.vjp(a.u, to_add + f[D_ADD]);
+    }
+#endif
 }
 
 // mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add)
@@ -48,6 +56,10 @@ static __device__ __forceinline__ void jvp(Team& team, const Plan& g, const Stat
     }
     SK_SHARE(j, g.n_var) if (is_alone(g, j)) out[j] = d_eta[j];
     __syncthreads();
+#ifdef FACTORS_DENSE
+    SK_SHARE(i, g.n_dense) Active(g, t, i).jvp(nullptr, d_add + g.dense[8 * i + D_ADD], t.z + g.dense[8 * i + D_SLOT]);
+    __syncthreads();
+#endif
     mean(g, t.z, [&](int j, double b) { out[j] = d_eta[j] + b; });
     __syncthreads();
     project(team, g, t, out);

@@ -44,12 +44,13 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                           const double* __restrict__ reals, double* states, long long stride,
                           const unsigned char* __restrict__ off, long long* whole, double* levels, long long n_shared,
                           long long warm, long long max_iter, double step_size, double relaxation, double tol_primal,
-                          double tol_dual, long long adaptive, long long exact, long long quadratic) {
+                          double tol_dual, long long adaptive, long long exact, long long quadratic,
+                          long long inner_iter) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, room);
     const long long i = blockIdx.x;
-    const factors::Options options = {max_iter, step_size, relaxation, tol_primal, tol_dual, (int)adaptive, (int)exact,
-                                      (int)quadratic};
+    const factors::Options options = {max_iter, inner_iter, step_size, relaxation, tol_primal, tol_dual,
+                                      (int)adaptive, (int)exact, (int)quadratic};
     factors::Team team = {work.team, 0};
     factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
                               whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)warm};
@@ -112,4 +113,14 @@ extern "C" __global__ void sk_factor_graph_additionals(const long long* __restri
         const double both = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
         out[row * g.n_add + g.pair_add[i]] = both;
     }
+#ifdef FACTORS_DENSE  // out is 0 there
+    for (long long k = sk::thread_of_grid(); k < n * g.n_dense; k += sk::threads_of_grid()) {
+        const long long row = k / g.n_dense;
+        const int i = (int)(k % g.n_dense);
+        factors::place(t, g, states + row * stride);
+        const factors::Active a(g, t, i);
+        for (int s = 0; s < a.count(); s++)
+            out[row * g.n_add + g.dense[8 * i + factors::D_ADD] + a.bonus[s]] += a.p[s];
+    }
+#endif
 }

@@ -18,6 +18,7 @@ struct Plan {
     int n_var, n_slot, n_add, n_pair, n_linear, n_orout;
     int is_separate;           // no variable is in two factors
     int lanes;                 // threads that share a linear factor or an OrOut: 1 or 32
+    int n_dense, dense_room;   // Dense factors, and doubles of their state (FACTORS_DENSE, else there are none)
     const int* var;            // (n_slot)
     const int* var_start;      // (n_var + 1): slots of a variable are var_slot[start .. next)
     const int* var_slot;       // (n_slot)
@@ -26,6 +27,7 @@ struct Plan {
     const int* relation;       // (n_linear)
     const int* orout;          // (n_orout + 1): slots
     const int* negated;        // (n_slot), for pairs and OrOut
+    const int* dense;          // (n_dense, 8), then their tables: factor_active.cuh
     const double *deg, *w;     // (n_slot): degree of the slot's variable, and its inverse
     const double *a, *ad;      // (n_slot): coefficients of linear factors and of OrOut, times deg
     const double* q;           // (n_pair): 1 / sum of the degrees
@@ -42,7 +44,8 @@ static __device__ __forceinline__ void place(Plan& g, const int* ints, const dou
     g.linear = ints, ints += g.n_linear + 1;
     g.relation = ints, ints += g.n_linear;
     g.orout = ints, ints += g.n_orout + 1;
-    g.negated = ints;
+    g.negated = ints, ints += ns;
+    g.dense = ints;
     g.deg = reals, reals += ns;
     g.w = reals, reals += ns;
     g.a = reals, reals += ns;
@@ -60,6 +63,8 @@ static __device__ __forceinline__ void read_counts(Plan& g, const long long* cou
     g.n_orout = (int)counts[5];
     g.is_separate = (int)counts[6];
     g.lanes = (int)counts[7];
+    g.n_dense = (int)counts[8];
+    g.dense_room = (int)counts[9];
 }
 
 struct State {
@@ -72,6 +77,7 @@ struct State {
     double *z, *v, *s;                // (n_slot)
     double *cg;                       // (5 n_var)
     double *y;                        // (slots of OrOut)
+    double *dense;                    // (dense_room)
     const unsigned char *off, *off_add; // what -inf forbids; null where it is nothing
 };
 
@@ -100,12 +106,13 @@ static __device__ __forceinline__ long long place(State& t, const Plan& g, doubl
     t.v = at, at += ns;
     t.s = at, at += ns;
     t.cg = at, at += 5 * nv;
-    t.y = at, at += ns - 2 * np; // of linear factors as well, so that it needs no lookup
+    t.y = at, at += ns - 2 * np; // of all other factors, so that it needs no lookup
+    t.dense = at, at += g.dense_room;
     return at - begin;
 }
 
 struct Options {
-    long long max_iter;
+    long long max_iter, inner_iter;
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;
 };

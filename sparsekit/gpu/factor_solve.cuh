@@ -9,7 +9,7 @@
 namespace factors {
 
 static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
-static constexpr int ADAPT = 5;
+static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
 static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void admm_update(Team& team, const Plan& g, co
 
 // answers, means and residual at l + step s; the dual's slope along s; ends with a barrier
 static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, const State& t, Report& report, double step) {
-    const Scores scores = {Scores::DUAL, step, 1.0};
+    const Scores scores = {Scores::DUAL, step, 1.0, EXACT_ROUNDS};
     report.n_iter++;
     answer(g, t, scores, 1.0, true);
     __syncthreads();
@@ -179,6 +179,17 @@ static __device__ __forceinline__ void snap(const Plan& g, const State& t, doubl
     __syncthreads();
 }
 
+// Whether the oracle of some factor has a better structure; a barrier where there are such factors.
+static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const State& t) {
+#ifdef FACTORS_DENSE
+    double any = 0.0;
+    SK_SHARE(i, g.n_dense) any = Active(g, t, i).head[2] == 0.0 ? 1.0 : any;
+    return team.most(any) > 0.0;
+#else
+    return false;
+#endif
+}
+
 // Where it begins: scores of the pairs, and without a warm start no multipliers; ends with a barrier.
 static __device__ __forceinline__ void begin(const Plan& g, const State& t, const Options& o, Report& report) {
     SK_SHARE(i, g.n_pair) t.c[i] = t.add[g.pair_add[i]];
@@ -226,9 +237,15 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
             __syncthreads();
         }
         const Scores scores = {!done ? Scores::GATHER : (is_separate ? Scores::GIVEN : Scores::KEPT),
-                               report.gamma * o.relaxation, inv};
+                               report.gamma * o.relaxation, inv,
+                               is_separate && o.exact ? EXACT_ROUNDS : (int)o.inner_iter};
         answer(g, t, scores, inv, done);
         __syncthreads();
+        if (is_separate) {
+            report.n_iter++;
+            report.status = unsolved(team, g, t) ? MAX_ITER : CONVERGED;
+            if (report.status == MAX_ITER && report.n_iter < o.max_iter) continue;
+        }
         if (done) break;
         const long long now = ++report.n_iter;
         const bool due = now >= check || now >= adapt || now >= o.max_iter || !o.exact;
@@ -285,10 +302,10 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     mean(g, t.x, [&](int j, double mu) { t.mu[j] = mu; }); // without relaxation, which leaves the box
     __syncthreads();
     if (is_separate) {
-        report.n_iter = 1;
-        report.primal = report.dual = report.residual = 0.0;
-        snap(g, t, 0.0);
-        return report.status = CONVERGED;
+        report.dual = report.residual = 0.0;
+        report.primal = report.status == CONVERGED ? 0.0 : INFINITY; // how much is missing is not known
+        if (report.status == CONVERGED) snap(g, t, 0.0);
+        return report.status;
     }
     report.primal = sqrt(team.sum(residual_part(g, t.mu, t.x)));
     return report.status;

@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                              int* next, double* spare, long long n_spare, int* pair_place, long long n_pairs,
                              long long n_row, long long n_shared, long long max_iter, double step_size, double relaxation,
                              double tol_primal, double tol_dual, long long adaptive, long long exact,
-                             long long quadratic) {
+                             long long quadratic, long long inner_iter) {
     __shared__ factors::Plan plan;
     __shared__ factors::State state;
     __shared__ labels::Labels g;
@@ -27,8 +27,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     __shared__ double sums[128];
     __shared__ int taken;
     SK_DYNAMIC_SHARED(double, room);
-    const factors::Options options = {max_iter, step_size, relaxation, tol_primal, tol_dual, (int)adaptive, (int)exact,
-                                      (int)quadratic};
+    const factors::Options options = {max_iter, inner_iter, step_size, relaxation, tol_primal, tol_dual,
+                                      (int)adaptive, (int)exact, (int)quadratic};
     factors::Team team = {sums, 0};
     double* own = spare + blockIdx.x * n_spare;
     // what a row's labels take (n_row), and then the graph of those left

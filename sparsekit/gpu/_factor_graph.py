@@ -80,8 +80,8 @@ class Plan:
         if elsewhere:
             names = sorted({_STRUCTURED[given["kind"]] for given in elsewhere})
             raise TypeError(
-                f"of factors with a MAP oracle only Dense ones, of up to {DENSE_MOST} scores, are solved on the "
-                f"GPU, and the graph holds {', '.join(names)}: pass NumPy scores (cupy.asnumpy), which "
+                f"of factors with a MAP oracle only Dense ones, of up to {DENSE_MOST} scores, are solved on "
+                f"the GPU, and the graph holds {', '.join(names)}: pass NumPy scores (cupy.asnumpy), which "
                 "solves it in main memory"
             )
         # all arrays but those of counts have one entry more than they need

@@ -130,7 +130,7 @@ def test_the_rows_side_of_newtons_matrix(cupy, sparse):
 def test_steps_in_a_box(cupy, side, sparse):
     n, p = (60, 20) if side == "columns" else (15, 330)
     X, y, weight = _data(n, p, sparse)
-    rng, steps = np.random.default_rng(1), []
+    rng, steps, moments, weight = np.random.default_rng(1), [], [], weight / weight.sum()
     d, gradient, cols = rng.random(n) + 0.1, rng.standard_normal(p + 1), np.delete(np.arange(p), 3)
     for put in (np.asarray, cupy.asarray):
         up = X if put is np.asarray else _up(cupy, X)
@@ -138,12 +138,14 @@ def test_steps_in_a_box(cupy, side, sparse):
         problem = BoundedProblem(up, loss, put(np.zeros(p)), put(np.ones(p)), 0.0, 0.1, fit_intercept=True)
         system = NewtonSystem.build(problem, put(np.arange(1, n)), put(cols), put(d))
         assert (system.gram is None) == (side == "rows")
+        moments.append([a if put is np.asarray else a.get() for a in problem.moments()])
         low, high = put(np.full(p, -0.05)), put(np.full(p, 0.05))
         steps.append(direction(system, put(gradient[:p]), low, high, put(np.full(p, 1e-3))))
         # a matrix that is not positive definite is no step, and no error
         bad = direction(system, put(gradient[:p]), low, high, put(np.full(p, -1e6)))
         assert np.isnan(bad if put is np.asarray else bad.get()).all()
     np.testing.assert_allclose(steps[1].get(), steps[0], rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(moments[1], moments[0], rtol=1e-10, atol=1e-14)
 
 
 def test_constant_columns_and_columns_without_squares(cupy):

@@ -135,7 +135,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
         if coef.shape != (n_outputs, n_features) or not finite:
             return None
-        return np.column_stack([coef, xp.broadcast_to(intercept, n_outputs)]).astype(np.float64)
+        return np.column_stack([coef, xp.broadcast_to(intercept, (n_outputs,))]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
         """Put the rounded solution in the place of the exact one, with its own objective and gap."""

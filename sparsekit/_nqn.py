@@ -221,7 +221,7 @@ def check_bounds(bounds, n, like=None):
         side = xp.asarray(side, dtype=np.float64)
         if side.ndim > 1 or (side.ndim == 1 and side.shape not in ((n,), (1,))):
             raise ValueError(f"the {name} bounds must have shape ({n},); got {side.shape}.")
-        side = xp.ascontiguousarray(xp.broadcast_to(side, n))
+        side = xp.ascontiguousarray(xp.broadcast_to(side, (n,)))
         if np.isnan(side).any():
             raise ValueError(f"the {name} bound of variable {int(np.flatnonzero(np.isnan(side))[0])} is NaN.")
         out.append(side)

@@ -328,9 +328,10 @@ def test_dtypes_and_shapes(cupy):
         z = cupy.zeros(shape)
         assert sparsekit.sparsemax(z).shape == sparsekit.sparsemax_jvp(z, z).shape == shape
         assert sparsekit.sparsemax_threshold(z).shape == shape[:-1]
-    # a result that overlaps its input
-    line = cupy.asarray(np.random.default_rng(7).standard_normal(64))
-    source, target = line[:-1].reshape(9, 7), line[1:].reshape(9, 7)
+    # a result that overlaps its input, over several blocks
+    line = cupy.asarray(np.random.default_rng(7).standard_normal(2101))
+    source, target = line[:-1].reshape(300, 7), line[1:].reshape(300, 7)
+    source[:, 0] += 5.0  # what the row before writes over
     expected = sparsekit.sparsemax(source).get()
     np.testing.assert_array_equal(sparsekit.sparsemax(source, out=target).get(), expected)
 

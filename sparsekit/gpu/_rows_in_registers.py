@@ -50,7 +50,7 @@ def step(rows: Any) -> int:
     """Entries from one row to the next; those of a row must be neighbours."""
     if rows.shape[1] > 1 and rows.strides[1] != rows.itemsize:
         raise ValueError(f"entries of a row must be neighbours in memory; got strides {rows.strides}")
-    return rows.strides[0] // rows.itemsize if rows.shape[0] > 1 else rows.shape[1]
+    return int(rows.strides[0] // rows.itemsize)
 
 
 def neighbours(rows: Any) -> Any:

@@ -401,3 +401,19 @@ def test_dense_factors_of_many_assignments_are_refused(cupy):
     graph.add(sk.Dense([u[i : i + 4] for i in range(0, 28, 4)]))
     with pytest.raises(TypeError, match="up to 4096"):
         graph.solve_batch(cupy.zeros((1, 28)))
+
+
+def test_forbidden_assignments_in_conflict_with_others(cupy):
+    """The kernels' own verdict, which knows what -inf forbids from what merely costs a lot."""
+    graph = sk.FactorGraph()
+    u = graph.variable((4,))
+    graph.add(sk.Dense([u[:2], u[2:]], np.zeros((2, 2))))
+    graph.add(sk.Budget(u[[1, 3]], 2, exactly=True))
+    both = Both(cupy, graph, 2)
+    eta, add = np.zeros((2, 4)), np.zeros((2, 4))
+    add[0, 3] = -1e5  # the only assignment that the budget allows
+    off_add = add < 0
+    both.set_scores(eta, add, None, off_add)
+    both.solve(step_size=0.5)
+    assert list(both.cpu.report()["status"]) == list(both.gpu.report()["status"].get()) == [2, 0]
+    np.testing.assert_allclose(both.gpu.report()["n_iter"].get(), both.cpu.report()["n_iter"], rtol=0, atol=5)

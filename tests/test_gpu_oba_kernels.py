@@ -177,10 +177,11 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     from sparsekit.gpu._columns import ColumnOperator, columns_from_csr
     from sparsekit.gpu._rows import ModelRows, RowOperator
 
-    X = _matrix(900, 60, 0.05, dtype, long=long) if long else _matrix(dtype=dtype)
+    X = _matrix(1500, 60, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
     (n, p), rng = X.shape, RNG(5)
     cols = np.flatnonzero(rng.random(p) < 0.6)
-    cols = cols if not long else np.union1d(cols, [0])
+    # of two long columns one is chosen
+    cols = cols if not long else np.setdiff1d(np.union1d(cols, [0]), [1])
     d, v = rng.random(n), rng.standard_normal(len(cols) + intercept)
     plain, H = _hessian(X, cols, d, intercept, 0.5)
     position = np.full(p, -1, dtype=np.int32)
@@ -192,6 +193,7 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     lengths = np.diff(X[:, cols].indptr)
     assert rows.square_work == 0.5 * (lengths * (lengths + 1)).sum()
     store = columns_from_csr(*csr, p)
+    assert len(store.lines.longs) == long
     np.testing.assert_array_equal(store.counts.get(), np.diff(X.tocsc().indptr))
     dd, chosen = cupy.asarray(d), cupy.asarray(cols.astype(np.int32))
     operators = [

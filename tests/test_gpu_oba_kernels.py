@@ -248,6 +248,15 @@ def test_dense_kernels(cupy, dtype, intercept, p):
     np.testing.assert_allclose(G.get()[0], expected, **loose)
 
 
+def test_columns_of_many_rows_are_summed_by_parts(cupy):
+    from sparsekit.gpu import _dense as gpu
+
+    X, u = RNG(6).standard_normal((200, 40)), RNG(7).standard_normal(200)
+    out = cupy.empty(40)
+    gpu.dense_rmatvec(cupy.asarray(X), cupy.asarray(u), out)  # parts of 64 rows at least
+    np.testing.assert_allclose(out.get(), X.T @ u, rtol=1e-11)
+
+
 def test_rows_too_wide_for_one_pass(cupy, monkeypatch):
     from sparsekit.gpu import _dense, _rows
 

@@ -358,6 +358,8 @@ def test_launch_bounds_and_large_shared_memory(build):
     with pytest.raises(RuntimeError, match="96 threads, at most 64"):
         module.get_function("sk_bounded")((1,), (96,), (out,))
     kernel = module.get_function("sk_pool")
+    with pytest.raises(RuntimeError, match="max_dynamic_shared_size_bytes"):  # static arrays count
+        kernel((1,), (96,), (out,), shared_mem=48 * 1024)
     kernel.max_dynamic_shared_size_bytes = 100_000
     kernel((1,), (96,), (out,), shared_mem=100_000)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ _FOLDER = Path(__file__).parent
 _REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _INDEX = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+
+# bytes of dynamic shared memory that every launch may have: of 48 KB, static arrays (below 16 KB) take part
+_UNASKED = 32 * 1024
+_ASKING = threading.Lock()
 
 THREADS = 256  # of a block, where a kernel has no reason for another number
 
@@ -66,9 +71,13 @@ class Launcher:
         Python and NumPy integers become ``long long``, floats ``double``, arrays pointers to their first
         entry: they must be C-contiguous or the kernel must know their strides. ``shared`` is in bytes.
         """
-        if shared > 48 * 1024:
-            self.function.max_dynamic_shared_size_bytes = shared  # more than that must be asked for
-        self.function(_triple(blocks), _triple(threads), tuple(map(_plain, args)), shared_mem=shared)
+        grid, block, args = _triple(blocks), _triple(threads), tuple(map(_plain, args))
+        if shared <= _UNASKED:
+            self.function(grid, block, args, shared_mem=shared)
+            return
+        with _ASKING:  # another thread may ask for less before this one launches
+            self.function.max_dynamic_shared_size_bytes = shared
+            self.function(grid, block, args, shared_mem=shared)
 
 
 def _triple(sizes: Any) -> tuple[int, ...]:

@@ -38,6 +38,11 @@ extern unsigned char __start_sk_shared[] __attribute__((weak, visibility("hidden
 extern unsigned char __stop_sk_shared[] __attribute__((weak, visibility("hidden")));
 }
 
+// bytes of them, of all kernels of the module together
+extern "C" __attribute__((visibility("default"))) unsigned long long sk_emulated_static_shared() {
+    return __start_sk_shared ? (unsigned long long)(__stop_sk_shared - __start_sk_shared) : 0;
+}
+
 namespace sk_emulated {
 
 Engine engine;

@@ -102,7 +102,11 @@ class Kernel:
         bound, names, *types = re.split(";", describe().decode())
         self.name = name
         self.max_threads_per_block = int(bound)
-        self.max_dynamic_shared_size_bytes = DEFAULT_SHARED
+        static = library.sk_emulated_static_shared
+        static.restype = ctypes.c_uint64
+        # static arrays count as well; those of the other kernels of the module do here alone
+        self._static_shared = int(static())
+        self.max_dynamic_shared_size_bytes = DEFAULT_SHARED - self._static_shared
         names, types = names.split(), types[0].split()
         self._parameters = [
             _Parameter(name, i, *pair) for i, pair in enumerate(zip(names, types, strict=True))
@@ -129,10 +133,11 @@ class Kernel:
         return shape
 
     def _check_shared(self, shared_mem):
-        if not isinstance(shared_mem, (int, np.integer)) or not 0 <= shared_mem <= MAX_SHARED:
+        most = MAX_SHARED - self._static_shared
+        if not isinstance(shared_mem, (int, np.integer)) or not 0 <= shared_mem <= most:
             raise RuntimeError(
                 f"CUDA_ERROR_INVALID_VALUE: kernel {self.name}: {shared_mem!r} bytes of shared memory, "
-                f"not an int between 0 and {MAX_SHARED}"
+                f"not an int between 0 and {most}"
             )
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise RuntimeError(

@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 
-from ._device import is_device
-from ._device_linear import DeviceLinearMixin, accuracy, determination
+from ._device import namespace
+from ._device_input import device_accuracy, device_r2
+from ._device_linear import DeviceLinearMixin
 from ._typing import Array, FloatArray, MatrixLike
 
 
@@ -45,9 +46,9 @@ class BoundedRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         -------
         float
         """
-        if not is_device(X):
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return super().score(X, y, sample_weight)
-        return determination(X, self.predict(X), y, sample_weight)
+        return device_r2(self.predict(X), y, sample_weight)
 
 
 class BoundedClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
@@ -100,6 +101,6 @@ class BoundedClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         -------
         float
         """
-        if not is_device(X):
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return super().score(X, y, sample_weight)
-        return accuracy(X, self.predict(X), y, sample_weight)
+        return device_accuracy(self.predict(X), y, sample_weight)

@@ -30,8 +30,9 @@ def namespace(**arrays: object) -> ModuleType:
         there = ", ".join(name for name, device in placed.items() if device)
         here = [name for name, device in placed.items() if not device]
         raise TypeError(
-            f"{there} is on the GPU and {', '.join(here)} in main memory; put all on one side: "
-            f"cupy.asarray({here[0]}) moves an array to the GPU, cupy.asnumpy and .get() bring one back"
+            f"{there} {'are' if ',' in there else 'is'} on the GPU and {', '.join(here)} in main memory; put "
+            f"all on one side: cupy.asarray({here[0]}) moves an array to the GPU, cupy.asnumpy and .get() "
+            "bring one back"
         )
     return sys.modules["cupy"]
 

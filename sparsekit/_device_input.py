@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ._device import is_device, namespace, to_host
@@ -72,6 +75,8 @@ def check_device_vector(
 ) -> Any:
     """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
     xp = namespace(X=X, **{name: values})
+    if not is_device(values):
+        raise TypeError(f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {values!r}")
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
     if values.dtype.kind not in "fiub":
@@ -83,19 +88,109 @@ def check_device_vector(
     return values
 
 
+def device_weight(X: Any, sample_weight: Any) -> Any:
+    """Weights on the GPU from one number or an array there; None stays."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = namespace(X=X).full(X.shape[0], float(sample_weight))
+    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0.0)
+    if not bool(weight.any()):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
+        )
+    return weight
+
+
+def flatten_column(y: Any, stacklevel: int) -> Any:
+    """y of either place, or what a matrix of one column holds, with scikit-learn's warning."""
+    if y.ndim != 2 or y.shape[1] != 1:
+        return y
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+        "(n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=stacklevel,
+    )
+    return y.toarray().ravel() if hasattr(y, "nnz") else y.ravel()
+
+
 def encode_device_labels(y: Any, n: int, *, X: Any) -> tuple[Any, Any]:
     """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
-    if not is_device(y) and np.asarray(y).dtype.kind in "OUS":
+    if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
         raise TypeError(
             "y holds labels that are no numbers, which a GPU cannot hold: encode them with "
             "sklearn.preprocessing.LabelEncoder and pass cupy.asarray(codes)"
         )
     xp = namespace(X=X, y=y)
+    if not is_device(y):
+        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {y!r}")
+    y = flatten_column(y, stacklevel=6)
     if y.shape != (n,):
         raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
     check_finite(y, "y")
     classes, codes = xp.unique(y, return_inverse=True)
     return classes, codes.reshape(-1)
+
+
+def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
+    """`sklearn.metrics.accuracy_score` of arrays on the GPU: the share of rows that were found, by weight.
+
+    Parameters
+    ----------
+    found : cupy.ndarray of shape (n,) or cupy or cupyx matrix of shape (n, K)
+        Predicted labels, or indicators of them.
+    y : cupy.ndarray or cupyx matrix of that shape, or (n, 1) for labels
+        The true ones.
+    sample_weight : cupy.ndarray of shape (n,), float or None
+        Weights >= 0, not all zero.
+    """
+    namespace(X=found, y=y, sample_weight=sample_weight)
+    if not is_device(y):
+        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {y!r}")
+    weight = device_weight(found, sample_weight)
+    found, y = (rows.toarray() if hasattr(rows, "nnz") else rows for rows in (found, y))
+    if found.ndim == 1 and y.shape == (len(found), 1):
+        y = y.ravel()
+    if y.shape != found.shape:
+        raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
+    right = found == y
+    if found.ndim == 2:
+        right = right.all(axis=1)
+    return float(right.mean() if weight is None else weight @ right / weight.sum())
+
+
+def device_r2(found: Any, y: Any, sample_weight: Any = None) -> float:
+    """`sklearn.metrics.r2_score` of arrays on the GPU: 1 minus the squared error over that of y's mean.
+
+    Parameters
+    ----------
+    found : cupy.ndarray of shape (n,)
+        Predictions.
+    y : cupy.ndarray of shape (n,)
+        Targets.
+    sample_weight : cupy.ndarray of shape (n,), float or None
+        Weights >= 0, not all zero.
+
+    Returns
+    -------
+    float
+        For a constant y 1 if it was found exactly, else 0; for one row NaN, with a warning.
+    """
+    n = len(found)
+    weight = device_weight(found, sample_weight)
+    y = check_device_vector(y.ravel() if getattr(y, "shape", None) == (n, 1) else y, n, "y", X=found)
+    if n < 2:
+        warnings.warn(
+            "R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=3
+        )
+        return float("nan")
+    weight = np.ones_like(y) if weight is None else weight
+    mean = weight @ y / weight.sum()
+    error, spread = float(weight @ (y - found) ** 2), float(weight @ (y - mean) ** 2)
+    if spread == 0.0:
+        return 1.0 if error == 0.0 else 0.0
+    return 1.0 - error / spread
 
 
 class DeviceEstimatorMixin:

@@ -90,27 +90,3 @@ def log_softmax(Z: Any) -> Any:
     """Logarithm of the softmax of each row of Z, (n, K)."""
     Z = Z - Z.max(axis=1)[:, None]
     return Z - np.log(np.exp(Z).sum(axis=1))[:, None]
-
-
-def accuracy(X: Any, found: Any, y: Any, sample_weight: Any) -> float:
-    """Share of the rows whose class was found, by weight."""
-    namespace(X=X, y=y, sample_weight=sample_weight)
-    if y.shape != found.shape:
-        raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
-    if sample_weight is None:
-        return float((found == y).mean())
-    return float((sample_weight * (found == y)).sum() / sample_weight.sum())
-
-
-def determination(X: Any, found: Any, y: Any, sample_weight: Any) -> float:
-    """R^2 of predictions, by weight: 1 minus the squared error over that of y's mean; 0 for a constant y."""
-    namespace(X=X, y=y, sample_weight=sample_weight)
-    if y.shape != found.shape:
-        raise ValueError(f"y must have shape {found.shape}, one target for each row of X; got {y.shape}")
-    y = y.astype(np.float64)
-    weight = np.ones_like(y) if sample_weight is None else sample_weight
-    mean = (weight * y).sum() / weight.sum()
-    error, spread = float((weight * (y - found) ** 2).sum()), float((weight * (y - mean) ** 2).sum())
-    if spread == 0.0:
-        return 1.0 if error == 0.0 else 0.0
-    return 1.0 - error / spread

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._device import is_device, kernel_module, namespace
-from ._device_input import DeviceEstimatorMixin, check_device_X
+from ._device_input import DeviceEstimatorMixin, check_device_X, device_accuracy
 from ._linalg.class_design import device_design
 from ._losses._class_model import matmat
 from ._losses.sparsemax import sparsemax
@@ -97,9 +97,9 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         -------
         float
         """
-        if not is_device(X):
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return super().score(X, y, sample_weight)
-        return _accuracy(X, self.predict(X), y, sample_weight)
+        return device_accuracy(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -107,18 +107,6 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         tags.target_tags.multi_output = False
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _accuracy(X, found, y, sample_weight):
-    """Share of rows that are right, of arrays on a GPU, which scikit-learn's metrics do not take."""
-    namespace(X=X, y=y, sample_weight=sample_weight)
-    y = y.toarray() if hasattr(y, "nnz") else y
-    if y.shape != found.shape:
-        raise ValueError(f"y must have shape {found.shape}, as the predictions; got {y.shape}")
-    right = (found == y).all(axis=1) if found.ndim == 2 else found == y
-    if sample_weight is None:
-        return float(right.mean())
-    return float((sample_weight * right).sum() / sample_weight.sum())
 
 
 class SparsemaxMap:

@@ -7,12 +7,11 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
 from ._device import namespace, to_host
-from ._device_input import encode_device_labels
+from ._device_input import encode_device_labels, flatten_column
 from ._factor_graph import FactorGraph
 from ._factors import Factor
 from ._losses.factor_graph import Options
 from ._problem import encode_labels
-from ._targets import flatten_column
 
 
 def indicator(y):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model._base import LinearModel
@@ -14,8 +15,8 @@ from sklearn.utils.validation import validate_data
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace
-from ._device_input import check_device_vector, check_device_X
-from ._device_linear import DeviceLinearMixin, determination, device_penalty
+from ._device_input import check_device_vector, check_device_X, device_r2
+from ._device_linear import DeviceLinearMixin, device_penalty
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
@@ -273,9 +274,9 @@ class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel
         -------
         float
         """
-        if not is_device(X):
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return super().score(X, y, sample_weight)
-        return determination(X, self.predict(X), y, sample_weight)
+        return device_r2(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

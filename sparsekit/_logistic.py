@@ -17,8 +17,8 @@ from . import _device_linear as on_device
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace
-from ._device_input import check_device_X
-from ._device_linear import DeviceLinearMixin, accuracy, device_penalty
+from ._device_input import check_device_X, device_accuracy
+from ._device_linear import DeviceLinearMixin, device_penalty
 from ._linalg.threads import count_threads
 from ._problem import (
     X_CHECKS,
@@ -85,9 +85,9 @@ class L1LogisticClassifierMixin(DeviceLinearMixin, LinearClassifierMixin):
         -------
         float
         """
-        if not is_device(X):
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return super().score(X, y, sample_weight)
-        return accuracy(X, self.predict(X), y, sample_weight)
+        return device_accuracy(self.predict(X), y, sample_weight)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.

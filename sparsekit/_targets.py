@@ -6,11 +6,10 @@ from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import type_of_target
 
 from ._device import namespace, to_host
-from ._device_input import check_device_vector, check_finite, encode_device_labels
+from ._device_input import check_finite, device_weight, encode_device_labels, flatten_column
 from ._problem import apply_class_weight, encode_labels
 
 # how far a row of distributions may be from summing to one
@@ -57,19 +56,6 @@ def check_targets(y, sample_weight, class_weight):
     q, empty = _distributions(y)
     weight = _weights(q, empty, sample_weight, class_weight)
     return Targets(q, np.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
-
-
-def flatten_column(y, stacklevel):
-    """y, or what a matrix of one column holds, with scikit-learn's warning."""
-    if y.ndim == 1 or y.shape[1] != 1:
-        return y
-    warnings.warn(
-        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-        "(n_samples,), for example using ravel().",
-        DataConversionWarning,
-        stacklevel=stacklevel,
-    )
-    return y.toarray().ravel() if sp.issparse(y) else y.ravel()
 
 
 def _distributions(y):
@@ -181,17 +167,3 @@ def device_labels(X, y, weight, class_weight):
         folded = apply_class_weight(class_weight, *map(to_host, (classes, codes, weight)))
         weight = xp.asarray(folded)
     return Targets(codes, classes, weight, False)
-
-
-def device_weight(X, sample_weight):
-    """Weights on the GPU from one number or an array there; None stays."""
-    if sample_weight is None:
-        return None
-    if isinstance(sample_weight, Real):
-        sample_weight = namespace(X=X).full(X.shape[0], float(sample_weight))
-    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0.0)
-    if not bool(weight.any()):
-        raise ValueError(
-            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
-        )
-    return weight

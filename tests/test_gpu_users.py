@@ -1,0 +1,106 @@
+"""What users hand to estimators on a GPU, with their mistakes: the answers of main memory, or a remedy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+from sklearn.metrics import accuracy_score, r2_score
+
+from sparsekit import (
+    BoundedClassifier,
+    BoundedRegressor,
+    L1LogisticOBA,
+    LassoOBA,
+    SoftmaxClassifier,
+    SparsemaxClassifier,
+)
+from sparsekit._device_input import device_accuracy, device_r2
+
+CLASSIFIERS = [L1LogisticOBA, SparsemaxClassifier, SoftmaxClassifier, BoundedClassifier]
+REGRESSORS = [LassoOBA, BoundedRegressor]
+
+
+def _data(regression=False, n=40, p=5):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p))
+    z = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n)
+    return X, z if regression else (z > 0).astype(np.int64), rng.random(n)
+
+
+@pytest.fixture(params=CLASSIFIERS + REGRESSORS, ids=lambda cls: cls.__name__)
+def fitted(request, cupy):
+    """A class, X, y, weights in main memory, and a model that was fitted to them on the GPU."""
+    X, y, w = _data(request.param in REGRESSORS)
+    return request.param, X, y, w, request.param(tol=1e-6).fit(cupy.asarray(X), cupy.asarray(y))
+
+
+def test_scores_are_those_of_main_memory(cupy, fitted):
+    _, X, y, w, model = fitted
+    dX, dy, dw = map(cupy.asarray, (X, y, w))
+    here = model.to_cpu()
+    for found, expected in [
+        (model.score(dX, dy), here.score(X, y)),
+        (model.score(dX, dy, dw), here.score(X, y, w)),
+        (model.score(dX, dy, 2.0), here.score(X, y)),
+        (model.score(dX, dy[:, None]), here.score(X, y)),
+        (model.score(dX[::-2, ::1], dy[::-2]), here.score(X[::-2], y[::-2])),
+    ]:
+        assert type(found) is float
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_of_what_cannot_be_scored(cupy, fitted):
+    _, X, y, w, model = fitted
+    dX, dy, dw = map(cupy.asarray, (X, y, w))
+    here = model.to_cpu()
+    for error, match, score in [
+        (TypeError, "y must be a CuPy array", lambda: model.score(dX, None)),
+        (TypeError, r"X is on the GPU and y in main memory.*cupy\.asarray\(y\)", lambda: model.score(dX, y)),
+        (TypeError, r"are on the GPU and sample_weight in main", lambda: model.score(dX, dy, w)),
+        (TypeError, "to_cpu", lambda: model.score(X, y)),
+        (TypeError, r"cupy\.asnumpy", lambda: here.score(dX, dy)),
+        (TypeError, "y is on the GPU and X in main memory", lambda: here.score(X, dy)),
+        (TypeError, "sample_weight is on the GPU and X, y in main", lambda: here.score(X, y, dw)),
+        (ValueError, "y must have shape", lambda: model.score(dX, dy[:3])),
+        (ValueError, "sample_weight must have shape", lambda: model.score(dX, dy, dw[:3])),
+        (ValueError, "sample_weight must be at least 0", lambda: model.score(dX, dy, -dw)),
+        (ValueError, "at least one non-zero", lambda: model.score(dX, dy, 0 * dw)),
+        (ValueError, "NaN", lambda: model.score(dX, dy, dw * np.nan)),
+    ]:
+        with pytest.raises(error, match=match):
+            score()
+
+
+def test_measures_agree_with_scikit_learn(cupy):
+    rng = np.random.default_rng(0)
+    found, y = rng.integers(0, 2, (2, 30, 3))
+    found[:10] = y[:10]
+    w = rng.random(30)
+    sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(sp.csr_matrix(y.astype(float)))
+    for labels in (cupy.asarray(y), sparse):
+        assert device_accuracy(cupy.asarray(found), labels) == accuracy_score(y, found)
+    dw = cupy.asarray(w)
+    assert device_accuracy(cupy.asarray(found), cupy.asarray(y), dw) == pytest.approx(
+        accuracy_score(y, found, sample_weight=w)
+    )
+    y, z = rng.standard_normal((2, 30))
+    dy, dz = cupy.asarray(y), cupy.asarray(z)
+    assert device_r2(dz, dy) == pytest.approx(r2_score(y, z))
+    assert device_r2(dz, dy, dw) == pytest.approx(r2_score(y, z, sample_weight=w))
+    ones = cupy.ones(3)
+    assert device_r2(ones, ones) == 1.0
+    assert device_r2(ones + 1, ones) == 0.0
+    with pytest.warns(UndefinedMetricWarning, match="less than two"):
+        assert np.isnan(device_r2(ones[:1], ones[:1]))
+
+
+def test_targets_that_are_missing_or_columns(cupy, fitted):
+    cls, X, y, _, model = fitted
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    with pytest.raises(TypeError, match="y must be a CuPy array"):
+        cls().fit(dX, None)
+    if cls in CLASSIFIERS:
+        with pytest.warns(DataConversionWarning) as caught:
+            column = cls(tol=1e-6).fit(dX, dy[:, None])
+        assert caught[0].filename == __file__
+        np.testing.assert_array_equal(column.coef_.get(), model.coef_.get())

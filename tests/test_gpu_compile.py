@@ -11,17 +11,42 @@ from sparsekit.gpu import _compile
 
 FOLDER = Path(sparsekit.__file__).parent / "gpu"
 FILES = sorted(path.stem for path in FOLDER.glob("*.cu"))
-TYPES = [("float", "int"), ("double", "long long")]
+SINGLE, DOUBLE = ("float", "int"), ("double", "long long")
 NVCC = gpu_compilers.nvcc()
 NVRTC = gpu_compilers.NVRTC.find()
 # those that a macro makes are indented in it; where their names clash, nvcc says so
 KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
+SPILL = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
+# macros of kernels as they are launched, beside their defaults: long rows, wide reads, targets, dense factors
+VARIANTS = [
+    ("sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
+    ("sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
+    ("sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
+    ("sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
+    ("softmax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
+    ("curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
+    ("multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
+    ("extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),
+    ("extreme", SINGLE, "SK_EXTREME_JOINT=0 SK_EXTREME_ALONE=1"),
+    ("factor_graph", SINGLE, "FACTORS_DENSE=1"),
+]
 
 
-def all_sources(real, index):
-    """One text of all files: names that clash would clash for a user's own combination, too."""
+def own_text(file):
+    """Text of a file and its headers but for the one that all share."""
+    return _compile.source(file).replace((FOLDER / "common.cuh").read_text(), "")
+
+
+def has_types(file):
+    """Whether the kernels of a file depend on ``real`` or ``index_t``."""
+    return re.search(r"\b(real|index_t|REAL|INDEX)\b", own_text(file)) is not None
+
+
+def sources(types, files):
+    """One text of files: names that clash would clash for a user's own combination, too."""
+    real, index = types
     header = f"#define REAL {real}\n#define INDEX {index}\n"
-    return header + "\n".join(_compile.source(file) for file in FILES)
+    return header + "\n".join(_compile.source(file) for file in files)
 
 
 def test_kernel_names_are_unique_and_begin_alike():
@@ -31,27 +56,45 @@ def test_kernel_names_are_unique_and_begin_alike():
     assert [name for name in names if not name.startswith("sk_")] == []
 
 
-@pytest.mark.parametrize("real, index", TYPES)
 @pytest.mark.parametrize("chip", gpu_compilers.nvcc_targets(NVCC) if NVCC else [None])
-def test_nvcc_compiles_every_source(real, index, chip, tmp_path):
+def test_nvcc_compiles_every_source(chip, tmp_path):
     if NVCC is None:
         pytest.skip("nvcc is not installed")
-    said = gpu_compilers.run_nvcc(NVCC, all_sources(real, index), chip, tmp_path)
-    spilled = {}
-    for name, stores in re.findall(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores", said):
-        if int(stores):
-            spilled[name] = int(stores)
+    said = gpu_compilers.run_nvcc(NVCC, sources(SINGLE, FILES), chip, tmp_path)
+    spilled = {name: int(stores) for name, stores in SPILL.findall(said) if int(stores)}
     assert spilled == {}, f"registers of these kernels spill to memory on sm_{chip}"
 
 
-@pytest.mark.parametrize("real, index", TYPES)
-@pytest.mark.parametrize("chip", NVRTC.targets() if NVRTC else [None])
+def test_nvcc_compiles_double_precision(tmp_path):
+    if NVCC is None:
+        pytest.skip("nvcc is not installed")
+    files = [file for file in FILES if has_types(file)]
+    assert 0 < len(files) < len(FILES)
+    said = gpu_compilers.run_nvcc(NVCC, sources(DOUBLE, files), gpu_compilers.WANTED[-1], tmp_path)
+    spilled = {name: int(stores) for name, stores in SPILL.findall(said) if int(stores)}
+    assert spilled == {}, "registers of these kernels spill to memory"
+
+
+def compile_with_nvrtc(file, types, chip, macros=()):
+    real, index = types
+    options = [f"-DREAL={real}", f"-DINDEX={index}", *(f"-D{macro}" for macro in macros)]
+    return NVRTC.compile(_compile.source(file), chip, options)
+
+
+# what CuPy calls, and on the oldest chip, which newer toolkits than NVRTC's have dropped
+@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
 @pytest.mark.parametrize("file", FILES)
-def test_nvrtc_compiles_every_source(file, real, index, chip):
-    if NVRTC is None:
-        pytest.skip("NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
-    code = NVRTC.compile(_compile.source(file), chip, [f"-DREAL={real}", f"-DINDEX={index}"])
-    assert code[:4] == b"\x7fELF"
+def test_nvrtc_compiles_every_source(file):
+    for types in (SINGLE, DOUBLE) if has_types(file) else (SINGLE,):
+        assert compile_with_nvrtc(file, types, NVRTC.targets()[0])[:4] == b"\x7fELF"
+
+
+@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
+@pytest.mark.parametrize("file, types, macros", VARIANTS)
+def test_nvrtc_compiles_variants(file, types, macros):
+    plain = compile_with_nvrtc(file, types, NVRTC.targets()[-1])
+    # another machine code: the macros are those that the file knows
+    assert compile_with_nvrtc(file, types, NVRTC.targets()[-1], macros.split()) != plain
 
 
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")

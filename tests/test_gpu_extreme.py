@@ -294,6 +294,7 @@ def test_roots_of_implicit_steps(cupy):
     b, u_new = cupy.asarray(sigma), cupy.asarray(u)
     gpu.implicit_rows(cupy.asarray(z), cupy.asarray(log_r), cupy.asarray(eta), b, u_new)
     np.testing.assert_allclose(np.column_stack([b.get(), u_new.get()]), expected, rtol=1e-12, atol=1e-12)
+    gpu.implicit_rows(*(cupy.zeros(0) for _ in range(5)))  # a device refuses a launch of no blocks
     found = gpu.implicit_one(z[2], log_r[2], eta[2], sigma[2], u[2])
     np.testing.assert_allclose(found, expected[2], rtol=1e-12)
     for m in (0, 1, 5, 100):

@@ -55,7 +55,7 @@ def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> An
 
 def clear() -> None:
     """Forget what was compiled in this process."""
-    for cached in (source, _module, _function, _processors):
+    for cached in (source, _module, _function, _processors, _largest_shared):
         cached.cache_clear()
 
 
@@ -136,6 +136,21 @@ def sm_count() -> int:
     import cupy
 
     return _processors(cupy.cuda.Device().id)
+
+
+@functools.cache
+def _largest_shared(device: int) -> int:
+    import cupy
+
+    # CuPy asks the driver for every attribute of the device, each time
+    return int(cupy.cuda.Device(device).attributes.get("MaxSharedMemoryPerBlockOptin", 48 * 1024))
+
+
+def largest_shared() -> int:
+    """Bytes of shared memory, static arrays included, that a block of the current device may ask for."""
+    import cupy
+
+    return _largest_shared(cupy.cuda.Device().id)
 
 
 def grid1d(n: int, threads: int = THREADS, per_sm: int = 8) -> int:

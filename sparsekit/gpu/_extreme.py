@@ -187,6 +187,8 @@ def implicit_one(z: float, log_r: float, eta: float, sigma: float, u_old: float)
 def implicit_rows(z: Any, log_r: Any, eta: Any, sigma: Any, u: Any) -> None:
     """The same for rows (n,), any number of them, side by side: sigma becomes b, u the new u."""
     n = len(z)
+    if n == 0:
+        return
     launch = kernel("extreme", "sk_implicit_rows", real=np.float64, index=np.int32, defines=_ALONE)
     launch(-(-n // 128), 128, (z, log_r, eta, sigma, u, n))
 

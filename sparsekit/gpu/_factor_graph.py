@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._compile import grid1d, kernel
+from ._compile import grid1d, kernel, largest_shared
 
 # bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
 # multiprocessor
@@ -25,11 +25,9 @@ _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.ma
 
 
 def room() -> int:
-    import cupy
-
-    most = cupy.cuda.Device().attributes.get("MaxSharedMemoryPerBlockOptin", 48 * 1024)
+    """Bytes of shared memory that a block may have for a state."""
     # what kernels have of their own beside it
-    return min(SHARED_STATE, int(most) - 4096)
+    return min(SHARED_STATE, largest_shared() - 4096)
 
 
 def count_threads(n_slots: int) -> int:

@@ -101,7 +101,7 @@ class LabelGraph:
             return statuses, passes
         n_linear, n_orout, n_entries = self._counts
         # scores of pairs: one may have both. More blocks than a multiprocessor holds would only wait
-        n_live = int(cupy.count_nonzero(plus > 0)) + int(cupy.count_nonzero(minus > 0))
+        n_live = int(cupy.count_nonzero(plus > 0) + cupy.count_nonzero(minus > 0))
         n_row = 3 * K + (4 * K + 3 * n_linear + n_entries + 1) // 2
         n_slot = 2 * n_live + n_entries
         n_ints = 3 * n_slot + K + n_live + 2 * n_linear + n_orout + 3

@@ -15,7 +15,7 @@ from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_
 from ._bounded_prediction import BoundedRegressionMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace
-from ._device_input import check_device_vector, check_device_X
+from ._device_input import check_device_target, check_device_X
 from ._losses.row_losses import regression_loss, weighted_quantile
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
@@ -211,7 +211,7 @@ class BoundedRegressor(BoundedEstimatorMixin, BoundedRegressionMixin, BaseEstima
         names = _get_feature_names(X)
         if is_device(X):
             X = check_device_X(self, X)
-            y = check_device_vector(y, X.shape[0], "y", X=X)
+            y = check_device_target(y, X=X)
             given = device_weight(X, sample_weight)
         else:
             namespace(X=X, y=y, sample_weight=sample_weight)

@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
+from ._device import host_only
 from ._typing import CrossValidation, MatrixLike, Scoring
 
 
@@ -49,6 +50,7 @@ class CrossValidationMixin:
         float
             What ``scoring`` measures; more is better.
         """
+        host_only(X=X, y=y, sample_weight=sample_weight)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
         return self._get_scorer()(self, X, y, **routed.scorer.score)

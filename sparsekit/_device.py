@@ -37,6 +37,17 @@ def namespace(**arrays: object) -> ModuleType:
     return sys.modules["cupy"]
 
 
+def host_only(**arrays: object) -> None:
+    """TypeError where one of the arrays, given by the names that the user knows, is on a GPU."""
+    for name, x in arrays.items():
+        parts = x if isinstance(x, (list, tuple)) else [x]
+        if any(is_device(part) for part in parts):
+            raise TypeError(
+                f"{name} is on the GPU and is needed in main memory here: pass cupy.asnumpy({name}) "
+                f"({name}.get() for a sparse matrix)"
+            )
+
+
 def kernel_module(name: str, x: object) -> Any:
     """The kernels ``name`` for arrays like ``x``: of ``sparsekit.gpu`` or of ``sparsekit._cython``."""
     return importlib.import_module(f"sparsekit.{'gpu' if is_device(x) else '_cython'}.{name}")

@@ -115,6 +115,12 @@ def flatten_column(y: Any, stacklevel: int) -> Any:
     return y.toarray().ravel() if hasattr(y, "nnz") else y.ravel()
 
 
+def check_device_target(y: Any, *, X: Any) -> Any:
+    """One finite number a row of ``X``, on the GPU like ``X``; a column is taken with a warning."""
+    y = flatten_column(y, stacklevel=5) if getattr(y, "ndim", 1) == 2 else y
+    return check_device_vector(y, X.shape[0], "y", X=X)
+
+
 def encode_device_labels(y: Any, n: int, *, X: Any) -> tuple[Any, Any]:
     """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
     if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace
-from ._device_input import check_device_vector, check_device_X, device_r2
+from ._device_input import check_device_target, check_device_X, device_r2
 from ._device_linear import DeviceLinearMixin, device_penalty
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
@@ -197,7 +197,7 @@ class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel
         """
         if is_device(X):
             X = check_device_X(self, X)
-            y = check_device_vector(y, X.shape[0], "y", X=X)
+            y = check_device_target(y, X=X)
             weight = device_weight(X, sample_weight)
         else:
             namespace(X=X, y=y, sample_weight=sample_weight)

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL
 from ._decorators import validate_params
+from ._device import host_only
 from ._device_linear import refuse_device
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
@@ -38,6 +39,7 @@ def check_penalties(values, name):
     ValueError
         If there is none, or one is not a finite number > 0.
     """
+    host_only(**{name: values})
     values = check_array(
         values, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_min_samples=0, input_name=name
     )

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _losses
-from ._device import namespace
+from ._device import host_only, namespace
 
 # what the losses take without a copy; anything else is converted to float64
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -49,6 +49,7 @@ def check_sample_weight(sample_weight, n_samples):
     """
     if sample_weight is None:
         return None
+    host_only(sample_weight=sample_weight)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, sample_weight, dtype=np.float64)
     weight = check_array(
@@ -86,6 +87,7 @@ def check_penalty_weights(penalty_weights, n_features):
     """
     if penalty_weights is None:
         return 1.0
+    host_only(penalty_weights=penalty_weights)
     weights = check_array(
         penalty_weights,
         ensure_2d=False,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._device import host_only
 from ._typing import FloatArray, MatrixLike
 
 __all__ = ["jensen_shannon_divergence", "kkt_violation", "precision_at_k"]
@@ -57,6 +58,7 @@ def kkt_violation(coef: ArrayLike, grad: ArrayLike, l1: ArrayLike) -> float:
     >>> kkt_violation([0.0, 2.0], [1.5, -1.0], 1.0)
     0.5
     """
+    host_only(coef=coef, grad=grad, l1=l1)
     coef, grad = np.asarray(coef, dtype=np.float64), np.asarray(grad, dtype=np.float64)
     l1 = np.asarray(l1, dtype=np.float64)
     if coef.shape != grad.shape:
@@ -106,6 +108,7 @@ def jensen_shannon_divergence(
     >>> jensen_shannon_divergence([[1.0, 0.0], [0.0, 1.0]], p, average=False).round(4)
     array([0.    , 0.2158])
     """
+    host_only(q=q, p=p, sample_weight=sample_weight)
     q, p = np.asarray(q, dtype=np.float64), np.asarray(p, dtype=np.float64)
     if q.shape != p.shape or q.ndim not in (1, 2):
         raise ValueError(
@@ -165,6 +168,7 @@ def precision_at_k(
     >>> precision_at_k(["a", "b"], [["a", "b"], ["c", "b"]], k=1)
     0.5
     """
+    host_only(y_true=y_true, y_top=y_top, sample_weight=sample_weight)
     top = np.asarray(y_top)
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if top.ndim != 2 or top.shape[1] < 1:

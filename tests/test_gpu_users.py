@@ -10,11 +10,21 @@ from sparsekit import (
     BoundedClassifier,
     BoundedRegressor,
     L1LogisticOBA,
+    L1LogisticOBACV,
     LassoOBA,
     SoftmaxClassifier,
+    SoftmaxClassifierCV,
     SparsemaxClassifier,
+    SparsemaxClassifierCV,
+    fenchel_young_path,
+    l1_logistic_path,
+    sparsemax,
+    sparsemax_loss,
 )
 from sparsekit._device_input import device_accuracy, device_r2
+from sparsekit.inspection import SupportDisplay, sharpness
+from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
+from sparsekit.optimize import LogisticLoss
 
 CLASSIFIERS = [L1LogisticOBA, SparsemaxClassifier, SoftmaxClassifier, BoundedClassifier]
 REGRESSORS = [LassoOBA, BoundedRegressor]
@@ -104,3 +114,71 @@ def test_targets_that_are_missing_or_columns(cupy, fitted):
             column = cls(tol=1e-6).fit(dX, dy[:, None])
         assert caught[0].filename == __file__
         np.testing.assert_array_equal(column.coef_.get(), model.coef_.get())
+
+
+def test_a_column_of_numbers(cupy):
+    X, y, _ = _data(regression=True)
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    for cls in REGRESSORS:
+        with pytest.warns(DataConversionWarning) as caught:
+            column = cls().fit(dX, dy[:, None])
+        assert caught[0].filename == __file__
+        np.testing.assert_array_equal(column.coef_.get(), cls().fit(dX, dy).coef_.get())
+
+
+def test_bounded_models_that_start_at_their_solution(cupy):
+    X, y, _ = _data()
+    y[X[:, 0] > 1] = 2
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    model = BoundedClassifier(warm_start=True, history=True).fit(dX, dy)
+    before = model.objective_
+    model.fit(dX, dy)
+    np.testing.assert_allclose(model.objective_, before, rtol=1e-4)
+    assert model.history_["fun"].dtype == np.float64
+    one = BoundedRegressor().fit(dX[:1], cupy.ones(1))
+    assert one.predict(dX[:1]).get() == pytest.approx(1.0)
+
+
+def test_arrays_that_belong_in_main_memory(cupy):
+    X, y, w = _data()
+    dX, dw = cupy.asarray(X), cupy.asarray(w)
+    five = cupy.ones(5)
+    chosen = L1LogisticOBACV(Cs=[1.0], cv=2).fit(X, y)
+    divergence = SparsemaxClassifierCV(alphas=[0.1], cv=2).fit(X, y)
+    there = L1LogisticOBA().fit(dX, cupy.asarray(y))
+    for name, call in [
+        ("sample_weight", lambda: L1LogisticOBACV(cv=2).fit(X, y, dw)),
+        ("sample_weight", lambda: SoftmaxClassifierCV(cv=2).fit(X, y, dw)),
+        ("sample_weight", lambda: l1_logistic_path(X, y, sample_weight=dw)),
+        ("sample_weight", lambda: LassoOBA.path(X, y, sample_weight=dw)),
+        ("penalty_weights", lambda: L1LogisticOBA(penalty_weights=five).fit(X, y)),
+        ("Cs", lambda: l1_logistic_path(X, y, Cs=five)),
+        ("alphas", lambda: fenchel_young_path(X, y, alphas=five)),
+        ("y", lambda: chosen.score(X, cupy.asarray(y))),
+        ("X", lambda: divergence.score(dX, cupy.asarray(y))),
+        ("sample_weight", lambda: divergence.score(X, y, dw)),
+        ("p", lambda: jensen_shannon_divergence(np.ones((1, 5)) / 5, five[None] / 5)),
+        ("y_top", lambda: precision_at_k(y, cupy.asarray(y)[:, None])),
+        ("coef", lambda: kkt_violation(five, five, 1.0)),
+        ("P", lambda: SupportDisplay.from_probabilities(sparsemax(dX))),
+        ("x", lambda: sharpness(lambda x: float(x @ x), five)),
+    ]:
+        with pytest.raises(TypeError, match=rf"{name} is on the GPU.*cupy\.asnumpy\({name}\)"):
+            call()
+    with pytest.raises(TypeError, match="to_cpu"):
+        sharpness(there, X, y)
+
+
+def test_what_row_functions_refuse(cupy):
+    Z = cupy.asarray(np.random.default_rng(0).standard_normal((4, 3)))
+    sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(Z)
+    with pytest.raises(TypeError, match=r"z must be dense: pass z\.toarray"):
+        sparsemax(sparse)
+    with pytest.raises(TypeError, match=r"cupy\.stack\(z\)"):
+        sparsemax([Z[0], Z[1]])
+    with pytest.raises(TypeError, match="q must be an array"):
+        sparsemax_loss(Z, None)
+    assert float(sparsemax_loss(Z[0], 2)) == sparsemax_loss(Z[0].get(), 2)
+    loss = LogisticLoss(Z, cupy.asarray([1.0, -1.0, 1.0, -1.0]))
+    with pytest.raises(TypeError, match=r"x in main memory.*cupy\.asarray\(x\)"):
+        loss.gradient(np.ones(loss.n_variables))

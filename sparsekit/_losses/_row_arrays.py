@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,11 @@ def place(**arrays: object) -> ModuleType:
 def floating(z: Any, name: str) -> Any:
     """``z`` as an array of float32 or float64."""
     if isinstance(z, np.ndarray) or not is_device(z):
+        if isinstance(z, (list, tuple)) and any(map(is_device, z)):
+            raise TypeError(f"{name} is a list of arrays of a GPU: pass cupy.stack({name})")
         z = np.asarray(z)
+    if hasattr(z, "nnz"):
+        raise TypeError(f"{name} must be dense: pass {name}.toarray()")
     if z.dtype == np.float16:
         z = z.astype(np.float32)
     elif z.dtype not in (np.float32, np.float64):
@@ -113,8 +118,10 @@ def outer(z: Any, axis: int) -> tuple[int, ...]:
 
 def targets(q: Any, z: Any, axis: int, xp: Any = np) -> tuple[Any, Any]:
     """Targets as rows of distributions, or as codes: (rows or None, codes or None)."""
-    if xp is np:
-        q = np.asarray(q)
+    if xp is np or isinstance(q, Integral):
+        q = xp.asarray(q)
+    if not hasattr(q, "shape"):
+        raise TypeError(f"q must be an array of targets beside z on the GPU; got {q!r}")
     K = z.shape[axis]
     if q.shape == z.shape:
         if q.dtype.kind not in "biuf":

@@ -159,6 +159,7 @@ class LinearLoss:
         ndarray of shape (n_variables,)
             Derivatives.
         """
+        namespace(X=self.y, x=x)
         problem = self.problem()
         problem.start(x)
         return problem.gradient()

@@ -348,8 +348,8 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         x = (w, b), fun, dual_gap, optimality (the gap relative to the objective), nit, n_newton, nfev (passes
         over X, one or two an evaluation), status, message, success, history.
     """
-    opts = opts or BoundedOptions()
-    run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=float(b))
+    opts, b = opts or BoundedOptions(), float(b)
+    run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS adds in another order with more threads; those of the passes over X do not
     with blas_threads(1):
         try:

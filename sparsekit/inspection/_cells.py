@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from .._device import host_only
+
 # where a sequential colour map is dark enough to be told from the blank of a zero
 _FAINTEST = 0.18
 
@@ -68,6 +70,7 @@ def check_weights(weights, argument, what):
     ValueError
         If they are of another shape, empty, not finite or negative.
     """
+    host_only(**{argument: weights})
     weights = weights.toarray() if sp.issparse(weights) else np.asarray(weights)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold numbers; got {weights.dtype}.")

@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
+from .._device import host_only
 from .._nqn import minimize_nqn
 from ._training import training_function
 
@@ -347,6 +348,7 @@ def _user_function(fun, jac):
 
 
 def _check_point(x):
+    host_only(x=x)
     x = np.array(x, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"x must have shape (n,) with n >= 1; got {x.shape}.")

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._bounded_classifier import BoundedClassifier
 from .._bounded_fit import normalized
 from .._bounded_regressor import BoundedRegressor
+from .._device import host_only
 from .._extreme import ExtremeSoftmaxSGD
 from .._extreme_targets import check_extreme_targets, encode
 from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
@@ -107,6 +108,9 @@ def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None
     check_is_fitted(estimator)
     if getattr(estimator, "coef_", None) is None:
         raise TypeError(f"This {type(estimator).__name__} has hashed weights; it needs coef_.")
+    if estimator._on_device():
+        raise TypeError(f"this {type(estimator).__name__} was fitted on the GPU: pass its to_cpu()")
+    host_only(X=X, y=y, sample_weight=sample_weight)
     several = bool(getattr(estimator, "multilabel_", False))
     raw = X, y
     numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}

@@ -34,13 +34,15 @@ class Run:
     def __init__(self, layout, n, like=None):
         self.layout, self.n = layout, n
         self.kernels = kernel_module("_factor_graph", like)
-        self.states = self.kernels.States(layout.plan_for(like), n)
+        self.plan = layout.plan_for(like)
+        self.states = self.kernels.States(self.plan, n)
         # derivatives work in the states' own memory
         self.lock = threading.Lock()
 
     def suits(self, layout, n, like):
         """Whether it is of this layout and number of graphs, and where ``like`` is."""
-        return self.layout is layout and self.n == n and self.kernels is kernel_module("_factor_graph", like)
+        # a layout has a plan for main memory, and one for each GPU
+        return self.layout is layout and self.n == n and self.plan is layout.plan_for(like)
 
     def prepare(self, scores, additional):
         scores, additional, self.low, self.low_too = _without_infinities(scores, additional)

@@ -83,6 +83,7 @@ class NVRTC:
         )
         try:
             words = [b"--std=c++17", f"--gpu-architecture=sm_{chip}".encode(), *(o.encode() for o in options)]
+            words += [b"-ftz=true", b"--device-as-default-execution-space"]  # as CuPy adds
             status = self.library.nvrtcCompileProgram(
                 program, len(words), (ctypes.c_char_p * len(words))(*words)
             )

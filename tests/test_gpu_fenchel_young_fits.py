@@ -345,7 +345,7 @@ def test_what_predictions_refuse(cupy):
     with pytest.raises(TypeError, match="y in main memory"):
         model.score(A, codes)
     with pytest.raises(ValueError, match="y must have shape"):
-        model.score(A, y[:, None])
+        model.score(A, y[1:])
     with pytest.raises(ValueError, match="features"):
         model.predict(A[:, 1:])
 

@@ -285,7 +285,7 @@ def _bounded(estimator, X, losses):
 def _bounded_regressor(estimator, X, y, weight):
     target = np.ascontiguousarray(y, dtype=np.float64)
     loss = regression_loss(
-        estimator.loss, target, normalized(weight, len(target)),
+        estimator.loss, target, normalized(weight, target),
         quantile=estimator.quantile, epsilon=estimator.epsilon,
     )  # fmt: skip
     return _bounded(estimator, X, [loss])
@@ -293,7 +293,7 @@ def _bounded_regressor(estimator, X, y, weight):
 
 def _bounded_classifier(estimator, X, y, weight):
     codes, weight = _codes(estimator, y, weight)
-    weight = normalized(weight, len(codes))
+    weight = normalized(weight, codes)
     K = len(estimator.classes_)
     signs = [np.where(codes == k, 1.0, -1.0) for k in ([1] if K == 2 else range(K))]
     return _bounded(estimator, X, [classification_loss(estimator.loss, sign, weight) for sign in signs])
@@ -318,7 +318,7 @@ def _label_sets(estimator, X, y, weight):
         labels = estimator._labels(Y, False)
     alpha, pair_alpha = estimator.alpha, estimator.pair_alpha
     loss = LabelLoss(
-        estimator.loss, labels, X, Y, normalized(weight, len(Y)), fit_intercept=table.fitted, alpha=alpha,
+        estimator.loss, labels, X, Y, normalized(weight, Y), fit_intercept=table.fitted, alpha=alpha,
         pair_alpha=alpha if pair_alpha is None else pair_alpha, n_threads=threads,
     )  # fmt: skip
     size, m = len(table.x), loss.n_pairs

@@ -1,24 +1,9 @@
 #include "common.cuh"
 // Products with the curvature of class scores in single precision, and the vector passes around them.
+#include "groups.cuh"
 #include "spmm.cuh"
 
-#ifndef SCORE_LANES  // that share a row of scores: a power of two up to 32, or 0 for a block
-#define SCORE_LANES 32
-#endif
-
 namespace curvature {
-
-static __device__ __forceinline__ int group_size() { return SCORE_LANES ? SCORE_LANES : blockDim.x; }
-
-static __device__ __forceinline__ float group_sum(float x, float* room) {
-#if SCORE_LANES == 0
-    return sk::block_sum(x, room);
-#else
-    (void)room;
-    for (int step = SCORE_LANES / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-    return x;
-#endif
-}
 
 // A number that an earlier kernel left as the sums of its blocks, the same bits in every thread.
 static __device__ __forceinline__ double total(const double* __restrict__ parts, long long count,
@@ -50,7 +35,7 @@ extern "C" __global__ void sk_curve_scores(float* __restrict__ S, const float* _
                                            const float* __restrict__ first, long long shifted, long long n,
                                            long long K) {
     __shared__ float room[33];
-    const int size = curvature::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
+    const int size = groups::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
     for (long long base = (long long)blockIdx.x * groups; base < n; base += (long long)gridDim.x * groups) {
         const long long row = base + threadIdx.x / size, i = row < n ? row : n - 1, c = top[i];
         const bool mine = row < n;  // idle lanes take part in the sums alone
@@ -62,14 +47,14 @@ extern "C" __global__ void sk_curve_scores(float* __restrict__ S, const float* _
         if (mine)
             for (long long k = lane; k < K; k += size)
                 mean += p[k] * (t[k] + (shifted ? first[k] : 0.0f) - high);
-        mean = curvature::group_sum(mean, room);
+        mean = groups::group_sum(mean, room);
         if (mine)
             for (long long k = lane; k < K; k += size) {
                 const float s = weight[i] * p[k] * (t[k] + (shifted ? first[k] : 0.0f) - high - mean);
                 t[k] = s;
                 sum += s;
             }
-        sum = curvature::group_sum(sum, room);
+        sum = groups::group_sum(sum, room);
         if (mine && c % size == lane) t[c] = -sum;
     }
 }

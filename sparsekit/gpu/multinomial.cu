@@ -1,53 +1,24 @@
 #include "common.cuh"
 // Kernels of the multinomial loss: products with several right-hand sides, softmax of rows and its losses.
+#include "groups.cuh"
 #include "spmm.cuh"
 
-#ifndef SCORE_LANES  // that share a row: a power of two up to 32, or 0 for a block
-#define SCORE_LANES 32
-#endif
-
 namespace multinomial {
-
-// One row of scores is shared by a group of lanes, or by a block.
-static __device__ __forceinline__ int group_size() { return SCORE_LANES ? SCORE_LANES : blockDim.x; }
-
-static __device__ __forceinline__ double group_sum(double x, double* room) {
-#if SCORE_LANES == 0
-    return sk::block_sum(x, room);
-#else
-    (void)room;
-    for (int step = SCORE_LANES / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-    return x;
-#endif
-}
-
-static __device__ __forceinline__ double group_max(double x, double* room) {
-#if SCORE_LANES == 0
-    return sk::block_max(x, room);
-#else
-    (void)room;
-    for (int step = SCORE_LANES / 2; step > 0; step >>= 1) {
-        const double other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-        x = other > x ? other : x;
-    }
-    return x;
-#endif
-}
 
 // The largest score and its first place. A row of NaN has the place 0, so that nothing is read outside.
 static __device__ __forceinline__ long long first_largest(const double* __restrict__ z, long long K, int lane,
                                                           double* room, double* high) {
     double best = -INFINITY;
-    for (long long k = lane; k < K; k += group_size()) best = z[k] > best ? z[k] : best;
-    best = group_max(best, room);
+    for (long long k = lane; k < K; k += groups::group_size()) best = z[k] > best ? z[k] : best;
+    best = groups::group_max(best, room);
     // places are exact in double precision; the first is the largest of their negatives
     double place = -INFINITY;
-    for (long long k = lane; k < K; k += group_size())
+    for (long long k = lane; k < K; k += groups::group_size())
         if (z[k] == best) {
             place = -(double)k;
             break;
         }
-    place = group_max(place, room);
+    place = groups::group_max(place, room);
     *high = best;
     return place == -INFINITY ? 0 : (long long)-place;
 }
@@ -74,7 +45,7 @@ extern "C" __global__ void sk_multinomial_value(const double* __restrict__ Z, co
                                                 double* __restrict__ U, double* __restrict__ parts,
                                                 long long n, long long K) {
     __shared__ double room[33];
-    const int size = multinomial::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
+    const int size = groups::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
     double total = 0.0;
     for (long long base = (long long)blockIdx.x * groups; base < n; base += (long long)gridDim.x * groups) {
         const long long row = base + threadIdx.x / size, i = row < n ? row : n - 1;
@@ -92,8 +63,8 @@ extern "C" __global__ void sk_multinomial_value(const double* __restrict__ Z, co
             else
                 rest += e;
         }
-        own = multinomial::group_sum(own, room);
-        rest = multinomial::group_sum(rest, room);
+        own = groups::group_sum(own, room);
+        rest = groups::group_sum(rest, room);
         const double scale = weight / (rest + own);
         if (mine)
             for (long long k = lane; k < K; k += size) u[k] = k == c ? -rest * scale : exp(z[k] - high) * scale;
@@ -108,7 +79,7 @@ extern "C" __global__ void sk_multinomial_targets(const double* __restrict__ Z, 
                                                   const double* __restrict__ s, double* __restrict__ U,
                                                   double* __restrict__ parts, long long n, long long K) {
     __shared__ double room[33];
-    const int size = multinomial::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
+    const int size = groups::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
     double total = 0.0;
     for (long long base = (long long)blockIdx.x * groups; base < n; base += (long long)gridDim.x * groups) {
         const long long row = base + threadIdx.x / size, i = row < n ? row : n - 1;
@@ -117,13 +88,13 @@ extern "C" __global__ void sk_multinomial_targets(const double* __restrict__ Z, 
         double* u = U + i * K;
         double high = -INFINITY, sum = 0.0, mean = 0.0;
         for (long long k = lane; k < K; k += size) high = z[k] > high ? z[k] : high;
-        high = multinomial::group_max(high, room);
+        high = groups::group_max(high, room);
         for (long long k = lane; k < K; k += size) {
             sum += exp(z[k] - high);
             mean += q[k] * (z[k] - high);
         }
-        sum = multinomial::group_sum(sum, room);
-        mean = multinomial::group_sum(mean, room);
+        sum = groups::group_sum(sum, room);
+        mean = groups::group_sum(mean, room);
         const double weight = s[i], inverse = 1.0 / sum;
         if (mine)
             for (long long k = lane; k < K; k += size) u[k] = weight * (exp(z[k] - high) * inverse - q[k]);
@@ -139,7 +110,7 @@ extern "C" __global__ void sk_multinomial_model(const double* __restrict__ Z, co
                                                 double* __restrict__ rest, int* __restrict__ top, long long n,
                                                 long long K) {
     __shared__ double room[33];
-    const int size = multinomial::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
+    const int size = groups::group_size(), lane = threadIdx.x % size, groups = blockDim.x / size;
     for (long long base = (long long)blockIdx.x * groups; base < n; base += (long long)gridDim.x * groups) {
         const long long row = base + threadIdx.x / size, i = row < n ? row : n - 1;
         const bool mine = row < n;
@@ -151,7 +122,7 @@ extern "C" __global__ void sk_multinomial_model(const double* __restrict__ Z, co
         // not fmin where nothing is raised: it would make a zero of NaN
         for (long long k = lane; k < K; k += size)
             if (k != c) sum += exp(raised ? fmin(z[k] - high + shift, 0.0) : z[k] - high);
-        sum = multinomial::group_sum(sum, room);
+        sum = groups::group_sum(sum, room);
         const double inverse = 1.0 / (1.0 + sum);
         if (mine) {
             for (long long k = lane; k < K; k += size)

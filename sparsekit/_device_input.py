@@ -155,14 +155,18 @@ def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
     if not is_device(y):
         raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {y!r}")
     weight = device_weight(found, sample_weight)
-    found, y = (rows.toarray() if hasattr(rows, "nnz") else rows for rows in (found, y))
-    if found.ndim == 1 and y.shape == (len(found), 1):
+    if len(found.shape) == 1 and y.shape == (len(found), 1):
         y = y.ravel()
     if y.shape != found.shape:
         raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
-    right = found == y
-    if found.ndim == 2:
-        right = right.all(axis=1)
+    if hasattr(found, "nnz") and hasattr(y, "nnz"):
+        # labels may be very many: no table of all of them
+        differences = (found.tocsr() - y.tocsr()).tocsr()
+        differences.eliminate_zeros()
+        right = np.diff(differences.indptr) == 0
+    else:
+        found, y = (rows.toarray() if hasattr(rows, "nnz") else rows for rows in (found, y))
+        right = found == y if found.ndim == 1 else (found == y).all(axis=1)
     return float(right.mean() if weight is None else weight @ right / weight.sum())
 
 

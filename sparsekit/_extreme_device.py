@@ -32,11 +32,7 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset):
     X = check_device_X(estimator, X, reset=reset)
     n = X.shape[0]
     weight = _host_weight(sample_weight, X)
-    if is_device(y) and len(y.shape) == 2 and y.shape[1] > 1 and not is_sparse(y):
-        raise TypeError(
-            "an indicator y on a GPU must be sparse: pass cupyx.scipy.sparse.csr_matrix(y.astype('float32'))"
-        )
-    if is_device(y) and is_sparse(y):
+    if is_device(y) and (is_sparse(y) or (len(y.shape) == 2 and y.shape[1] > 1)):
         if y.shape[0] != n:
             raise ValueError(f"X has {n} rows, y {y.shape[0]}.")
         targets = check_extreme_targets(y.get(), weight, estimator.class_weight, classes)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ._device import is_device, namespace, to_host
+from ._device import host_only, is_device, namespace, to_host
 from ._device_input import DeviceEstimatorMixin
 from ._extreme_device import check_device_data, largest_norm
 from ._extreme_monitor import EpochMonitor, Judge
@@ -170,6 +170,7 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
             noise = "frequency" if self.method in ("nce", "is") else "uniform"
         if isinstance(noise, str):
             return None if noise == "uniform" else Noise(counts / counts.sum())
+        host_only(noise=noise)
         p = np.asarray(noise, dtype=np.float64)
         if p.shape != counts.shape:
             raise ValueError(f"noise has shape {p.shape}, but there are {len(counts)} classes.")

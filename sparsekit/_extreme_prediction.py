@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._device import is_device, namespace, to_host
-from ._device_input import DeviceEstimatorMixin, check_device_X
+from ._device_input import DeviceEstimatorMixin, check_device_X, device_accuracy
 from ._extreme_device import indicator, log_softmax_of, refuse_on_device, settled_on_host
 from ._extreme_scores import (
     CLASSES,
@@ -172,6 +172,26 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         p = self.predict_log_proba(X)
         return np.exp(p, out=p)
 
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class, or whose set of labels, is predicted exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Their classes, or an indicator of their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+            return super().score(X, y, sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
+        return device_accuracy(self.predict(X), y, sample_weight)
+
     def log_loss(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean of ``-log p(label)``, by blocks of rows and classes.
 
@@ -194,9 +214,8 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             If y has a label that the model does not know: its probability is zero.
         """
         X, model = self._checked(X), self._scores()
+        namespace(X=X, y=y, sample_weight=sample_weight)
         # labels are compared in main memory, wherever the scores are
-        if is_device(X):
-            namespace(X=X, y=y, sample_weight=sample_weight)
         y, classes = to_host(y), to_host(self.classes_)
         weight = check_sample_weight(to_host(sample_weight), X.shape[0])
         if is_indicator(y):

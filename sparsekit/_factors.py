@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._device import is_device
+from ._device import host_only, is_device
 from ._factor_documentation import document
 from ._typing import FloatArray
 
@@ -49,6 +49,8 @@ def as_index(variables, name="variables"):
 
 def as_scores(scores, name):
     """A floating point array of scores, in which -inf forbids."""
+    if hasattr(scores, "nnz"):
+        raise TypeError(f"{name} must be dense: pass {name}.toarray()")
     try:
         scores = scores.copy() if is_device(scores) else np.array(scores)
     except ValueError as error:
@@ -357,6 +359,7 @@ class Knapsack(_Linear):
         negated: ArrayLike | None = None,
     ) -> None:
         super().__init__(variables, negated=negated)
+        host_only(costs=costs, budget=budget)
         costs = np.asarray(costs, dtype=np.float64)
         budget = np.asarray(budget, dtype=np.float64)
         if not (np.isfinite(costs).all() and (costs >= 0).all()):

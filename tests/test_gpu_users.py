@@ -9,9 +9,13 @@ from sklearn.metrics import accuracy_score, r2_score
 from sparsekit import (
     BoundedClassifier,
     BoundedRegressor,
+    ExtremeSoftmaxSGD,
+    FactorGraph,
+    Knapsack,
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
+    LPSparseMAPClassifier,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
     SparsemaxClassifier,
@@ -182,3 +186,33 @@ def test_what_row_functions_refuse(cupy):
     loss = LogisticLoss(Z, cupy.asarray([1.0, -1.0, 1.0, -1.0]))
     with pytest.raises(TypeError, match=r"x in main memory.*cupy\.asarray\(x\)"):
         loss.gradient(np.ones(loss.n_variables))
+
+
+def test_scores_of_very_many_classes_or_labels(cupy):
+    X, y, w = _data()
+    dX, dw = cupy.asarray(X), cupy.asarray(w)
+    Y = (X[:, :3] > 0).astype(float)
+    sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(sp.csr_matrix(Y))
+    for target, there in [(y, cupy.asarray(y)), (sp.csr_array(Y), sparse), (Y, cupy.asarray(Y))]:
+        model = ExtremeSoftmaxSGD(max_iter=3, random_state=0, learning_rate=0.1).fit(dX, there)
+        here = model.to_cpu()
+        assert 0 < model.score(dX, there) == here.score(X, target)
+        assert model.score(dX, there, dw) == pytest.approx(here.score(X, target, w))
+        with pytest.raises(TypeError, match="y is on the GPU and X in main memory"):
+            here.score(X, there)
+    with pytest.raises(TypeError, match="sample_weight is on the GPU and X, y in main"):
+        here.log_loss(X, Y, dw)
+    with pytest.raises(TypeError, match=r"noise is on the GPU.*cupy\.asnumpy"):
+        ExtremeSoftmaxSGD(noise=cupy.ones(2) / 2).fit(dX, cupy.asarray(y))
+    labels = LPSparseMAPClassifier(max_iter=20, tol=0.1).fit(dX[:, :2], cupy.asarray(Y[:, :2]))
+    expected = labels.to_cpu().score(X[:, :2], Y[:, :2])
+    assert labels.score(dX[:, :2], cupy.asarray(Y[:, :2])) == expected > 0
+
+
+def test_what_factors_refuse(cupy):
+    graph = FactorGraph()
+    with pytest.raises(TypeError, match=r"must be dense: pass .*toarray"):
+        graph.variable(pytest.importorskip("cupyx.scipy.sparse").csr_matrix(cupy.ones((2, 2))))
+    u = graph.variable(cupy.ones(3))
+    with pytest.raises(TypeError, match=r"costs is on the GPU.*cupy\.asnumpy"):
+        Knapsack(u, cupy.ones(3), 2.0)

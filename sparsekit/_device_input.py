@@ -48,6 +48,12 @@ def check_device_X(estimator: Any, X: Any, *, reset: bool = True, dense: bool = 
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X of {name} must hold real numbers; its dtype is {X.dtype}")
     sparse = hasattr(X, "nnz")
+    there, here = (X.data if sparse else X).device.id, namespace(X=X).cuda.Device().id
+    if there != here:  # kernels are launched on the current device
+        raise ValueError(
+            f"X of {name} is on GPU {there} and the current one is {here}: call {name} within "
+            f"`with cupy.cuda.Device({there}):`"
+        )
     if sparse and dense:
         raise TypeError(f"{name} takes no sparse matrix here; pass X.toarray()")
     if X.dtype not in (np.float32, np.float64):

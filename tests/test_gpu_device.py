@@ -1,6 +1,7 @@
 """Where arrays live, what estimators accept on a GPU, and the way back to main memory."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,6 +48,14 @@ def test_a_mixture_is_refused_with_the_remedy(cupy, order):
 def test_kernels_come_from_where_the_array_is(cupy):
     assert _device.kernel_module("_sparsemax", np.zeros(1)).__name__ == "sparsekit._cython._sparsemax"
     assert _device.kernel_module("_sparsemax", cupy.zeros(1)).__name__ == "sparsekit.gpu._sparsemax"
+
+
+def test_data_of_another_gpu_is_refused_with_the_remedy(cupy, monkeypatch):
+    X = cupy.ones((3, 2))
+    device = X.device.id
+    monkeypatch.setattr(cupy.cuda, "Device", lambda known=device + 1: SimpleNamespace(id=known))
+    with pytest.raises(ValueError, match=rf"on GPU {device} and .*with cupy\.cuda\.Device\({device}\)"):
+        check_device_X(Estimator(), X)
 
 
 def test_to_host_copies_what_is_elsewhere_only(cupy):

@@ -9,7 +9,7 @@ from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
 from ._base import SolverEstimatorMixin
-from ._device import is_device, namespace, to_host
+from ._device import beside, is_device, namespace, to_host
 from ._linalg.threads import count_threads
 from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
 
@@ -128,10 +128,10 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
     def _start(self, X, n_outputs, offset=0.0):
         """The last fit, (n_outputs, n_features + 1), the intercept last; None if unwanted or of no use."""
         coef, xp, n_features = getattr(self, "coef_", None), namespace(X=X), X.shape[1]
-        if not self.warm_start or coef is None or is_device(coef) != is_device(X):
+        if not self.warm_start or coef is None:
             return None
-        coef = np.atleast_2d(coef.toarray() if sp.issparse(coef) else coef)
-        intercept = xp.ravel(xp.asarray(self.intercept_)) - offset if self.fit_intercept else xp.zeros(1)
+        coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
+        intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
         if coef.shape != (n_outputs, n_features) or not finite:
             return None

@@ -60,6 +60,11 @@ def full(shape: Any, value: Any, dtype: Any = np.float64, like: Any = None) -> A
     return out
 
 
+def beside(x: Any, like: Any) -> Any:
+    """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
+    return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)
+
+
 def to_host(x: Any) -> Any:
     """``x`` in main memory; what is there already is returned as it is."""
     return x.get() if is_device(x) else x

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
-from ._device import is_device, namespace
+from ._device import beside, is_device, namespace
 from ._device_input import check_device_target, check_device_X, device_r2
 from ._device_linear import DeviceLinearMixin, device_penalty
 from ._linalg.threads import count_threads
@@ -226,9 +226,9 @@ class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel
         )
         x0 = None
         last = getattr(self, "coef_", None)
-        fits = last is not None and last.size == n_features and is_device(last) == is_device(X)
+        fits = last is not None and last.size == n_features
         if self.warm_start and fits:
-            x0 = pack(self.coef_, self.intercept_ - offset, fit_intercept)
+            x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
         self._minimize(
             loss,
             loss.l1_vector(penalty),

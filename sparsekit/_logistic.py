@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _device_linear as on_device
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
-from ._device import is_device, namespace
+from ._device import beside, is_device, namespace
 from ._device_input import check_device_X, device_accuracy
 from ._device_linear import DeviceLinearMixin, device_penalty
 from ._linalg.threads import count_threads
@@ -346,9 +346,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         return self
 
     def _start(self, X, n_outputs, n_features):
-        """The last fit's solution, if asked for, of the right shape and where X is, else None (zero)."""
+        """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
-        if self.coef_.shape != (n_outputs, n_features) or is_device(self.coef_) != is_device(X):
+        if self.coef_.shape != (n_outputs, n_features):
             return None
-        return pack(self.coef_, self.intercept_, self.fit_intercept)
+        return beside(pack(self.coef_, self.intercept_, self.fit_intercept), X)

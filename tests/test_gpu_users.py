@@ -216,3 +216,16 @@ def test_what_factors_refuse(cupy):
     u = graph.variable(cupy.ones(3))
     with pytest.raises(TypeError, match=r"costs is on the GPU.*cupy\.asnumpy"):
         Knapsack(u, cupy.ones(3), 2.0)
+
+
+@pytest.mark.parametrize("cls", [L1LogisticOBA, LassoOBA, SoftmaxClassifier, BoundedClassifier])
+def test_a_warm_start_from_the_other_side(cupy, cls):
+    X, y, _ = _data(cls in REGRESSORS)
+    here, there = (X, y), (cupy.asarray(X), cupy.asarray(y))
+    weak = {"C": 10.0} if cls is L1LogisticOBA else {"alpha": 1e-2}
+    for first, second in [(here, there), (there, here)]:
+        model = cls(warm_start=True, tol=1e-5, **weak).fit(*first)
+        cold, before = int(np.sum(model.n_iter_)), model.coef_
+        model.fit(*second)
+        assert type(model.coef_) is not type(before)
+        assert int(np.sum(model.n_iter_)) <= 1 < cold

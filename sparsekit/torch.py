@@ -143,6 +143,11 @@ for _operator, _kernel in GENERAL.items():
 
 def _wide(z):
     """z in a type that the kernels know; half precision is worked in single precision."""
+    if not isinstance(z, torch.Tensor):
+        raise TypeError(
+            f"input must be a tensor; got {type(z).__module__}.{type(z).__qualname__}, for which there is "
+            "sparsekit.sparsemax (and sparsemax_loss)"
+        )
     if not z.is_floating_point():
         raise TypeError(f"input must be a floating point tensor; got {z.dtype}")
     return z if z.dtype in (torch.float32, torch.float64) else z.float()

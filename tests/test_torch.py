@@ -201,3 +201,9 @@ def test_targets_of_other_types():
     target = torch.tensor([[1.0, 0.0]], requires_grad=True)
     layers.sparsemax_loss(masked, target).backward()
     assert torch.isfinite(target.grad).all() and torch.isfinite(masked.grad).all()
+
+
+def test_arrays_are_no_tensors():
+    for function in (layers.sparsemax, lambda z: layers.sparsemax_loss(z, z)):
+        with pytest.raises(TypeError, match=r"must be a tensor; got numpy\.ndarray.*sparsekit\.sparsemax"):
+            function(np.ones((2, 3)))

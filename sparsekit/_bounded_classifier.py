@@ -13,10 +13,10 @@ from sklearn.utils.validation import _get_feature_names, check_is_fitted, valida
 
 from . import _device_linear as on_device
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
-from ._bounded_prediction import BoundedClassificationMixin
 from ._decorators import available_if, fit_context
 from ._device import is_device, namespace
 from ._device_input import check_device_X
+from ._linear_prediction import LinearClassificationMixin
 from ._losses.row_losses import classification_loss
 from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
 from ._solvers.bounded import BoundedOptions
@@ -34,7 +34,7 @@ def _has_probabilities(estimator):
     return True
 
 
-class BoundedClassifier(BoundedEstimatorMixin, BoundedClassificationMixin, BaseEstimator):
+class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
     Logistic regression and support vector machines. For two classes, with :math:`y_i \in \{-1, 1\}` and

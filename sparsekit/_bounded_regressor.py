@@ -12,10 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
-from ._bounded_prediction import BoundedRegressionMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace
 from ._device_input import check_device_target, check_device_X
+from ._linear_prediction import LinearRegressionMixin
 from ._losses.row_losses import regression_loss, weighted_quantile
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
@@ -25,7 +25,7 @@ from ._typing import CoefficientBounds, MatrixLike, SolverCallback
 LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
 
 
-class BoundedRegressor(BoundedEstimatorMixin, BoundedRegressionMixin, BaseEstimator):
+class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
     Minimises

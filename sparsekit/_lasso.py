@@ -5,19 +5,18 @@ from __future__ import annotations
 from numbers import Real
 from typing import ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model._base import LinearModel
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import beside, is_device, namespace
-from ._device_input import check_device_target, check_device_X, device_r2
-from ._device_linear import DeviceLinearMixin, device_penalty
+from ._device_input import check_device_target, check_device_X
+from ._device_linear import device_penalty
 from ._linalg.threads import count_threads
+from ._linear_prediction import LinearRegressionMixin
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
 from ._problem import (
@@ -31,10 +30,10 @@ from ._problem import (
     unpack,
 )
 from ._targets import device_weight
-from ._typing import FloatArray, Hessian, MatrixLike, SolverCallback
+from ._typing import Hessian, MatrixLike, SolverCallback
 
 
-class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel, BaseEstimator):
+class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
@@ -243,40 +242,6 @@ class LassoOBA(OBAEstimatorMixin, DeviceLinearMixin, RegressorMixin, LinearModel
         )
         self.n_iter_ = int(self.n_iter_[0])
         return self
-
-    def predict(self, X: MatrixLike) -> FloatArray:
-        """Predictions ``X w + b``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            On a GPU if and only if the model was fitted there.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._device_scores(X) if self._is_on_device(X) else super().predict(X)
-
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination R^2 of the predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `predict`.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            return super().score(X, y, sample_weight)
-        return device_r2(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
-from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,9 +16,10 @@ from . import _device_linear as on_device
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import beside, is_device, namespace
-from ._device_input import check_device_X, device_accuracy
-from ._device_linear import DeviceLinearMixin, device_penalty
+from ._device_input import check_device_X
+from ._device_linear import device_penalty
 from ._linalg.threads import count_threads
+from ._linear_prediction import LinearClassificationMixin
 from ._problem import (
     X_CHECKS,
     apply_class_weight,
@@ -33,61 +33,11 @@ from ._problem import (
     unpack,
 )
 from ._targets import device_labels, device_weight
-from ._typing import Array, ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
+from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
 
 
-class L1LogisticClassifierMixin(DeviceLinearMixin, LinearClassifierMixin):
+class L1LogisticClassifierMixin(LinearClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
-
-    def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Scores: log-odds of the second class, or one score a class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            On a GPU if and only if the model was fitted there.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return self._device_scores(X) if self._is_on_device(X) else super().decision_function(X)
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        if not self._is_on_device(X):
-            return super().predict(X)
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `predict`.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            return super().score(X, y, sample_weight)
-        return device_accuracy(self.predict(X), y, sample_weight)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.

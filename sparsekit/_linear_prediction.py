@@ -1,4 +1,4 @@
-"""What fitted models with bounded coefficients predict, where they were fitted."""
+"""What fitted linear models predict, where they were fitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._device_linear import DeviceLinearMixin
 from ._typing import Array, FloatArray, MatrixLike
 
 
-class BoundedRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
+class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
     """Prediction of numbers."""
 
     def predict(self, X: MatrixLike) -> FloatArray:
@@ -51,7 +51,7 @@ class BoundedRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         return device_r2(self.predict(X), y, sample_weight)
 
 
-class BoundedClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
+class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
     """Prediction of classes by the signs of scores, or the largest of them."""
 
     def decision_function(self, X: MatrixLike) -> FloatArray:

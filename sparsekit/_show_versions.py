@@ -12,6 +12,8 @@ from typing import Any
 
 # what tests and documentation need says nothing about a problem
 _EXTRAS = ("gpu", "torch", "plot", "compare")
+# CuPy comes under another name for each CUDA; the extra names the first
+_OTHER_CUPY = ("cupy-cuda13x", "cupy")
 # kernels.h: the loops are compiled for these and for every processor of the kind; NumPy names what there is
 _LEVELS = {
     "x86-64-v4": {"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"},
@@ -74,6 +76,8 @@ def _versions(extras: tuple[str, ...] | None) -> dict[str, str | None]:
         if extra[1] in extras if extra and extras else not (extra or extras):
             name = re.split(r"[^\w.-]", requirement.strip())[0]
             found[name] = _version(name)
+    if extras and "gpu" in extras:
+        found.update({name: there for name in _OTHER_CUPY if (there := _version(name))})
     return found
 
 

@@ -40,6 +40,13 @@ def test_versions_are_those_of_what_is_installed(printed):
         assert version in installed or (version == "None" and not installed)
 
 
+def test_cupy_is_found_under_its_other_names(monkeypatch):
+    plain = _show_versions._versions(("gpu",))
+    monkeypatch.setattr(_show_versions, "_version", {"cupy-cuda13x": "14.2.0"}.get)
+    found = _show_versions._versions(("gpu",))
+    assert found == {**dict.fromkeys(plain), "cupy-cuda13x": "14.2.0"}
+
+
 def test_a_missing_package_is_none():
     assert _show_versions._version("no-such-package-here") is None
 

@@ -5,6 +5,7 @@ Every floor may import this. CuPy itself is not imported: whoever hands in its a
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from types import ModuleType
@@ -13,9 +14,15 @@ from typing import Any
 import numpy as np
 
 
+@functools.cache
+def _is_device_type(kind: type) -> bool:
+    return any(base.__module__.partition(".")[0] in ("cupy", "cupyx") for base in kind.__mro__)
+
+
 def is_device(x: object) -> bool:
     """Whether ``x`` is a CuPy array or a sparse matrix of ``cupyx.scipy.sparse``."""
-    return any(base.__module__.partition(".")[0] in ("cupy", "cupyx") for base in type(x).__mro__)
+    kind: Any = type(x)  # (the checker takes a class for something that has no hash)
+    return _is_device_type(kind)  # asked some dozen times a fit: small fits would notice the search
 
 
 def namespace(**arrays: object) -> ModuleType:
@@ -50,7 +57,12 @@ def host_only(**arrays: object) -> None:
 
 def kernel_module(name: str, x: object) -> Any:
     """The kernels ``name`` for arrays like ``x``: of ``sparsekit.gpu`` or of ``sparsekit._cython``."""
-    return importlib.import_module(f"sparsekit.{'gpu' if is_device(x) else '_cython'}.{name}")
+    return _module(name, is_device(x))
+
+
+@functools.cache
+def _module(name: str, device: bool) -> Any:
+    return importlib.import_module(f"sparsekit.{'gpu' if device else '_cython'}.{name}")
 
 
 def full(shape: Any, value: Any, dtype: Any = np.float64, like: Any = None) -> Any:

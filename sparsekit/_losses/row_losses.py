@@ -12,10 +12,10 @@ Where delta is 0, h has kinks. Its envelope around ``previous`` dual variables, 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import entr as host_entr
 
-from .._device import is_device, kernel_module
+from .._device import kernel_module
 from .._linalg.extremes import largest
+from ._entropy import entropies
 
 INF = np.inf
 # spreads of the targets from which a residual is an outlier's
@@ -190,14 +190,7 @@ class LogLoss:
 
     def dual_value(self, rows):
         a = -rows.dual
-        return float(self.s @ (_entr(a) + _entr(1.0 - a)))
-
-
-def _entr(t):
-    """-t log t, 0 at 0."""
-    if not is_device(t):
-        return host_entr(t)
-    return np.where(t > 0, -t * np.log(np.where(t > 0, t, 1.0)), 0.0)
+        return float(self.s @ (entropies(a) + entropies(1.0 - a)))
 
 
 def regression_loss(name, y, weight, *, quantile, epsilon):

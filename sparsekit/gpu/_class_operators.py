@@ -92,7 +92,7 @@ class _ClassOperator(QuadOperator):
 
     def _multiply(self) -> None:
         """sums = A^T S(A table), S the rows' curvature."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} multiplies nothing: dense and sparse ones do")
 
     def _curve(self) -> None:
         """Scores become their curvature."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from . import _sparse
 from ._compile import THREADS, grid1d, kernel
 from ._spmm import multiply
 
@@ -26,15 +29,8 @@ def transpose(indptr: Any, indices: Any, data: Any, n_columns: int) -> tuple[Any
 
     Products with a transpose are products by rows of this copy, whose sums have one order.
     """
-    import cupy
-
-    starts = cupy.zeros(n_columns + 1, dtype=cupy.int64)
-    if not data.size:
-        return starts, indices, data
-    order = cupy.argsort(indices)  # CuPy's sort is stable
-    row = cupy.searchsorted(indptr, cupy.arange(data.size), side="right") - 1
-    starts[1:] = cupy.cumsum(cupy.bincount(indices, minlength=n_columns))
-    return starts, row[order].astype(indices.dtype), data[order]
+    starts, row, values = _sparse.transpose(indptr, indices, data, n_columns)
+    return starts.astype(np.int64, copy=False), row.astype(indices.dtype, copy=False), values
 
 
 def matmat(indptr: Any, indices: Any, data: Any, W: Any, Z: Any, n_threads: int) -> None:

@@ -31,11 +31,11 @@ class QuadOperator:
 
     def product(self, v: Any, out: Any) -> None:
         """out = (H + ridge diag H) v, all on the device."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} says no product: each operator has its own")
 
     def solve_face(self, kind: Any, rhs: Any) -> Any:
         """H_ff^-1 rhs on the face of kind 1 and 2, rhs 0 elsewhere; None where H_ff is not definite."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no direct solve: only those with ``direct`` do")
 
     def matvec(self, v: Any) -> Any:
         """H v, (m,), with the ridge."""

@@ -153,6 +153,19 @@ def test_live_pairs_and_their_sums(cupy):
         assert gain[j] == pytest.approx(plus[mine].sum()) and loss[j] == pytest.approx(minus[mine].sum())
 
 
+def test_a_decided_label_decides_its_neighbours(cupy):
+    """Label 0 is off by its own score; without what its pairs could give the others, they are off as well."""
+    labels = Labels(3, np.array([[0, 1], [0, 2], [1, 2]]), [])
+    eta, plus, minus = np.array([[-20.0, -0.2, -0.2]]), np.array([5.0, 5.0, 0.1]), np.zeros(3)
+    e, p, m = (cupy.asarray(part) for part in (eta, np.append(plus, 0.0), np.append(minus, 0.0)))
+    graph = labels._graph_for(e)
+    start, other, pair, *sums = graph.live(p, m)
+    mu = cupy.ones_like(e)
+    passes = graph.marginals(e, start, other, pair, p, m, *sums, asdict(Options(**SHARP)), 1, mu)[1]
+    assert passes.get().tolist() == [0]
+    assert mu.get().tolist() == [[0.0, 0.0, 0.0]]
+
+
 def test_rows_that_are_decided_take_no_pass(cupy):
     """What is decided beforehand is what the CPU decides: wider bounds would only cost passes."""
     labels, eta, plus, minus = many_labels(np.random.default_rng(5), K=30, n_factors=0)

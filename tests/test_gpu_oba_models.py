@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _model, _operators
+from sparsekit.gpu import _model as gpu_model
+from sparsekit.gpu import _operators as gpu_operators
 
 RNG = np.random.default_rng
 
@@ -178,3 +180,17 @@ def test_lbfgs_operator(cupy):
         twin.__class__(cupy.ones((3, 2)), np.zeros((2, 2)), 1.0, 0.0)
     with pytest.raises(ValueError, match="middle"):
         twin.__class__(cupy.ones((3, 2)), np.zeros((3, 3)), 1.0, 0.0)
+
+
+def test_a_settled_point_counts_the_variables_that_move(cupy):
+    H, l1 = np.diag([1.0, 2.0, 3.0, 4.0]), np.ones(4)
+    x0, g0 = np.array([1.0, 0.0, 0.0, -2.0]), np.array([0.5, 3.0, 0.2, -0.1])
+    arrays = [cupy.asarray(a) for a in (x0, g0, l1)]
+    operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
+    search = gpu_model._Search(operator, *arrays, arrays[0].copy(), cupy.empty(4, dtype=cupy.int8))
+    residual, moving, q = search.settle(arrays[0], cupy.zeros(4), None)
+    # the first and last are not zero, the second wants to leave it, the third stays
+    assert moving == 3
+    assert residual == 2.0
+    assert q == 0.0
+    assert search.kind_new.get().tolist() == [1, 2, 0, 1]

@@ -67,7 +67,7 @@ TREE = {
         "User guide <user_guide>",
         "Examples <auto_examples/index>",
         "API <api/index>",
-        "Speed <benchmarks>",
+        "Speed <speed>",
         "Architecture <architecture>",
         "Contributing <contributing>",
         "Changelog <changelog>",
@@ -84,7 +84,8 @@ TREE = {
         "sharpness",
         "gpu",
     ],
-    "benchmarks": [
+    "speed": [
+        "benchmarks",
         "sparsemax_benchmarks",
         "extreme_softmax_benchmarks",
         "lp_sparsemap_benchmarks",

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._decorators import PlainParametersMixin
 from ._device import namespace
 from ._solvers.oba import minimize_oba
 
@@ -171,7 +172,7 @@ class FitMonitor:
         sys.stdout.flush()
 
 
-class SolverEstimatorMixin(CallbackSupportMixin):
+class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
 
     n_iter_: Any  # of one problem, or of each of several

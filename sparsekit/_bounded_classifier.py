@@ -16,9 +16,11 @@ from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_
 from ._decorators import available_if, fit_context
 from ._device import is_device, namespace
 from ._device_input import check_device_X
+from ._labels import encode_labels, refuse_missing_labels
 from ._linear_prediction import LinearClassificationMixin
 from ._losses.row_losses import classification_loss
-from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight, encode_labels
+from ._messages import shown
+from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
 from ._targets import device_labels, device_weight
 from ._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
@@ -29,7 +31,7 @@ LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 def _has_probabilities(estimator):
     if estimator.loss not in ("log_loss", "modified_huber"):
         raise AttributeError(
-            f"loss={estimator.loss!r} gives no probabilities; 'log_loss' and 'modified_huber' do."
+            f"loss={shown(estimator.loss)} gives no probabilities; 'log_loss' and 'modified_huber' do."
         )
     return True
 
@@ -186,6 +188,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             classes, codes, weight = targets.classes, targets.values, targets.weight
         else:
             namespace(X=X, y=y, sample_weight=sample_weight)
+            refuse_missing_labels(y)
             X, y = validate_data(self, X, y, **X_CHECKS)
             X = as_kernel_input(X)
             classes, codes = encode_labels(y)

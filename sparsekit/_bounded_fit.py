@@ -11,6 +11,8 @@ from sklearn.utils._param_validation import Interval
 from ._base import SolverEstimatorMixin
 from ._device import beside, is_device, namespace, to_host
 from ._linalg.threads import count_threads
+from ._messages import shown
+from ._problem import by_feature
 from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
 
 CONSTRAINTS: dict = {
@@ -53,14 +55,19 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise ValueError(
             "bounds must be a pair (lower, upper) or a dict {feature: (lower, upper)}; "
-            f"got {type(bounds).__name__} {bounds!r}."
+            f"got {type(bounds).__name__} {shown(bounds)}."
         )
     sides = []
     for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):
         given = _side(f"the {name} bound", side, absent)
         if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
-            allowed = f"a number, ({n_features},)" + (f" or {shape}" if matrices else "")
-            raise ValueError(f"bounds: the {name} bound has shape {given.shape}; it must be {allowed}.")
+            allowed = f"({n_features},), a number for each feature" + (
+                f", or {shape}, that of coef_" if matrices else ""
+            )
+            raise ValueError(
+                f"bounds: the {name} bound has shape {given.shape}; it must be one number for all features, "
+                f"or of shape {allowed}."
+            )
         if is_device(side):
             namespace(X=like, **{f"the {name} bound": side})
         sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
@@ -80,24 +87,13 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
 
 def _by_name(bounds, n_features, feature_names):
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
-    numbers = {} if feature_names is None else {name: j for j, name in enumerate(feature_names)}
-    seen = set()
-    for key, pair in bounds.items():
-        j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
-        if j is None or not 0 <= int(j) < n_features:
-            known = f"0 .. {n_features - 1}" + (
-                " or a column's name" if numbers else "; X has no column names"
-            )
-            raise ValueError(f"bounds has the key {key!r}, which is no feature: {known}.")
+    for j, key, pair in by_feature(bounds, n_features, feature_names, "bounds"):
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-            raise ValueError(f"bounds[{key!r}] must be a pair (lower, upper); got {pair!r}.")
-        if j in seen:
-            raise ValueError(f"bounds has feature {j} twice, by name and by number.")
-        seen.add(j)
+            raise ValueError(f"bounds[{shown(key)}] must be a pair (lower, upper); got {shown(pair)}.")
         for side, value, absent in ((lower, pair[0], -np.inf), (upper, pair[1], np.inf)):
-            given = _side(f"those of {key!r}", value, absent)
+            given = _side(f"those of {shown(key)}", value, absent)
             if given.ndim:
-                raise ValueError(f"bounds[{key!r}] must be a pair of numbers; got {pair!r}.")
+                raise ValueError(f"bounds[{shown(key)}] must be a pair of numbers; got {shown(pair)}.")
             side[j] = given
     return lower, upper
 
@@ -205,7 +201,7 @@ def _side(name, side, absent):
             raise TypeError
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds: {name} must hold numbers; got {side!r}.") from error
+        raise ValueError(f"bounds: {name} must hold numbers; got {shown(side)}.") from error
 
 
 def _together(results, x):

@@ -5,14 +5,20 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
+from ._messages import shown
 from ._show_versions import show_versions
 
 OK, FAILED, USAGE = 0, 1, 2
+# what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
+NOBODY_READS = 141
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
 
 
@@ -28,8 +34,21 @@ def main(argv=None):
     -------
     int
         0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
-        2: wrong usage.
+        2: wrong usage; 141: nobody reads the output any more.
     """
+    try:
+        status = _main(argv)
+        if sys.stdout is not None:  # as it is where the shell closed it
+            sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
+        return status
+    except BrokenPipeError:
+        # what is still buffered goes nowhere, silently
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+
+
+def _main(argv):
     parser = _parser()
     try:
         args = parser.parse_args(argv)
@@ -67,7 +86,7 @@ def _parser():
         "files",
         nargs="*",
         metavar="FILE",
-        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz",
+        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz, .parquet",
     )
     grid = compare.add_mutually_exclusive_group()
     grid.add_argument("--C", type=_numbers, metavar="C1,C2,...", help="values of C, in scikit-learn's scale")
@@ -104,6 +123,12 @@ def _parser():
         help="seconds of fitting for one solver at one C (default: 10)",
     )
     add(
+        "--budget",
+        type=_positive,
+        metavar="S",
+        help="seconds for all of it; what was left out is said at the end (default: none)",
+    )
+    add(
         "--repeats",
         type=_positive_int,
         default=1,
@@ -122,16 +147,33 @@ def _parser():
     add(
         "--target",
         metavar="NAME",
-        help="target column of CSV files, by name or number from 1 (default: the last)",
+        help="target column of CSV and parquet files, by name or number from 1 (default: the last)",
+    )
+    add(
+        "--drop",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of CSV and parquet files to leave out",
+    )
+    add(
+        "--categorical",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns that hold categories although they have numbers; columns of words are one-hot encoded "
+        "in any case",
     )
     add(
         "--positive",
         metavar="LABEL",
-        help="label that counts as positive (default: the greater of two, the most frequent of more)",
+        help="label that counts as positive (default: the greater of two, the most frequent of more; to be "
+        "named where there are more than 20 numbers)",
     )
     add("--seed", type=int, default=0, help="seed of the split (default: 0)")
     add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
     add("--json", metavar="FILE", help="write all numbers")
+    add("--csv", metavar="FILE", help="write the tables, a row for each solver and C")
     add(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -142,28 +184,34 @@ def _parser():
 
 
 def _compare(args):
-    from ._compare import io, peers, plot, report
+    from ._compare import csv_output, io, peers, plot, report
     from ._compare.engine import Bench, Options
 
+    deadline = math.inf if args.budget is None else time.monotonic() + args.budget
     solvers = peers.all_solvers()
     if args.peers is not None:
         known = {s.key for s in solvers}
         unknown = [name for name in args.peers if name not in known]
         if unknown:
             return _fail(
-                f"--peers: unknown solver {unknown[0]!r}; known are {', '.join(sorted(known))}", USAGE
+                f"--peers: unknown solver {shown(unknown[0])}; known are {', '.join(sorted(known))}", USAGE
             )
         solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
     if args.test is not None and len(args.files) != 1:
         return _fail("--test needs exactly one FILE", USAGE)
-    for path in (args.plot, args.json):
-        if path is not None and not Path(path).resolve().parent.is_dir():
-            return _fail(f"{path}: there is no such folder", USAGE)
+    # all of this is asked before the work, not after it
     if args.plot is not None:
         try:
-            import matplotlib  # noqa: F401  (asked for before the work, not after it)
+            fault = plot.fault_of_name(args.plot)
         except ImportError:
-            return _fail("--plot needs matplotlib: pip install matplotlib", USAGE)
+            fault = "needs matplotlib: pip install matplotlib"
+        if fault:
+            return _fail(f"--plot {fault}", USAGE)
+    for option in ("plot", "json", "csv"):
+        path = getattr(args, option)
+        fault = None if path is None else _why_not_writable(Path(path))
+        if fault:
+            return _fail(f"--{option} {path}: {fault}", USAGE)
     try:
         if args.files:
             problems = [
@@ -173,6 +221,8 @@ def _compare(args):
                     test_size=args.test_size,
                     target=args.target,
                     positive=args.positive,
+                    categorical=args.categorical,
+                    drop=args.drop,
                     fit_intercept=args.intercept,
                     seed=args.seed,
                 )
@@ -195,9 +245,11 @@ def _compare(args):
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     options = Options(max_time=args.max_time, repeats=args.repeats)
     print(report.header(solvers, args.intercept))
-    cells = []
-    with Bench(solvers, options, progress) as bench:
-        for problem, C in [(p, C) for p, values in grids for C in values]:
+    cells, todo = [], [(p, C) for p, values in grids for C in values]
+    with Bench(solvers, options, progress, deadline=deadline) as bench:
+        for problem, C in todo:
+            if not bench.left:
+                break
             progress.cell = f"{problem.name} C={C:.3g}"
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
@@ -206,24 +258,52 @@ def _compare(args):
             progress.done += 1
             if cell.interrupted:
                 break
+    if not cells:
+        return _fail(f"--budget: {args.budget:g} s were over before anything was measured", FAILED)
     interrupted = cells[-1].interrupted
+    left_out = todo[len(cells) :]
     print("\n" + report.summary(cells, options.gaps))
+    if args.budget is not None:
+        print(report.budget_lines(args.budget, cells, [] if interrupted else left_out))
     settings = {
         "gaps": options.gaps,
         "stop_gap": options.stop_gap,
         "max_time": options.max_time,
+        "budget": args.budget,
         "repeats": options.repeats,
         "n_threads": args.n_jobs,
         "fit_intercept": args.intercept,
     }
     if args.json is not None:
-        report.write_json(args.json, report.as_dict(cells, solvers, settings))
+        report.write_json(args.json, report.as_dict(cells, solvers, settings, left_out))
+    if args.csv is not None:
+        csv_output.write_csv(args.csv, cells, options.gaps)
     if args.plot is not None:
         plot.plot(cells, args.plot)
     if interrupted:
         return _fail("interrupted", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
     return FAILED if failed else OK
+
+
+def _why_not_writable(path):
+    """Why nothing can be written there, or None; leaves no file behind."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # a pipe or a device: opening one may wait for its reader, or do something
+        return None if os.access(path, os.W_OK) else "cannot be written: Permission denied"
+    # a link may lead to a file that is still to be made
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        return "there is no such folder"
+    is_new = not os.path.lexists(target)
+    try:
+        with open(target, "ab"):
+            pass
+    except OSError as error:
+        return f"cannot be written: {error.strerror}"
+    if is_new:
+        target.unlink()
+    return None
 
 
 def _grid(args, problem):
@@ -263,7 +343,10 @@ def _positive_int(text):
 
 
 def _numbers(text):
-    return [_positive(part) for part in text.split(",") if part.strip()]
+    found = [_positive(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("names no number")
+    return found
 
 
 def _names(text):

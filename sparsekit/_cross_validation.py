@@ -18,11 +18,13 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
+from ._decorators import PlainParametersMixin
 from ._device import host_only
+from ._labels import refuse_missing_labels
 from ._typing import CrossValidation, MatrixLike, Scoring
 
 
-class CrossValidationMixin:
+class CrossValidationMixin(PlainParametersMixin):
     """Scores by ``scoring``, by default ``_default_scoring``, and routing to splitter and scorer."""
 
     cv: CrossValidation
@@ -51,6 +53,7 @@ class CrossValidationMixin:
             What ``scoring`` measures; more is better.
         """
         host_only(X=X, y=y, sample_weight=sample_weight)
+        refuse_missing_labels(y)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
         return self._get_scorer()(self, X, y, **routed.scorer.score)

@@ -12,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ._device import is_device, namespace, to_host
+from ._messages import shown
 
 
 def check_device_X(estimator: Any, X: Any, *, reset: bool = True, dense: bool = False) -> Any:
@@ -82,7 +83,9 @@ def check_device_vector(
     """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
     xp = namespace(X=X, **{name: values})
     if not is_device(values):
-        raise TypeError(f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {values!r}")
+        raise TypeError(
+            f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(values)}"
+        )
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
     if values.dtype.kind not in "fiub":
@@ -136,12 +139,16 @@ def encode_device_labels(y: Any, n: int, *, X: Any) -> tuple[Any, Any]:
         )
     xp = namespace(X=X, y=y)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {y!r}")
+        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(y)}")
     y = flatten_column(y, stacklevel=6)
     if y.shape != (n,):
         raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
     check_finite(y, "y")
     classes, codes = xp.unique(y, return_inverse=True)
+    if classes.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
+        raise ValueError(
+            "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
+        )
     return classes, codes.reshape(-1)
 
 
@@ -159,7 +166,7 @@ def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
     """
     namespace(X=found, y=y, sample_weight=sample_weight)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {y!r}")
+        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {shown(y)}")
     weight = device_weight(found, sample_weight)
     if len(found.shape) == 1 and y.shape == (len(found), 1):
         y = y.ravel()

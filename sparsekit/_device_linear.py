@@ -50,13 +50,15 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         return super().sparsify()
 
 
-def device_penalty(X: Any, penalty_weights: Any, strength: float) -> Any:
-    """L1 penalty of each feature, on the GPU like X, from weights of either place or None."""
-    if penalty_weights is None:
-        return float(l1_weights(1.0, strength))
+def penalty_of(X: Any, penalty_weights: Any, strength: float, feature_names: Any) -> Any:
+    """L1 penalty of each feature, where X is, from weights as users give them; one number for None.
+
+    Weights on a GPU go with an X there only; weights in main memory, a dict too, go with both.
+    """
     p = X.shape[1]
-    if not is_device(penalty_weights):
-        return namespace(X=X).asarray(l1_weights(check_penalty_weights(penalty_weights, p), strength))
+    if not is_device(X) or not is_device(penalty_weights):
+        penalty = l1_weights(check_penalty_weights(penalty_weights, p, feature_names), strength)
+        return float(penalty) if penalty_weights is None else namespace(X=X).asarray(penalty)
     if penalty_weights.shape != (p,):
         raise ValueError(
             f"penalty_weights.shape == {penalty_weights.shape}, expected {(p,)}: one weight per column of X."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,7 +15,7 @@ from ._device import to_host
 from ._extreme_fit import ExtremeFitMixin, make_generator
 from ._extreme_monitor import HeldOut, Judge
 from ._extreme_prediction import ExtremePredictionMixin
-from ._extreme_targets import encode, label_counts, make_rows
+from ._extreme_targets import announced_classes, label_counts, make_rows
 from ._solvers.sampled_softmax import (
     METHODS,
     init_work,
@@ -358,7 +357,7 @@ class ExtremeSoftmaxSGD(
             )
 
         self._run(state, rows, options, work, rng, held_out, data, targets, again)
-        self._counts = counts
+        self._counts, self._closed = counts, False
         return self
 
     @available_if(_draws_classes_one_by_one)
@@ -383,9 +382,11 @@ class ExtremeSoftmaxSGD(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Labels, of which some may be new: they are appended to ``classes_``. Classes may be absent.
+            Labels; classes may be absent.
         classes : array-like of shape (n_classes,), default=None
-            Further labels that are known to exist; they are sampled from the start.
+            All labels there are; they are sampled from the start. From this call on, as in scikit-learn, a
+            label of y that was never named is refused, and a later call that names more adds them. None in
+            every call so far: new labels of y are appended to ``classes_``.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.
@@ -397,7 +398,8 @@ class ExtremeSoftmaxSGD(
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
+            outside of the ``classes`` that were named.
         FloatingPointError
             If the steps diverge.
         """
@@ -406,9 +408,10 @@ class ExtremeSoftmaxSGD(
         if not first:
             self._check_place(X)
         if classes is not None:
-            classes = np.unique(to_host(classes))
-            known = classes if first else np.concatenate([known, classes[encode(classes, known) < 0]])
-        X, targets = self._check_data(X, y, sample_weight, known, reset=first)
+            known = announced_classes(classes, known)
+        # who names the classes wants no others, as in scikit-learn
+        closed = classes is not None or (not first and getattr(self, "_closed", False))
+        X, targets = self._check_data(X, y, sample_weight, known, reset=first, grow=not closed)
         if not first:  # rows are few, weights are many: the rows change their type
             dtype = self._weight_dtype()
             X = X if X.dtype == dtype else X.astype(dtype)
@@ -431,7 +434,7 @@ class ExtremeSoftmaxSGD(
         )
         work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
         self._run(state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
-        self._counts = counts
+        self._counts, self._closed = counts, closed
         return self
 
     def __sklearn_tags__(self):

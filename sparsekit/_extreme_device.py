@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from ._device import is_device, namespace, to_host
 from ._device_input import check_device_vector, check_device_X, encode_device_labels
@@ -13,7 +12,7 @@ from ._extreme_targets import ExtremeTargets, check_extreme_targets, is_sparse
 from ._problem import apply_class_weight, check_sample_weight
 
 
-def check_device_data(estimator, X, y, sample_weight, classes, reset):
+def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True):
     """Checked X on the GPU, and targets: classes there, all else in main memory, where epochs are planned.
 
     Parameters
@@ -26,6 +25,8 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset):
         See `check_extreme_targets`.
     reset : bool
         Whether this is a first fit.
+    grow : bool, default=True
+        See `check_extreme_targets`.
     """
     if not is_device(X):
         namespace(X=X, y=y, sample_weight=sample_weight)
@@ -40,11 +41,9 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset):
         y = y.reshape(-1) if is_device(y) else y
         seen, codes = encode_device_labels(y, n, X=X)
         seen, codes = to_host(seen), to_host(codes).astype(np.int64)
-        if seen.dtype.kind == "f" and not (seen == np.rint(seen)).all():
-            check_classification_targets(seen)
         if classes is not None:
             # the classes are few beside the rows
-            known = check_extreme_targets(seen, None, None, classes)
+            known = check_extreme_targets(seen, None, None, classes, grow)
             classes, codes = known.classes, known.codes[codes]
         else:
             classes = seen

@@ -10,13 +10,16 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from ._decorators import PlainParametersMixin
 from ._device import host_only, is_device, namespace, to_host
 from ._device_input import DeviceEstimatorMixin
 from ._extreme_device import check_device_data, largest_norm
 from ._extreme_monitor import EpochMonitor, Judge
 from ._extreme_scores import HashedScores, LinearScores
 from ._extreme_targets import check_extreme_targets, is_indicator, is_sparse, label_counts, make_rows
+from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
+from ._messages import numbers, shown
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers._noise import Noise
 from ._solvers._parallel_rows import rows_at_once
@@ -49,7 +52,7 @@ JUDGING_ROWS = 2000
 LOOKED_AT, FEW = 2**26, 500
 
 
-class ExtremeFitMixin(DeviceEstimatorMixin):
+class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
     """The private half of ExtremeSoftmaxSGD."""
 
     # the parameters and attributes of ExtremeSoftmaxSGD that it reads
@@ -82,26 +85,27 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
     learning_rate_losses_: dict[float, float]
     _state: Any
 
-    def _check_data(self, X, y, sample_weight, classes, reset=True):
+    def _check_data(self, X, y, sample_weight, classes, reset=True, grow=True):
         """Checked X (C-ordered or CSR) and targets."""
         if any(is_device(a) for a in (X, y, sample_weight)):
             namespace(X=X, y=y if is_device(y) else None)
-            X, targets = check_device_data(self, X, y, sample_weight, classes, reset)
+            X, targets = check_device_data(self, X, y, sample_weight, classes, reset, grow)
         else:
             checks = {**X_CHECKS, "accept_sparse": "csr", "order": "C"}
+            refuse_missing_labels(y)
             X, y = validate_data(self, X, y, multi_output=True, reset=reset, **checks)
             X = as_kernel_input(X)
             if not is_indicator(y):
                 y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
             weight = check_sample_weight(sample_weight, X.shape[0])
-            targets = check_extreme_targets(y, weight, self.class_weight, classes)
+            targets = check_extreme_targets(y, weight, self.class_weight, classes, grow)
         if classes is not None and hasattr(self, "multilabel_") and targets.multilabel != self.multilabel_:
             raise ValueError(
                 f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
                 f"fitted to {'an indicator' if self.multilabel_ else 'one label a row'}."
             )
         if self.double_sum == "raman" and self.method not in ("umax", "sgd"):
-            raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {self.method!r}.")
+            raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {shown(self.method)}.")
         if self.hash_bits is not None and self.alpha > 0:
             raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
         if self.sampling == "blocks":
@@ -112,7 +116,7 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
             ):
                 if wrong:
                     raise ValueError(
-                        f"{name}={getattr(self, name)!r} does not go with sampling='blocks'; take "
+                        f"{name}={shown(getattr(self, name))} does not go with sampling='blocks'; take "
                         "sampling='independent'."
                     )
         return X, targets
@@ -171,7 +175,7 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
         if isinstance(noise, str):
             return None if noise == "uniform" else Noise(counts / counts.sum())
         host_only(noise=noise)
-        p = np.asarray(noise, dtype=np.float64)
+        p = numbers(noise, "noise")
         if p.shape != counts.shape:
             raise ValueError(f"noise has shape {p.shape}, but there are {len(counts)} classes.")
         if not (p > 0).all() or abs(p.sum() - 1.0) > 1e-6:
@@ -242,8 +246,9 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
                 loss_of(last * factor)
         if not np.isfinite(min(losses.values())):
             raise FloatingPointError(
-                f"method={self.method!r} diverged at every learning rate from {RATES[0]:g} to {RATES[-1]:g}: "
-                "bring the rows of X to norm 1 (sklearn.preprocessing.normalize) or take method='implicit'."
+                f"method={shown(self.method)} diverged at every learning rate from {RATES[0]:g} to "
+                f"{RATES[-1]:g}: bring the rows of X to norm 1 "
+                "(sklearn.preprocessing.normalize) or take method='implicit'."
             )
         lowest = min(losses.values())
         self.learning_rate_ = min(rate for rate, value in losses.items() if value <= lowest + slack)
@@ -353,7 +358,7 @@ class ExtremeFitMixin(DeviceEstimatorMixin):
         seen = rows.y if options.plan is None else np.arange(len(state.W))
         if result.status == DIVERGED or not _is_finite(state.W, seen):
             raise FloatingPointError(
-                f"method={self.method!r} diverged in epoch {result.nit} at learning_rate="
+                f"method={shown(self.method)} diverged in epoch {result.nit} at learning_rate="
                 f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "
                 "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
                 "norm 1 (sklearn.preprocessing.normalize) help all methods."

@@ -26,7 +26,9 @@ from ._extreme_scores import (
     top_k,
 )
 from ._extreme_targets import check_extreme_targets, encode, is_indicator
+from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
+from ._messages import shown
 from ._problem import check_sample_weight
 from ._typing import Array, FloatArray, MatrixLike, SparseMatrix
 
@@ -113,7 +115,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             If k is no whole number of at least 1.
         """
         if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}.")
+            raise ValueError(f"k must be an integer >= 1, got {shown(k)}.")
         X, model = self._checked(X), self._scores()
         codes, best, normalizers, _ = rank(model, X, int(k), normalize=proba)
         if proba:
@@ -189,6 +191,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         float
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+            refuse_missing_labels(y)
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
         return device_accuracy(self.predict(X), y, sample_weight)
 
@@ -229,8 +232,8 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             codes = encode(y, classes)
             if (codes < 0).any():
                 raise ValueError(
-                    f"y has the label {y[codes < 0].tolist()[0]!r}, which the model was not fitted to: its "
-                    "log-loss is infinite."
+                    f"y has the label {shown(y[codes < 0].tolist()[0])}, which the model was not fitted to: "
+                    "its log-loss is infinite."
                 )
         if X.shape[0] != len(codes):
             raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
@@ -257,7 +260,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         check_is_fitted(self, "coef_")
         refuse_on_device(self, "sparsify")
         if not threshold >= 0:
-            raise ValueError(f"threshold must be >= 0, got {threshold!r}.")
+            raise ValueError(f"threshold must be >= 0, got {shown(threshold)}.")
         coef = self.coef_
         if not sp.issparse(coef):
             parts = []

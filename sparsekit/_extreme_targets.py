@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 
 from ._device import to_host
+from ._labels import refuse_missing_labels, refuse_real_labels
+from ._messages import shown
 from ._problem import apply_class_weight
 from ._solvers.sampled_softmax import Rows
 
@@ -52,7 +54,33 @@ def encode(y, classes):
     return np.where(classes[codes] == y, codes, -1)
 
 
-def check_extreme_targets(y, sample_weight, class_weight, classes=None):
+def announced_classes(classes, known=None):
+    """``classes`` of `partial_fit` in main memory: those ``known`` so far, then the new ones, sorted."""
+    refuse_missing_labels(classes, "classes")
+    classes = np.asarray(to_host(classes)).ravel()
+    if not classes.size:
+        raise ValueError("classes is empty; name at least one class, or give None.")
+    try:
+        refuse_real_labels(classes)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"classes: {error}") from error
+    classes = np.unique(classes)
+    if known is None:
+        return classes
+    _same_kind(classes, "classes", known)
+    return np.concatenate([known, classes[encode(classes, known) < 0]])
+
+
+def _same_kind(labels, name, known):
+    # NumPy compares numbers with words as words
+    if (labels.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+        raise ValueError(
+            f"{name} has labels of type {labels.dtype}, such as {shown(labels.tolist()[0])}, but the classes "
+            f"so far are of type {known.dtype}, such as {shown(known.tolist()[0])}."
+        )
+
+
+def check_extreme_targets(y, sample_weight, class_weight, classes=None, grow=True):
     """Targets of the checked y: labels (n,) of any kind, or an indicator (n, K), sparse or dense.
 
     Parameters
@@ -61,31 +89,34 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None):
     sample_weight : ndarray of shape (n,) or None
     class_weight : dict, "balanced" or None
     classes : ndarray, default=None
-        Classes that are known; y's others are appended in sorted order. None: those of y, sorted.
+        Classes that are known. None: those of y, sorted.
+    grow : bool, default=True
+        Whether labels of y that are not among ``classes`` are appended, in sorted order, or refused.
 
     Raises
     ------
     ValueError
-        If y holds no labels, or is a matrix and no indicator, or no row has a label.
+        If y holds no labels, or is a matrix and no indicator, no row has a label, or a label is unknown.
     """
     if is_indicator(y):
         return _indicator(y, sample_weight, class_weight, classes)
     y = np.asarray(y).ravel()
-    # every vector of integers (floats too), bools or strings is one of labels; and very many classes are
-    # no reason to warn of a regression here
-    if y.dtype.kind not in "biuU" and not (y.dtype.kind == "f" and bool((y == np.rint(y)).all())):
-        check_classification_targets(y)
+    # very many classes are no reason to warn of a regression here
+    refuse_real_labels(y)
     if classes is None:
         classes, codes = np.unique(y, return_inverse=True)
     else:
-        if (y.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
-            raise ValueError(
-                f"y has labels of type {y.dtype}, such as {y.tolist()[0]!r}, but the classes so far are "
-                f"of type {classes.dtype}, such as {classes.tolist()[0]!r}."
-            )
+        _same_kind(y, "y", classes)
         codes = encode(y, classes)
         if (codes < 0).any():
             new = np.unique(y[codes < 0])
+            if not grow:
+                raise ValueError(
+                    f"y has the label {shown(new[0])}, which is not among the classes that were given"
+                    + (f", and {len(new) - 1} more such labels" if len(new) > 1 else "")
+                    + ". Name new labels in classes of the call that brings them, or give no classes in any "
+                    "call: then all new labels are added."
+                )
             classes = np.concatenate([classes, new])
             codes = encode(y, classes)
     codes = codes.astype(np.int64)

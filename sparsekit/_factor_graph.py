@@ -12,6 +12,7 @@ from ._factor_solution import BatchSolution, Gradients, Solution, Variable
 from ._factors import Factor, as_scores
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Layout, Options
+from ._messages import shown
 from ._solvers.lp_sparsemap import Run, solve_runs
 from ._typing import FloatArray, SolveOptions
 
@@ -440,5 +441,5 @@ def check_options(options, quadratic=True):
     """Options of a solve from the user's keywords."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}; options are {', '.join(OPTIONS)}")
+        raise TypeError(f"unknown option {shown(unknown[0])}; options are {', '.join(OPTIONS)}")
     return Options(**options, quadratic=quadratic)

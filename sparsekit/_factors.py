@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ._device import host_only, is_device
 from ._factor_documentation import document
+from ._messages import numbers, shown
 from ._typing import FloatArray
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def as_index(variables, name="variables"):
         parts = [as_index(part, name) for part in variables]
     except TypeError:
         raise TypeError(
-            f"{name} must be a view of a graph's variables, or a list of views; got {variables!r}"
+            f"{name} must be a view of a graph's variables, or a list of views; got {shown(variables)}"
         ) from None
     if not parts:
         raise ValueError(f"{name} must hold at least one variable")
@@ -325,9 +326,11 @@ class Budget(_Linear):
         super().__init__(variables, negated=negated)
         given, size = np.asarray(budget), self.index.shape[1]
         if given.dtype.kind not in "iu":
-            raise TypeError(f"budget must be a whole number; got {budget!r}. Knapsack takes real ones")
+            raise TypeError(f"budget must be a whole number; got {shown(budget)}. Knapsack takes real ones")
         if (given < 0).any() or (given > size).any():
-            raise ValueError(f"budget must be between 0 and the number of variables, {size}; got {budget!r}")
+            raise ValueError(
+                f"budget must be between 0 and the number of variables, {size}; got {shown(budget)}"
+            )
         self.budget = _for_each(given, len(self.index), "budget")
         self._relation = EQUAL if exactly else AT_MOST
 
@@ -360,8 +363,8 @@ class Knapsack(_Linear):
     ) -> None:
         super().__init__(variables, negated=negated)
         host_only(costs=costs, budget=budget)
-        costs = np.asarray(costs, dtype=np.float64)
-        budget = np.asarray(budget, dtype=np.float64)
+        costs = numbers(costs, "costs")
+        budget = numbers(budget, "budget")
         if not (np.isfinite(costs).all() and (costs >= 0).all()):
             raise ValueError("costs must be finite and >= 0")
         if not (np.isfinite(budget).all() and (budget >= 0).all()):

@@ -16,6 +16,7 @@ from ._decorators import fit_context
 from ._device import is_device, namespace, to_host
 from ._device_input import check_device_X
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
@@ -177,6 +178,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             targets = check_device_targets(X, y, sample_weight, self.class_weight)
         else:
             xp = namespace(X=X, y=y, sample_weight=sample_weight)
+            refuse_missing_labels(y)
             X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
             X = as_kernel_input(X)
             targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)

@@ -22,6 +22,7 @@ from ._cross_validation import CrossValidationMixin, with_labels
 from ._decorators import fit_context, validate_params
 from ._device import is_device
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._labels import refuse_missing_labels
 from ._linalg.threads import blas_threads, count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
@@ -131,6 +132,7 @@ def fenchel_young_path(
     (3, 3, 4)
     """
     _refuse_device("fenchel_young_path", X, y)
+    refuse_missing_labels(y)
     X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
     X = as_kernel_input(X)
     targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), class_weight)
@@ -257,6 +259,7 @@ class _FenchelYoungClassifierCV(
         """
         _raise_for_params(params, self, "fit")
         _refuse_device(type(self).__name__, X, y)
+        refuse_missing_labels(y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
         base_weight = check_sample_weight(sample_weight, X.shape[0])

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._device import is_device, kernel_module, namespace
 from ._device_input import DeviceEstimatorMixin, check_device_X, device_accuracy
+from ._labels import refuse_missing_labels
 from ._linalg.class_design import device_design
 from ._losses._class_model import matmat
 from ._losses.sparsemax import sparsemax
@@ -98,6 +99,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         float
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+            refuse_missing_labels(y)
             return super().score(X, y, sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)
 

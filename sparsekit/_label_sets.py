@@ -10,20 +10,21 @@ from ._device import namespace, to_host
 from ._device_input import encode_device_labels, flatten_column
 from ._factor_graph import FactorGraph
 from ._factors import Factor
+from ._labels import encode_labels, warn_of_many_classes
 from ._losses.factor_graph import Options
-from ._problem import encode_labels
+from ._messages import shown
 
 
 def indicator(y):
     """Indicator (n, K) of float64, classes, and whether y was a matrix."""
     y = flatten_column(y, stacklevel=5)
     if y.ndim == 1:
-        classes, codes = encode_labels(y)
+        classes, codes = encode_labels(y, stacklevel=5)
         return np.eye(len(classes))[codes], classes, False
     dense = y.toarray() if sp.issparse(y) else np.asarray(y)
     if dense.dtype.kind not in "biuf" or not ((dense == 0) | (dense == 1)).all():
         raise ValueError(
-            f"Unknown label type: {type_of_target(y)!r}; y must be an indicator of zeros and ones"
+            f"Unknown label type: {shown(type_of_target(y))}; y must be an indicator of zeros and ones"
         )
     return dense.astype(np.float64), np.arange(dense.shape[1]), True
 
@@ -32,6 +33,7 @@ def device_indicator(X, y):
     """`indicator` for y on the GPU of X: what is returned is there."""
     if getattr(y, "ndim", 1) == 1:
         classes, codes = encode_device_labels(y, X.shape[0], X=X)
+        warn_of_many_classes(len(classes), X.shape[0], stacklevel=4)
         return namespace(X=X).eye(len(classes))[codes], classes, False
     xp = namespace(X=X, y=y)
     if y.ndim != 2 or y.shape[0] != X.shape[0]:
@@ -104,14 +106,14 @@ def _factor(given, labels):
         and isinstance(given[0], type)
         and issubclass(given[0], Factor)
     ):
-        raise TypeError(f"factors must be tuples (factor class, columns, ...); got {given!r}")
+        raise TypeError(f"factors must be tuples (factor class, columns, ...); got {shown(given)}")
     kind, columns, *further = given
     keywords = further.pop() if further and isinstance(further[-1], dict) else {}
     columns = np.asarray(columns)
     if columns.dtype.kind not in "iu" or not columns.size:
-        raise ValueError(f"factors: columns must be whole numbers; got {given[1]!r}")
+        raise ValueError(f"factors: columns must be whole numbers; got {shown(given[1])}")
     if columns.min() < 0 or columns.max() >= len(labels):
-        raise ValueError(f"factors: columns must be 0 to {len(labels) - 1}; got {given[1]!r}")
+        raise ValueError(f"factors: columns must be 0 to {len(labels) - 1}; got {shown(given[1])}")
     try:
         return kind(labels[columns], *further, **keywords)
     except (TypeError, ValueError) as error:

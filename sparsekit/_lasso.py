@@ -14,7 +14,7 @@ from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import beside, is_device, namespace
 from ._device_input import check_device_target, check_device_X
-from ._device_linear import device_penalty
+from ._device_linear import penalty_of
 from ._linalg.threads import count_threads
 from ._linear_prediction import LinearRegressionMixin
 from ._losses import LeastSquaresLoss
@@ -23,14 +23,12 @@ from ._problem import (
     X_CHECKS,
     as_kernel_input,
     center_target,
-    check_penalty_weights,
     check_sample_weight,
-    l1_weights,
     pack,
     unpack,
 )
 from ._targets import device_weight
-from ._typing import Hessian, MatrixLike, SolverCallback
+from ._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
 
 
 class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
@@ -48,8 +46,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         Regularisation strength, >= 0.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,), default=None
-        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. None: all one.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
     tol : float, default: that of :func:`minimize_oba`
         The fit stops when the optimality measure is at most tol: the largest entry of
         :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
@@ -125,7 +124,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", None],
+        "penalty_weights": ["array-like", dict, None],
         "warm_start": ["boolean"],
         "history": ["boolean"],
         **SOLVER_CONSTRAINTS,
@@ -138,7 +137,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         alpha: float = 1.0,
         *,
         fit_intercept: bool = True,
-        penalty_weights: ArrayLike | None = None,
+        penalty_weights: PenaltyWeights = None,
         tol: float = TOL,
         max_iter: int = MAX_ITER,
         max_time: float | None = None,
@@ -205,10 +204,8 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             weight = check_sample_weight(sample_weight, X.shape[0])
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
-        if is_device(X):
-            penalty = device_penalty(X, self.penalty_weights, self.alpha * total)
-        else:
-            penalty = l1_weights(check_penalty_weights(self.penalty_weights, n_features), self.alpha * total)
+        names = getattr(self, "feature_names_in_", None)
+        penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
         target, offset = center_target(y, weight, fit_intercept)

@@ -10,6 +10,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 from ._device import namespace
 from ._device_input import device_accuracy, device_r2
 from ._device_linear import DeviceLinearMixin
+from ._labels import refuse_missing_labels
 from ._typing import Array, FloatArray, MatrixLike
 
 
@@ -102,5 +103,6 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         float
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+            refuse_missing_labels(y)
             return super().score(X, y, sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)

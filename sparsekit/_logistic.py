@@ -17,23 +17,21 @@ from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
 from ._device import beside, is_device, namespace
 from ._device_input import check_device_X
-from ._device_linear import device_penalty
+from ._device_linear import penalty_of
+from ._labels import encode_labels, refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._linear_prediction import LinearClassificationMixin
 from ._problem import (
     X_CHECKS,
     apply_class_weight,
     as_kernel_input,
-    check_penalty_weights,
     check_sample_weight,
-    encode_labels,
-    l1_weights,
     logistic_loss,
     pack,
     unpack,
 )
 from ._targets import device_labels, device_weight
-from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, SolverCallback
+from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 
 
 class L1LogisticClassifierMixin(LinearClassificationMixin):
@@ -104,8 +102,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,), default=None
-        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. None: all one.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.
@@ -191,7 +190,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", None],
+        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
         "history": ["boolean"],
@@ -203,7 +202,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
-        penalty_weights: ArrayLike | None = None,
+        penalty_weights: PenaltyWeights = None,
         class_weight: ClassWeight = None,
         tol: float = TOL,
         max_iter: int = MAX_ITER,
@@ -266,16 +265,17 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             X = check_device_X(self, X)
             targets = device_labels(X, y, device_weight(X, sample_weight), self.class_weight)
             classes, codes, weight = targets.classes, targets.values, targets.weight
-            penalty = device_penalty(X, self.penalty_weights, 1.0 / self.C)
         else:
             namespace(X=X, y=y, sample_weight=sample_weight)
+            refuse_missing_labels(y)
             X, y = validate_data(self, X, y, **X_CHECKS)
             X = as_kernel_input(X)
             classes, codes = encode_labels(y)
             weight = check_sample_weight(sample_weight, X.shape[0])
             weight = apply_class_weight(self.class_weight, classes, codes, weight)
-            penalty = l1_weights(check_penalty_weights(self.penalty_weights, X.shape[1]), 1.0 / self.C)
         n_features = X.shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C, names)
         n_outputs = 1 if len(classes) == 2 else len(classes)
         fit_intercept = self.fit_intercept
         dtype = X.dtype

@@ -23,8 +23,10 @@ from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, CallbackSupportMix
 from ._cross_validation import CrossValidationMixin, with_labels
 from ._decorators import fit_context
 from ._device_linear import refuse_device
+from ._labels import encode_labels, refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from ._messages import shown
 from ._path import check_penalties
 from ._path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
 from ._problem import (
@@ -33,12 +35,11 @@ from ._problem import (
     as_kernel_input,
     check_penalty_weights,
     check_sample_weight,
-    encode_labels,
     logistic_loss,
     null_intercept,
     unpack,
 )
-from ._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Scoring
+from ._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
 
 
 class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -121,7 +122,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         "selection": [StrOptions({"best", "1se"})],
         "refit": ["boolean"],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", None],
+        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **{name: rule for name, rule in SOLVER_CONSTRAINTS.items() if name != "callback"},
     }
@@ -136,7 +137,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         selection: Literal["best", "1se"] = "best",
         refit: bool = True,
         fit_intercept: bool = True,
-        penalty_weights: ArrayLike | None = None,
+        penalty_weights: PenaltyWeights = None,
         class_weight: ClassWeight = None,
         tol: float = TOL,
         max_iter: int = MAX_ITER,
@@ -196,12 +197,15 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
         _raise_for_params(params, self, "fit")
         # CSR, since folds are selections of rows
+        refuse_missing_labels(y)
         X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
         classes, codes = encode_labels(y)
         base_weight = check_sample_weight(sample_weight, X.shape[0])
         weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
-        penalty = check_penalty_weights(self.penalty_weights, X.shape[1])
+        penalty = check_penalty_weights(
+            self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
+        )
         options = dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
         routed = self._route("fit", sample_weight=base_weight, **params)
         cv = self.cv
@@ -318,8 +322,8 @@ def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scor
     present = np.unique(whole.codes[train])
     if len(present) < 2:
         raise ValueError(
-            f"The training part of fold {index} has only the class {classes[present].tolist()}; at least 2 "
-            "are needed. Use fewer or stratified folds."
+            f"The training part of fold {index} has only the class {shown(classes[present].tolist())}; at "
+            "least 2 are needed. Use fewer or stratified folds."
         )
     part = whole.rows(train, present)
     loss, l1, x_null, _ = part.start(options)

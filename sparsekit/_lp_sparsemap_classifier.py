@@ -25,6 +25,7 @@ from ._factors import Xor
 from ._fenchel_young import pack_table
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin
 from ._label_sets import choose_pairs, device_indicator, indicator, logic, nearest_sets
+from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Options
 from ._losses.fenchel_young import FenchelYoungLoss
@@ -233,6 +234,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             sample_weight = device_weight(X, sample_weight)
         else:
             xp = namespace(X=X, y=y, sample_weight=sample_weight)
+            refuse_missing_labels(y)
             X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
             X = as_kernel_input(X)
             sample_weight = check_sample_weight(sample_weight, X.shape[0])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, OptimizeResult
 
 from ._device import is_device, namespace, to_host
+from ._messages import numbers, shown
 from ._solvers.nqn import ACTIVE_SETS, MESSAGES, STATIONARY, NQNOptions, minimize
 from ._typing import ActiveSet
 
@@ -149,7 +150,7 @@ def minimize_nqn(
             raise ValueError(f"{name} must be None: the method needs no second derivatives.")
     if len(constraints) if hasattr(constraints, "__len__") else constraints is not None:
         raise ValueError("constraints must be empty: the method has bounds only.")
-    x: Any = namespace(x0=x0).array(x0, dtype=np.float64)
+    x: Any = numbers(x0, "x0", namespace(x0=x0)).copy()
     if x.ndim != 1:
         raise ValueError(f"x0 must have shape (n,); got {x.shape}.")
     if np.isnan(x).any():
@@ -185,7 +186,7 @@ def minimize_nqn(
 
 def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fun, max_time):
     if active_set not in ACTIVE_SETS:
-        raise ValueError(f"active_set must be one of {ACTIVE_SETS}; got {active_set!r}.")
+        raise ValueError(f"active_set must be one of {ACTIVE_SETS}; got {shown(active_set)}.")
     for name, value, least in (
         ("memory", memory, 0), ("n_gradients", n_gradients, 1), ("max_iter", max_iter, 0),
         ("max_fun", max_fun, 1),
@@ -193,13 +194,13 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
         if name == "max_fun" and (value is None or value == np.inf):
             continue
         if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer >= {least}; got {value!r}.")
+            raise ValueError(f"{name} must be an integer >= {least}; got {shown(value)}.")
     for name, value in (("gtol", gtol), ("ftol", ftol), ("max_time", max_time)):
         if name == "max_time" and value is None:
             continue
         least = -np.inf if name == "ftol" else 0.0
         if not isinstance(value, Real) or not float(value) >= least:
-            raise ValueError(f"{name} must be a number >= {least:g}; got {value!r}.")
+            raise ValueError(f"{name} must be a number >= {least:g}; got {shown(value)}.")
     return NQNOptions(
         gtol=float(gtol), ftol=float(ftol), max_iter=int(max_iter),
         max_fun=np.inf if max_fun is None else max_fun,
@@ -218,7 +219,7 @@ def check_bounds(bounds, n, like=None):
         return xp.full(n, -np.inf), xp.full(n, np.inf)
     out = []
     for name, side in zip(("lower", "upper"), _sides(bounds, n, like)):
-        side = xp.asarray(side, dtype=np.float64)
+        side = numbers(side, f"the {name} bounds", xp)
         if side.ndim > 1 or (side.ndim == 1 and side.shape not in ((n,), (1,))):
             raise ValueError(f"the {name} bounds must have shape ({n},); got {side.shape}.")
         side = xp.ascontiguousarray(xp.broadcast_to(side, (n,)))
@@ -258,7 +259,7 @@ def _sides(bounds, n, like):
         )
     for i, pair in enumerate(pairs):
         if np.ndim(pair) != 1 or len(pair) != 2:
-            raise ValueError(f"bounds must hold (min, max) pairs; number {i} is {pair!r}.")
+            raise ValueError(f"bounds must hold (min, max) pairs; number {i} is {shown(pair)}.")
     return (
         [-np.inf if low is None else low for low, _ in pairs],
         [np.inf if high is None else high for _, high in pairs],
@@ -272,7 +273,7 @@ class Objective:
         if not callable(fun):
             raise TypeError(f"fun must be callable; got {type(fun).__name__}.")
         if not (jac is None or jac is False or jac is True or callable(jac)):
-            raise ValueError(f"jac must be a callable, True or None; got {jac!r}.")
+            raise ValueError(f"jac must be a callable, True or None; got {shown(jac)}.")
         if is_device(lower) and not jac:
             raise ValueError(
                 "jac must be True or a callable where x0 is on the GPU: forward differences would be one "

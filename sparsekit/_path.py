@@ -14,8 +14,10 @@ from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL
 from ._decorators import validate_params
 from ._device import host_only
 from ._device_linear import refuse_device
+from ._labels import encode_labels, refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._losses import LeastSquaresLoss
+from ._messages import numbers
 from ._path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 from ._problem import (
     X_CHECKS,
@@ -24,11 +26,10 @@ from ._problem import (
     center_target,
     check_penalty_weights,
     check_sample_weight,
-    encode_labels,
     logistic_loss,
     null_intercept,
 )
-from ._typing import ClassWeight, Hessian, MatrixLike, SolverCallback
+from ._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 
 
 def check_penalties(values, name):
@@ -41,7 +42,12 @@ def check_penalties(values, name):
     """
     host_only(**{name: values})
     values = check_array(
-        values, ensure_2d=False, allow_nd=True, dtype=np.float64, ensure_min_samples=0, input_name=name
+        numbers(values, name),
+        ensure_2d=False,
+        allow_nd=True,
+        dtype=np.float64,
+        ensure_min_samples=0,
+        input_name=name,
     )
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {values.shape}.")
@@ -74,7 +80,7 @@ def l1_logistic_path(
     n_lambdas: int = 50,
     eps: float = 1e-3,
     fit_intercept: bool = True,
-    penalty_weights: ArrayLike | None = None,
+    penalty_weights: PenaltyWeights = None,
     class_weight: ClassWeight = None,
     sample_weight: ArrayLike | None = None,
     tol: float = TOL,
@@ -162,6 +168,7 @@ def l1_logistic_path(
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
     refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
+    refuse_missing_labels(y)
     X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
     X = as_kernel_input(X)
     classes, codes = encode_labels(y)
@@ -176,7 +183,7 @@ def l1_logistic_path(
         codes,
         len(classes),
         weight,
-        check_penalty_weights(penalty_weights, X.shape[1]),
+        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
         fit_intercept,
         options,
         n_threads=count_threads(n_jobs),
@@ -220,7 +227,7 @@ def lasso_path(
     n_lambdas: int = 50,
     eps: float = 1e-3,
     fit_intercept: bool = True,
-    penalty_weights: ArrayLike | None = None,
+    penalty_weights: PenaltyWeights = None,
     sample_weight: ArrayLike | None = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -287,7 +294,7 @@ def lasso_path(
     path = solve_path(
         make_loss,
         X,
-        check_penalty_weights(penalty_weights, X.shape[1]),
+        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
         1,
         np.zeros(1) if fit_intercept else None,
         options,

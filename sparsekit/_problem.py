@@ -4,15 +4,16 @@ The solver sees one vector of variables; scikit-learn's users see ``coef_`` and 
 Everything that translates between the two stands here, for the estimators and the paths alike.
 """
 
-from numbers import Real
+from collections.abc import Mapping
+from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 
 from . import _losses
 from ._device import host_only, namespace
+from ._messages import numbers, shown
 
 # what the losses take without a copy; anything else is converted to float64
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -53,7 +54,11 @@ def check_sample_weight(sample_weight, n_samples):
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, sample_weight, dtype=np.float64)
     weight = check_array(
-        sample_weight, ensure_2d=False, allow_nd=True, dtype=np.float64, order="C", input_name="sample_weight"
+        numbers(sample_weight, "sample_weight"),
+        ensure_2d=False,
+        allow_nd=True,
+        order="C",
+        input_name="sample_weight",
     )
     if weight.ndim != 1:
         raise ValueError(
@@ -77,19 +82,59 @@ def check_sample_weight(sample_weight, n_samples):
     return weight
 
 
-def check_penalty_weights(penalty_weights, n_features):
-    """Return the L1 weights per feature as float64 of shape (n_features,), or 1.0 for None.
+def by_feature(given, n_features, feature_names, what):
+    """Columns, keys and values of a dict ``given`` by the columns' names or numbers.
 
     Raises
     ------
     ValueError
-        If the shape does not fit or a weight is negative, NaN or infinite.
+        If a key is no feature, or a feature is there twice; it names the argument ``what``.
+    """
+    numbers = {} if feature_names is None else {name: j for j, name in enumerate(feature_names)}
+    seen = set()
+    for key, value in given.items():
+        j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
+        if j is None or not 0 <= int(j) < n_features:
+            known = f"0 .. {n_features - 1}" + (
+                " or a column's name" if numbers else "; X has no column names"
+            )
+            raise ValueError(f"{what} has the key {shown(key)}, which is no feature: {known}.")
+        if int(j) in seen:
+            raise ValueError(f"{what} has feature {j} twice, by name and by number.")
+        seen.add(int(j))
+        yield int(j), key, value
+
+
+def check_penalty_weights(penalty_weights, n_features, feature_names=None):
+    """Return the L1 weights per feature as float64 of shape (n_features,), or 1.0 for None.
+
+    Parameters
+    ----------
+    penalty_weights : array-like of shape (n_features,), dict or None
+        A dict has the weights of some features, by their names or column numbers; others weigh 1.
+    n_features : int
+    feature_names : ndarray of str or None
+
+    Raises
+    ------
+    ValueError
+        If the shape or a key does not fit, or a weight is negative, NaN or infinite.
     """
     if penalty_weights is None:
         return 1.0
+    if isinstance(penalty_weights, Mapping):
+        weights = np.ones(n_features)
+        for j, key, value in by_feature(penalty_weights, n_features, feature_names, "penalty_weights"):
+            if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                raise ValueError(
+                    f"penalty_weights[{shown(key)}] must be a finite number >= 0 (0 leaves the feature "
+                    f"unpenalised); got {shown(value)}."
+                )
+            weights[j] = value
+        return weights
     host_only(penalty_weights=penalty_weights)
     weights = check_array(
-        penalty_weights,
+        numbers(penalty_weights, "penalty_weights"),
         ensure_2d=False,
         allow_nd=True,
         dtype=np.float64,
@@ -114,34 +159,6 @@ def l1_weights(penalty_weights, strength):
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.multiply(penalty_weights, strength)
     return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
-
-
-def encode_labels(y):
-    """Return the sorted classes and each row's index among them.
-
-    Raises
-    ------
-    ValueError
-        If y holds no class labels (real numbers) or only one class.
-    """
-    # every vector of integers (floats too), bools or strings is one of labels; others need the long check
-    if y.dtype.kind not in "biuU" and not (y.dtype.kind == "f" and bool((y == np.rint(y)).all())):
-        check_classification_targets(y)
-    if y.dtype.kind != "O":
-        # two classes, the usual case, need no sort: two comparisons with the data are enough
-        is_first = y == y[0]
-        other = int(is_first.argmin())
-        if not is_first[other] and bool((is_first | (y == y[other])).all()):
-            classes = np.sort(y[[0, other]])
-            codes = is_first if y[0] == classes[1] else ~is_first
-            return classes, codes.astype(np.intp)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
-            f"{classes[0]!r}"
-        )
-    return classes, codes.astype(np.intp, copy=False)
 
 
 def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
@@ -182,18 +199,20 @@ def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
             for label, value in class_weight.items():
                 if label not in index:
                     raise ValueError(
-                        f"class_weight has the key {label!r}, which is not a class; the classes are "
-                        f"{classes.tolist()}."
+                        f"class_weight has the key {shown(label)}, which is not a class; the classes are "
+                        f"{shown(classes.tolist())}."
                     )
                 if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-                    raise ValueError(f"class_weight[{label!r}] must be a finite number >= 0, got {value!r}.")
+                    raise ValueError(
+                        f"class_weight[{shown(label)}] must be a finite number >= 0, got {shown(value)}."
+                    )
                 per_class[index[label]] = value
         weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
         totals = totals * per_class
     if np.count_nonzero(totals) < least:
         raise ValueError(
             f"This solver needs samples of at least {least} classes with a positive weight (sample_weight "
-            f"times class_weight), but only these have one: {classes[totals > 0].tolist()}"
+            f"times class_weight), but only these have one: {shown(classes[totals > 0].tolist())}"
         )
     return weight
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,8 @@ from typing import Any
 _EXTRAS = ("gpu", "torch", "plot", "compare")
 # CuPy comes under another name for each CUDA; the extra names the first
 _OTHER_CUPY = ("cupy-cuda13x", "cupy")
-# kernels.h: the loops are compiled for these and for every processor of the kind; NumPy names what there is
-_LEVELS = {
-    "x86-64-v4": {"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"},
-    "x86-64-v3": {"AVX2", "FMA3", "F16C"},
-}
 # calls of the OpenMP libraries of GCC, Clang and MSVC
 _OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
-# byte 7 of an ELF file: 3 if it has functions that are chosen when it is loaded (GNU_IFUNC)
-_OSABI, _GNU = 7, 3
 
 
 def show_versions() -> None:
@@ -89,21 +81,13 @@ def _version(name: str) -> str | None:
 
 
 def _kernels() -> dict[str, str]:
-    """Instruction set and OpenMP, as the compiled file itself shows them."""
+    """Level of instructions, and OpenMP as the compiled file itself shows it."""
     from ._cython import _dense
+    from ._cython._runtime import simd_level, simd_levels
 
     code = Path(_dense.__file__).read_bytes()
-    chosen = code.startswith(b"\x7fELF") and code[_OSABI] == _GNU
     return {
         "compiled file": _dense.__file__,
-        "instruction set": _level() if chosen else "the compiler's baseline",
+        "SIMD level": f"{simd_level()} (of {', '.join(simd_levels())}; SPARSEKIT_SIMD sets the highest)",
         "OpenMP": "yes" if any(name in code for name in _OPENMP) else "no",
     }
-
-
-def _level() -> str:
-    """The widest vectors that the processor has, of those that kernels are compiled for."""
-    # numpy.show_runtime prints it from the same place; there is no public one
-    umath: Any = import_module("numpy._core._multiarray_umath")
-    has = {name for name, there in umath.__cpu_features__.items() if there}
-    return next((level for level, needed in _LEVELS.items() if needed <= has), "x86-64")

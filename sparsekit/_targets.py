@@ -10,7 +10,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from ._device import namespace, to_host
 from ._device_input import check_finite, device_weight, encode_device_labels, flatten_column
-from ._problem import apply_class_weight, encode_labels
+from ._labels import encode_labels, warn_of_many_classes
+from ._messages import shown
+from ._problem import apply_class_weight
 
 # how far a row of distributions may be from summing to one
 SUM_TOLERANCE = 1e-6
@@ -50,7 +52,7 @@ def check_targets(y, sample_weight, class_weight):
     """
     y = flatten_column(y, stacklevel=5)
     if y.ndim == 1:
-        classes, codes = encode_labels(y)
+        classes, codes = encode_labels(y, stacklevel=5)
         weight = apply_class_weight(class_weight, classes, codes, sample_weight)
         return Targets(codes, classes, weight, False)
     q, empty = _distributions(y)
@@ -113,10 +115,12 @@ def _weights(q, empty, sample_weight, class_weight):
         for k, value in class_weight.items():
             if not isinstance(k, Integral) or not 0 <= int(k) < K:
                 raise ValueError(
-                    f"class_weight has the key {k!r}; the labels are the columns 0 .. {K - 1} of y."
+                    f"class_weight has the key {shown(k)}; the labels are the columns 0 .. {K - 1} of y."
                 )
             if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-                raise ValueError(f"class_weight[{k!r}] must be a finite number >= 0, got {value!r}.")
+                raise ValueError(
+                    f"class_weight[{shown(k)}] must be a finite number >= 0, got {shown(value)}."
+                )
             per_class[k] = value
     # a row that is shared between labels weighs their mean
     share = q @ np.asarray(per_class, like=q)
@@ -154,15 +158,12 @@ def device_labels(X, y, weight, class_weight):
     """Targets from labels (n,) on the GPU like X, and checked weights or None."""
     classes, codes = encode_device_labels(y, X.shape[0], X=X)
     xp = namespace(classes=classes)
-    if y.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
-        raise ValueError(
-            "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
-        )
     if len(classes) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
-            f"{classes[0].item()!r}"
+            f"{shown(classes[0].item())}"
         )
+    warn_of_many_classes(len(classes), X.shape[0], stacklevel=4)
     if weight is not None or class_weight is not None:
         folded = apply_class_weight(class_weight, *map(to_host, (classes, codes, weight)))
         weight = xp.asarray(folded)

@@ -20,6 +20,7 @@ from scipy.optimize import Bounds
 from sklearn.utils import check_random_state
 
 from . import _test_functions as functions
+from ._messages import plain, shown
 from ._typing import FloatArray, RandomState
 
 N_STARTS = 10
@@ -134,7 +135,7 @@ class NonsmoothProblem:
             A point a row.
         """
         if not n_starts >= 1 or n_starts != int(n_starts):
-            raise ValueError(f"n_starts must be a whole number, at least 1; got {n_starts!r}")
+            raise ValueError(f"n_starts must be a whole number, at least 1; got {shown(n_starts)}")
         rng = np.random.default_rng([*self._seed, 1])
         middle = 0.5 * (self.bounds.lb + self.bounds.ub)
         return middle + rng.uniform(-_HALF_WIDTH, _HALF_WIDTH, (int(n_starts), self.n))
@@ -324,9 +325,9 @@ def nonsmooth_problems(n: int, *, random_state: RandomState = 0) -> list[Nonsmoo
     ('L1', 6.0, 1.0)
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-        raise ValueError(f"n must be a whole number, at least 2; got {n!r}")
+        raise ValueError(f"n must be a whole number, at least 2; got {shown(n)}")
     n = int(n)
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(check_random_state(plain(random_state)).randint(2**31 - 1))
     known = _closed_forms(n)
     return [
         NonsmoothProblem(name, evaluate, minimizer, float(minimum), known.get(name), (seed, number))

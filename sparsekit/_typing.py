@@ -31,6 +31,7 @@ Transform: TypeAlias = Literal["sparsemax", "softmax"]
 Hessian: TypeAlias = Literal["exact", "lbfgs"]
 CrossValidation: TypeAlias = int | Iterable[Any] | Any
 Scoring: TypeAlias = str | Callable[..., float] | None
+PenaltyWeights: TypeAlias = ArrayLike | dict[Any, float] | None
 Side: TypeAlias = ArrayLike | None
 CoefficientBounds: TypeAlias = tuple[Side, Side] | list[Side] | dict[Any, Any]
 

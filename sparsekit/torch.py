@@ -26,6 +26,7 @@ from ._device import to_host
 from ._factor_graph import FactorGraph, check_options
 from ._losses import sparsemax as _functions
 from ._losses.factor_graph import INFEASIBLE, MAX_ITER
+from ._messages import shown
 from ._typing import SolveOptions
 
 _Reduction = Literal["mean", "sum", "none"]
@@ -215,7 +216,7 @@ def sparsemax_loss(
     tensor(0.1250)
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}")
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {shown(reduction)}")
     z = _wide(input)
     if target.shape == z.shape:
         q = target.to(z.dtype)

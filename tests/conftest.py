@@ -1,19 +1,34 @@
-"""Shared fixtures, and the guard that the installed package is what gets tested."""
+"""Shared fixtures, the guard that the installed package is what gets tested, and how the tests are run:
+in which order, in how many processes, each apart from the others.
+"""
 
 import importlib.machinery
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import order
+import processes
 import pytest
+from children import run_limited
+from isolation import EMULATED, Isolation
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
+
 # `python -m pytest` puts the working directory first on the path, and with it the checkout's folder
 # `sparsekit`, which has no compiled kernels. What is installed must be found instead.
-sys.path[:] = [entry for entry in sys.path if Path(entry or os.curdir).resolve() != CHECKOUT]
+# What tests start must find it as well, from other folders.
+def _elsewhere(entries):
+    return [entry for entry in entries if Path(entry or os.curdir).resolve() != CHECKOUT]
+
+
+sys.path[:] = _elsewhere(sys.path)
+if os.environ.get("PYTHONPATH"):
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        os.path.abspath(entry) for entry in _elsewhere(os.environ["PYTHONPATH"].split(os.pathsep))
+    )
 
 from hypothesis import HealthCheck, settings  # noqa: E402  (the path comes first)
 
@@ -43,16 +58,50 @@ def _installed_package_problem():
     return None
 
 
+def pytest_addoption(parser, pluginmanager):
+    order.add_option(parser)
+    processes.add_options(parser, pluginmanager)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    return processes.number(config)
+
+
 def pytest_configure(config):
     problem = _installed_package_problem()
     if problem is not None:
         raise pytest.UsageError(problem)
+    order.settle(config)
+    processes.share_processors(config)
 
 
 def pytest_report_header(config):
     import sparsekit
 
-    return f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}"
+    return [
+        f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}",
+        f"{processes.header(config)}, --order={config.option.order}",
+    ]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    order.tell(node)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    order.arrange(config.option.order, items)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    before = Isolation()
+    yield
+    left = before.restore()
+    if left:
+        pytest.fail(f"the test leaves changed: {', '.join(left)}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -107,12 +156,10 @@ def run_python(tmp_path):
     """
 
     def run(code, *args, env=None, timeout=240):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *map(str, args)],
+        done = run_limited(
+            [sys.executable, "-c", code, *args],
             cwd=tmp_path,
             env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
             timeout=timeout,
         )
         if done.returncode != 0:
@@ -150,7 +197,6 @@ def many():
     return sp.csr_array(normalize(sp.csr_array(centres.tocsr()[y] + noise))), y
 
 
-EMULATED = Path(__file__).resolve().parent / "emulated"
 _emulated_modules = {}
 
 
@@ -202,12 +248,9 @@ def cupy():
     try:
         import cupy
 
-        cupy.emulation.reset()
         yield cupy
     finally:
         _forget_kernels()
-        if "cuda_build" in sys.modules:
-            sys.modules["cuda_build"].after_launch = None
         sys.path.remove(str(EMULATED))
         for name in [name for name in sys.modules if _is_cupy(name)]:
             _emulated_modules[name] = sys.modules.pop(name)

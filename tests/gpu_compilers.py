@@ -5,8 +5,9 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
+
+from children import run_limited
 
 # the chips that must be supported; a compiler that no longer knows one compiles for its own oldest instead
 WANTED = (70, 80, 90)
@@ -19,8 +20,9 @@ def nvcc():
 
 def nvcc_targets(path):
     """Chips to compile for with this nvcc: each of WANTED, or the oldest that it still knows."""
-    text = subprocess.run([path, "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
-    known = sorted({int(number) for number in re.findall(r"compute_(\d+)", text)})
+    done = run_limited([path, "--list-gpu-arch"], timeout=60)
+    assert done.returncode == 0, done.stderr
+    known = sorted({int(number) for number in re.findall(r"compute_(\d+)", done.stdout)})
     return sorted({chip if chip in known else min(n for n in known if n > chip) for chip in WANTED})
 
 
@@ -38,9 +40,7 @@ def run_nvcc(path, code, chip, folder):
         "-Werror",
         "cross-execution-space-call",
     ]
-    done = subprocess.run(
-        [*command, "-o", str(source.with_suffix(".cubin")), str(source)], capture_output=True, text=True
-    )
+    done = run_limited([*command, "-o", source.with_suffix(".cubin"), source], timeout=280)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -73,8 +73,11 @@ class NVRTC:
         self._check(self.library.nvrtcGetSupportedArchs(known))
         return sorted({chip if chip in known else min(n for n in known if n > chip) for chip in WANTED})
 
-    def compile(self, code, chip, options=()):
-        """Machine code of the text ``code``; an error is an AssertionError with the compiler's words."""
+    def compile(self, code, chip, options=(), kinds=("CUBIN",)):
+        """Machine code of the text ``code``, and the compiler's words; an error is an AssertionError.
+
+        ``kinds`` may name PTX as well; for that alone ``chip`` is an architecture ("compute_90").
+        """
         program = ctypes.c_void_p()
         self._check(
             self.library.nvrtcCreateProgram(
@@ -82,14 +85,15 @@ class NVRTC:
             )
         )
         try:
-            words = [b"--std=c++17", f"--gpu-architecture=sm_{chip}".encode(), *(o.encode() for o in options)]
+            target = chip if isinstance(chip, str) else f"sm_{chip}"
+            words = [b"--std=c++17", f"--gpu-architecture={target}".encode(), *(o.encode() for o in options)]
             words += [b"-ftz=true", b"--device-as-default-execution-space"]  # as CuPy adds
             status = self.library.nvrtcCompileProgram(
                 program, len(words), (ctypes.c_char_p * len(words))(*words)
             )
             log = self._text(program, "ProgramLog").decode()
             assert status == 0, log
-            return self._text(program, "CUBIN")
+            return *(self._text(program, kind) for kind in kinds), log
         finally:
             self.library.nvrtcDestroyProgram(ctypes.byref(program))
 

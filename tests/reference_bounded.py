@@ -5,10 +5,12 @@ smooth. One dense interior-point method minimises both, and the bound that `solv
 uses nothing of how the answer was found. Nothing here comes from sparsekit.
 """
 
+from functools import cache
+
 import numpy as np
 from scipy.optimize import linprog
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 REGRESSION = ("absolute", "quantile", "squared", "huber", "epsilon_insensitive")
 CLASSIFICATION = ("log_loss", "hinge", "squared_hinge", "modified_huber")
@@ -132,9 +134,15 @@ def interior_point(fun, A, b, low, high, max_iter=200):
     return x, nu
 
 
+@cache
+def _libraries():
+    # to look for them each time takes longer than many a solve
+    return ThreadpoolController()
+
+
 def solve(*args, **options):
     """`_solve` on one thread: the matrices are small, and BLAS's threads wait for each other."""
-    with threadpool_limits(1, user_api="blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         return _solve(*args, **options)
 
 

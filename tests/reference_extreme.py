@@ -4,7 +4,7 @@ W has the intercepts as its last column, x a last entry of 1 (or 0 without inter
 """
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 
 
 def objective(method, f, r, u, *, raman=False, log_noise=None):
@@ -73,7 +73,7 @@ def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, raman=False, delt
 
 
 def proximal_step(W, xs, classes, labels, r, us, eta, weights, ridge=0.0, beta=None):
-    """The implicit step by BFGS on its definition: min f + ||theta - old||^2 / (2 eta).
+    """The implicit step by BFGS on its definition, polished: min f + ||theta - old||^2 / (2 eta).
 
     classes: distinct codes that take part; labels: each row's place among them; r (rows, classes): weights
     of the negatives, 0 at the label.
@@ -101,6 +101,9 @@ def proximal_step(W, xs, classes, labels, r, us, eta, weights, ridge=0.0, beta=N
 
     start = np.concatenate([np.maximum(us, 0.0), old.ravel()])
     result = minimize(fun, start, jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000})
+    # BFGS compares values, whose rounding hides the last digits of the point; the gradient's root has them.
+    # The Hessian is at least I, so there is one root.
+    x = root(lambda v: fun(v)[1], result.x, tol=1e-13).x
     new = W.copy()
-    new[classes] = result.x[size:].reshape(shape)
-    return new, result.x[:size], np.abs(fun(result.x)[1]).max()
+    new[classes] = x[size:].reshape(shape)
+    return new, x[:size], np.abs(fun(x)[1]).max()

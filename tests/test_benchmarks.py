@@ -9,7 +9,7 @@ import pytest
 
 def imported_names(path):
     """(module, name) of every ``from sparsekit... import ...`` of a file, inside functions too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sparsekit":
             yield from ((node.module, alias.name) for alias in node.names)
 

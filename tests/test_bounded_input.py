@@ -87,6 +87,20 @@ def test_shapes_of_bounds(rows, model, where):
         refused(BoundedClassifier(bounds=(np.zeros((1, 5)), None)), X, np.arange(60) % 3, "bounds")
 
 
+def test_the_shapes_that_fit_are_named(rows):
+    """Both forms, and for a classifier the third."""
+    X, _ = rows
+    one = r"it must be one number for all features, or of shape \(5,\), a number for each feature"
+    for model, where, match in (
+        (BoundedRegressor(), 0, rf"the lower bound has shape \(2,\); {one}\.$"),
+        (BoundedRegressor(), 1, rf"the upper bound has shape \(2,\); {one}\.$"),
+        (BoundedClassifier(), 0, rf"the lower bound has shape \(2,\); {one}, or \(3, 5\), that of coef_\.$"),
+    ):
+        bounds = [None, None]
+        bounds[where] = [0.0, 1.0]
+        refused(clone(model).set_params(bounds=tuple(bounds)), X, np.arange(60) % 3, match)
+
+
 @every_model
 @pytest.mark.parametrize(
     "bounds", [None, 1.0, (), (0.0,), (0, 1, 2), "ab", np.zeros((5, 2)), [(0, 1)] * 5, {"low": 0}, ("a", "b")]

@@ -9,7 +9,7 @@ REQUIRED = {"cff-version": "1.2.0", "message": r".+", "title": "sparsekit", "aut
 
 @pytest.fixture
 def text(checkout):
-    return (checkout / "CITATION.cff").read_text()
+    return (checkout / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_it_has_what_the_format_requires(text):

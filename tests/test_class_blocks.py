@@ -114,7 +114,7 @@ def test_implicit_steps(noise, m, alpha, eta):
             before, [x], codes, [0], np.concatenate([[0.0], r])[None, :], np.array([u]), eta_e, [1.0],
             alpha, beta,
         )  # fmt: skip
-        assert accuracy < 1e-5
+        assert accuracy < 1e-9
         assert steps(state, rows, options, work, eta, e, e + 1) == -1
         np.testing.assert_allclose(table(state, options), expected, atol=5e-6)
         np.testing.assert_allclose(work.u[e], u_new[0], atol=5e-6)

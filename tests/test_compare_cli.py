@@ -1,15 +1,23 @@
 """``sparsekit compare`` as a user types it."""
 
+import csv
 import json
+import os
+import shlex
+import stat
+import sys
+import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file
+from children import run_limited
+from sklearn.datasets import dump_svmlight_file, load_diabetes
 
-from sparsekit import __version__
+from sparsekit import __version__, _cli
 from sparsekit._cli import main
-from sparsekit._compare import engine
+from sparsekit._compare import engine, peers
 
+COMMAND = [sys.executable, "-P", "-c", "import sys; from sparsekit._cli import main; sys.exit(main())"]
 FAST = ["--peers", "liblinear", "--max-time", "2"]
 
 
@@ -34,7 +42,7 @@ def test_own_file(data, tmp_path, capsys):
     assert "L1LogisticOBA" in out and "LIBLINEAR (scikit-learn)" in out and "geometric mean of 2 cells" in out
     assert "No intercept" in out
     assert plot.read_bytes().startswith(b"\x89PNG")
-    content = json.loads(json_file.read_text())
+    content = json.loads(json_file.read_text(encoding="utf-8"))
     assert [round(cell["lambda_ratio"], 6) for cell in content["cells"]] == [0.1, 0.01]
     for cell in content["cells"]:
         by_key = {t["solver"]: t for t in cell["tracks"]}
@@ -43,6 +51,173 @@ def test_own_file(data, tmp_path, capsys):
         assert max(objectives) - min(objectives) < 1e-6 * min(objectives)
         assert by_key["sparsekit"]["accuracy"] > 0.8
         assert 0 < by_key["sparsekit"]["times"]["1e-06"] < 60
+
+
+def test_regression_is_refused(tmp_path, capsys):
+    """As a file of scikit-learn's diabetes set: whole numbers, but no classes."""
+    X, y = load_diabetes(return_X_y=True)
+    path = tmp_path / "diabetes.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",")
+    assert main(["compare", str(path), *FAST]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "the target has 214 different numbers in 442 rows, from 25 to 346: this is regression" in err
+    assert "--positive" in err
+    argv = ["compare", str(path), "--positive", "72", "--lambda-ratio", "0.5", "--test-size", "0", *FAST]
+    assert main(argv) == 0
+    assert "214 labels: 72 against the rest" in capsys.readouterr().out
+
+
+def test_solvers_that_are_not_installed_are_listed_once(data, capsys, monkeypatch):
+    class Absent(peers.Liblinear):
+        key, title, package = "absent", "Absent", "no-such-distribution"
+
+    solvers = [s for s in peers.all_solvers() if s.key in ("sparsekit", "liblinear")]
+    monkeypatch.setattr(peers, "all_solvers", lambda: [*solvers, Absent()])
+    json_file = data.parent / "out.json"
+    argv = ["compare", str(data), "--lambda-ratio", "0.5,0.1", "--max-time", "2", "--json", str(json_file)]
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert out.count("mine (90 x 8, sparse") == 2
+    assert out.count("Absent (not installed: pip install no-such-distribution)") == out.count("Absent") == 1
+    content = json.loads(json_file.read_text())
+    assert list(content["not_installed"]) == ["absent"]
+    assert all(cell["left_out"] == [] for cell in content["cells"])
+
+
+@pytest.mark.parametrize("suffix", [".xyz", "", ".svm"])
+def test_unknown_pictures_are_refused_before_the_work(data, capsys, suffix):
+    pytest.importorskip("matplotlib", reason="knows which pictures it can write")
+    assert main(["compare", str(data), "--plot", str(data.parent / f"curves{suffix}"), *FAST]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "--plot" in err and "known are" in err and ".png" in err and ".svg" in err
+    assert not list(data.parent.glob("curves*"))
+
+
+@pytest.mark.parametrize("option", ["--plot", "--json", "--csv"])
+def test_files_that_cannot_be_written_are_refused_before_the_work(data, capsys, option, monkeypatch):
+    if option == "--plot":
+        pytest.importorskip("matplotlib", reason="knows which pictures it can write")
+    # a folder in the file's place, which root may not write either
+    taken = data.parent / "taken.png"
+    taken.mkdir()
+    assert main(["compare", str(data), option, str(taken), *FAST]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and f"{option} {taken}: cannot be written" in err
+
+    def forbid(file, *args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    path = data.parent / "out.png"
+    monkeypatch.setattr("builtins.open", forbid)
+    assert main(["compare", str(data), option, str(path), *FAST]) == 2
+    monkeypatch.undo()
+    assert f"{option} {path}: cannot be written: Permission denied" in capsys.readouterr().err
+
+
+def test_asking_leaves_nothing_behind(tmp_path):
+    """What is asked beforehand makes no file and changes none."""
+    assert _cli._why_not_writable(tmp_path / "new.csv") is None
+    assert list(tmp_path.iterdir()) == []
+    old = tmp_path / "old.csv"
+    old.write_text("kept")
+    assert _cli._why_not_writable(old) is None and old.read_text() == "kept"
+
+
+def test_asking_does_not_touch_a_link_that_leads_nowhere(tmp_path):
+    link = tmp_path / "link.csv"
+    try:
+        link.symlink_to(tmp_path / "new.csv")
+    except OSError as error:  # Windows asks for a privilege
+        pytest.skip(f"no symbolic links: {error}")
+    assert _cli._why_not_writable(link) is None
+    assert list(tmp_path.iterdir()) == [link] and link.is_symlink()
+    lost = tmp_path / "lost.csv"
+    lost.symlink_to(tmp_path / "no" / "new.csv")
+    assert "no such folder" in _cli._why_not_writable(lost)
+    ring = tmp_path / "ring.csv"
+    ring.symlink_to(ring)
+    assert "cannot be written" in _cli._why_not_writable(ring)
+    assert ring.is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are Unix's")
+def test_asking_does_not_wait_for_the_reader_of_a_named_pipe(tmp_path):
+    """Who opens one for writing is held until somebody reads."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    code = (
+        "import sys; from sparsekit._cli import Path, _why_not_writable as ask; print(ask(Path(sys.argv[1])))"
+    )
+    done = run_limited([sys.executable, "-P", "-c", code, pipe], timeout=60)
+    assert done.stdout == "None\n", done.stderr
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell is Unix's")
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_closed_streams_are_no_traceback(data, closed):
+    """As `sparsekit compare >&-` in a shell: Python then has no sys.stdout."""
+    argv = [*COMMAND, "compare", data, *FAST, "--lambda-ratio", "0.5", "--json", data.parent / "out.json"]
+    line = f"{shlex.join(map(str, argv))} {closed}"
+    done = run_limited(["sh", "-c", line], timeout=200)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(json.loads((data.parent / "out.json").read_text())["cells"][0]["tracks"]) == 2
+
+
+@pytest.mark.parametrize("argv", [["compare"], ["compare", "--help"], ["versions"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_traceback(data, argv):
+    """As `sparsekit compare | head -n 1` does, without the race: the pipe is closed from the start."""
+    files = [str(data), *FAST, "--lambda-ratio", "0.5"] if argv == ["compare"] else []
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = run_limited([*COMMAND, *argv, *files], timeout=200, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+    # argparse itself ignores that nobody reads a long text
+    assert done.returncode in ((0, 141) if "--help" in argv else (141,))
+
+
+def test_budget(data, tmp_path, capsys):
+    json_file, csv_file = tmp_path / "out.json", tmp_path / "out.csv"
+    files = ["--json", str(json_file), "--csv", str(csv_file)]
+    start = time.monotonic()
+    # far more than fits in: some of it is done, and all that is not is said
+    argv = ["compare", str(data), "--n-lambda", "40", "--repeats", "7", "--budget", "12", "--max-time", "60"]
+    assert main([*argv, "--peers", "saga", *files]) == 0
+    assert time.monotonic() - start < 60
+    out = capsys.readouterr().out
+    assert "The budget of 12 s was spent. Left out:" in out
+    content = json.loads(json_file.read_text())
+    done = len(content["cells"])
+    assert 1 <= done < 40 and done + len(content["left_out"]) == 40
+    assert out.count("not begun: mine, C = ") == 40 - done
+    assert content["settings"]["budget"] == 12
+    with open(csv_file, encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 2 * done and {row["solver"] for row in rows} == {"sparsekit", "saga"}
+
+
+def test_budget_that_is_enough_or_nothing(data, capsys):
+    argv = ["compare", str(data), "--lambda-ratio", "0.5", *FAST, "--budget"]
+    assert main([*argv, "500"]) == 0
+    assert "All was done within the budget of 500 s." in capsys.readouterr().out
+    assert main([*argv, "1e-9"]) == 1
+    assert "1e-09 s were over before anything was measured" in capsys.readouterr().err
+
+
+def test_columns_of_words(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"id{i},{'red' if i % 3 else 'blue'},{rng.normal():.3f},{i % 2}" for i in range(80)]
+    path = tmp_path / "words.csv"
+    path.write_text("\n".join(["name,colour,x,y", *rows]) + "\n")
+    assert main(["compare", str(path), *FAST]) == 1
+    assert "--drop name" in capsys.readouterr().err
+    assert main(["compare", str(path), "--drop", "name", "--lambda-ratio", "0.5", *FAST]) == 0
+    out = capsys.readouterr().out
+    assert "words (60 x 3, dense)" in out and "note: one-hot encoded (values): colour (2)" in out
 
 
 def test_values_of_C_and_intercept(data, capsys):
@@ -79,6 +254,8 @@ def test_faulty_file_names_its_line(tmp_path, capsys):
         ["compare", "--test", "x.svm"],
         ["compare", "--test-size", "1.5"],
         ["compare", "--json", "no/such/folder/out.json"],
+        ["compare", "--csv", "no/such/folder/out.csv"],
+        ["compare", "--budget", "0"],
         ["compare", "--nonsense"],
     ],
     ids=" ".join,
@@ -87,6 +264,13 @@ def test_wrong_usage(argv, capsys):
     assert main(argv) == 2
     out, err = capsys.readouterr()
     assert "usage" in out + err or "error" in err
+
+
+@pytest.mark.parametrize("option", ["--C", "--lambda-ratio"])
+@pytest.mark.parametrize("text", ["", ",", " , "])
+def test_a_grid_of_nothing_is_refused(capsys, option, text):
+    assert main(["compare", option, text]) == 2
+    assert f"argument {option}: names no number" in capsys.readouterr().err
 
 
 def test_help_and_version(capsys):

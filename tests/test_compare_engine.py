@@ -1,16 +1,19 @@
 """The comparison's problem, its solvers' adapters and its measurement."""
 
+import csv
 import importlib
 import json
 import math
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsekit._compare import peers, report
+from sparsekit._compare import csv_output, peers, report
 from sparsekit._compare.engine import Bench, Cell, Options, Rung, Track
 from sparsekit._compare.problem import MultinomialProblem, Problem
 from sparsekit._compare.worker import Isolated
@@ -213,7 +216,10 @@ def test_a_failing_solver_is_a_line_in_the_table():
     text = report.table(cell, (1e-3, 1e-6))
     assert "failed: ZeroDivisionError: no luck" in text
     assert "failed: returned a solution that is not finite" in text
-    assert "not installed: pip install no-such-distribution" in text
+    assert "Absent" not in text  # said once, in the header
+    found = report.header([Fake(), Absent()], False)
+    assert found.count("Absent (not installed: pip install no-such-distribution)") == 1
+    assert "Left out" not in report.header([Fake()], False)
     assert cell.track("fake").rungs
 
 
@@ -255,7 +261,12 @@ def misbehaving(tmp_path, monkeypatch):
     del sys.modules["misbehaving_solvers"]
 
 
-def test_processes_that_hang_or_die(misbehaving):
+def test_processes_that_hang_or_die(misbehaving, monkeypatch):
+    def refuse(*args):
+        raise OSError(10038, "An operation was attempted on something that is not a socket")
+
+    monkeypatch.setattr("select.select", refuse)  # as Windows does for a pipe
+    before = threading.active_count()
     problem = make_problem(n=80)
     options = Options(max_time=1.0, stop_gap=1e-3)
     solvers = [misbehaving.Endless(), misbehaving.Crashing(), peers.Liblinear()]
@@ -267,6 +278,7 @@ def test_processes_that_hang_or_die(misbehaving):
             assert "exit status 7" in crashing.failure
             assert liblinear.stopped == "reached"
             assert "no fit done in 1 s" in report.table(cell, (1e-3,))
+    assert threading.active_count() == before
 
 
 def test_isolated_and_local_fits_agree():
@@ -315,6 +327,102 @@ def test_json_is_strict(tmp_path):
     for track in cell.tracks:
         track.best_fit = peers.Fit(np.zeros(12), 0.0, 1)
     report.write_json(path, report.as_dict([cell], [], {"gaps": (1e-3,)}))
-    content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    content = json.loads(
+        path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
+    )
     assert content["cells"][0]["tracks"][1]["times"]["1e-03"] is None
     assert content["cells"][0]["tracks"][0]["times"]["1e-03"] == 1.0
+
+
+class Slow(Fake):
+    key, title = "slow", "Slow"
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        if X.shape[0] == 80:
+            time.sleep(0.3)
+        return super().fit(X, y, C, tol, max_iter)
+
+
+def test_a_deadline_ends_the_climb():
+    """What is not begun by then is marked, and said."""
+    problem = make_problem(n=80)
+    bench = Bench([Slow(), Fake()], Options(stop_gap=1e-12), isolate=False, deadline=time.monotonic() + 0.5)
+    cell = bench.measure(problem, 1.0)
+    assert bench.left == 0
+    assert cell.unfinished == cell.tracks and not cell.interrupted
+    assert 1 <= len(cell.track("slow").rungs) < len(Slow.ladder)
+    assert all(len(r.times) == 1 for t in cell.tracks for r in t.rungs)  # no time for repetitions
+    text = report.table(cell, (1e-3, 1e-9))
+    assert "budget spent before the end of: Slow, Fake" in text
+    assert "> " not in text  # who was not given the time did not miss the gap in it
+    cell.tracks[1].solver.key = report.OURS  # a pair that could be compared, were both done
+    assert [row[3] for row in report.geometric_means([cell], (1e-1,))] == [0, 0]
+    said = report.budget_lines(0.5, [cell], [(problem, 2.0)])
+    assert "not finished: small" in said and "Slow, Fake" in said and "not begun: small, C = 2" in said
+    assert "All was done" in report.budget_lines(0.5, [], [])
+    # nothing at all is begun after it
+    later = bench.measure(problem, 2.0)
+    assert [t.rungs for t in later.tracks] == [[], []] and later.unfinished == later.tracks
+    assert report.table(later, (1e-3,)).count("not run: the budget was spent") == 2
+
+
+def test_a_deadline_in_the_repetitions_leaves_a_finished_cell():
+    """Its gaps and times are known, if from fewer runs; nothing is repeated after it."""
+    problem = make_problem(n=80)
+    repeated = []
+
+    def progress(text):
+        if "repeat" in text:
+            repeated.append(text)
+            bench._deadline = time.monotonic()
+
+    bench = Bench([Fake(), peers.Liblinear()], Options(stop_gap=1e-3), progress, isolate=False)
+    cell = bench.measure(problem, 1 / (0.1 * problem.lambda_max))
+    assert bench.left == 0 and len(repeated) == 1
+    assert [track.stopped for track in cell.tracks] == ["reached", "reached"]
+    assert cell.unfinished == [] and "budget spent" not in report.table(cell, (1e-3,))
+
+
+def test_a_deadline_cuts_a_fit_off(misbehaving):
+    """A process that hangs is stopped at the deadline, long before its own limit."""
+    start = time.monotonic()
+    solvers = [misbehaving.Endless()]
+    with Bench(solvers, Options(max_time=60.0), deadline=start + 8.0) as bench:
+        cell = bench.measure(make_problem(n=80), 1.0)
+    assert time.monotonic() - start < 30
+    (track,) = cell.tracks
+    assert track.stopped == "budget" and track.failure == "" and track.rungs == []
+    assert cell.unfinished == [track]
+
+
+def csv_rows(folder, cell):
+    csv_output.write_csv(folder / "out.csv", [cell], (1e-3, 1e-6, 1e-30))
+    with open(folder / "out.csv", encoding="utf-8", newline="") as stream:
+        return {row["solver"]: row for row in csv.DictReader(stream)}
+
+
+def test_csv_has_what_the_tables_show(tmp_path):
+    cell = measure([Fake(), Raising(), peers.Liblinear()])
+    cell.left_out.append((Absent(), "has no time"))
+    rows = csv_rows(tmp_path, cell)
+    assert list(rows) == ["fake", "raising", "liblinear", "absent"]
+    fake, track = rows["fake"], cell.track("fake")
+    assert float(fake["objective"]) == track.best.objective
+    assert float(fake["seconds_to_1e-03"]) == cell.time_to(track, 1e-3)
+    assert fake["seconds_to_1e-30"] == "inf" and fake["stopped"] == "out of rungs"
+    assert float(fake["C"]) == cell.C and fake["data"] == "small" and fake["n_samples"] == "80"
+    assert 0 <= float(fake["accuracy"]) <= 1 and float(fake["lambda_ratio"]) == pytest.approx(0.1)
+    assert rows["raising"]["stopped"] == "failed" and "no luck" in rows["raising"]["remark"]
+    assert rows["raising"]["objective"] == rows["raising"]["nonzeros"] == ""
+    assert rows["raising"]["seconds_to_1e-03"] == ""  # it ended no fit
+    assert rows["absent"]["stopped"] == "left out" and rows["absent"]["seconds_to_1e-03"] == ""
+    assert rows["absent"]["remark"] == "has no time"
+    # who was not given its time did not miss the gap
+    track.stopped = "budget"
+    assert csv_rows(tmp_path, cell)["fake"]["seconds_to_1e-30"] == ""
+    assert float(csv_rows(tmp_path, cell)["fake"]["seconds_to_1e-03"]) == cell.time_to(track, 1e-3)
+    track.cut_off = 1.0
+    assert csv_rows(tmp_path, cell)["fake"]["seconds_to_1e-30"] == "inf"
+    cell.interrupted = True
+    fake = csv_rows(tmp_path, cell)["fake"]
+    assert fake["stopped"] == "interrupted" and fake["seconds_to_1e-30"] == ""

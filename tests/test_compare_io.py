@@ -161,7 +161,10 @@ def test_faulty_svmlight_line(tmp_path, line, fault, packing):
         ("a,b,y\n1,2,0\n3,4\n", ":3: has 2 fields where 3 are expected"),
         ("a,b,y\n1,2,0\n3,x,1\n", ":3: column 'b' holds 'x', which is not a number"),
         ("a,b,y\n1,2,0\n3,,1\n", ":3: column 'b' is empty"),
-        ("a,b,y\n1,2,0\n3,nan,1\n", ":3: holds NaN or inf"),
+        ("a,b,y\n1,2,0\n3,nan,1\n", ":3: column 'b' holds NaN or inf"),
+        ("a,b,y\n1,red,0\n3,4,1\n", ":3: column 'b' holds '4', a number among words"),
+        ("a,b,y\n1,red,0\n3, ,1\n", ":3: column 'b' is empty"),
+        ("a,b,y\n1,2,0\n3,4,inf\n", "target column 'y' holds NaN or inf"),
         ("a,b,y\n1,2,0\n3,4,\n", ":3: target column 'y' is empty"),
         ("1\n2\n", ":1: at least two columns"),
         ("a,b,y\n", "holds 0 rows"),
@@ -177,11 +180,57 @@ def test_faulty_csv(tmp_path, text, message):
     assert message in str(info.value)
 
 
-def test_regression_target_is_refused(tmp_path):
-    path = tmp_path / "reg.csv"
-    path.write_text("".join(f"{i},{i * 0.37}\n" for i in range(200)))
-    with pytest.raises(io.DataError, match="200 different values in 200 rows"):
+def write_target(path, values):
+    """A file of one feature and this target, of any kind."""
+    if path.suffix == ".svm":
+        path.write_text("".join(f"{v} 1:{i + 1}\n" for i, v in enumerate(values)))
+    elif path.suffix == ".csv":
+        path.write_text("".join(f"{i},{v}\n" for i, v in enumerate(values)))
+    else:
+        np.savez(path, X=np.arange(len(values))[:, None], y=np.array(values))
+
+
+@pytest.mark.parametrize("kind", [".csv", ".svm", ".npz"])
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ([i * 0.25 for i in range(200)], r"200 different numbers in 200 rows, from 0 to 49\.75: this is reg"),
+        ([25 + i % 22 for i in range(400)], "22 different numbers in 400 rows, from 25 to 46: this is reg"),
+        ([0.5 * (i % 3) for i in range(60)], "3 different numbers in 60 rows, from 0 to 1: this is regr"),
+    ],
+    ids=["real", "whole", "halves"],
+)
+def test_regression_target_is_refused(tmp_path, kind, values, match):
+    """More than twenty numbers, or several that are not whole; the message tells what to do."""
+    path = tmp_path / f"reg{kind}"
+    write_target(path, values)
+    with pytest.raises(io.DataError, match=match) as caught:
         io.read_problem(path)
+    assert "--positive" in str(caught.value) and "--target" in str(caught.value)
+    # and that works
+    problem = io.read_problem(path, positive=str(values[1]), test_size=0)
+    assert np.count_nonzero(problem.y > 0) == sum(v == values[1] for v in values)
+    assert f"{len(set(values))} labels" in problem.notes[0]
+
+
+@pytest.mark.parametrize("kind", [".csv", ".svm", ".npz"])
+def test_classes_are_no_regression(tmp_path, kind):
+    """Twenty numbers, two of any kind, and any words."""
+    path = tmp_path / f"classes{kind}"
+    for values in ([i % 20 for i in range(400)], [(i % 2) - 0.5 for i in range(40)], [-1, 1] * 20):
+        write_target(path, values)
+        assert set(np.unique(io.read_problem(path, test_size=0).y)) == {-1.0, 1.0}
+    if kind != ".svm":
+        write_target(path, [f"c{i % 25}" for i in range(50)])
+        assert "25 labels: c0 against" in io.read_problem(path, test_size=0).notes[0]
+
+
+def test_names_are_no_classes(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text("".join(f"{i},person {i}\n" for i in range(150)))
+    with pytest.raises(io.DataError, match=r"150 different values in 150 rows, not classes.*--positive"):
+        io.read_problem(path)
+    assert (io.read_problem(path, positive="person 3", test_size=0).y > 0).sum() == 1
 
 
 def test_unknown_column_and_label(tmp_path):
@@ -229,9 +278,10 @@ def test_not_what_the_name_says(tmp_path):
             io.read_problem(path)
     with pytest.raises(io.DataError, match="no such file"):
         io.read_problem(tmp_path / "absent.svm")
-    (tmp_path / "d.parquet").write_bytes(b"")
-    with pytest.raises(io.DataError, match="unknown kind of file"):
-        io.read_problem(tmp_path / "d.parquet")
+    for name in ("d.feather", "e.parquet.gz"):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(io.DataError, match="unknown kind of file"):
+            io.read_problem(tmp_path / name)
 
 
 def test_shipped_problems():

@@ -28,7 +28,7 @@ def test_the_api_pages_are_those_of_the_public_names(checkout, module):
     public = set(importlib.import_module(name).__all__) - {"__version__"}
     if module == ".optimize":  # two of its names are the package's, which have one page
         public -= set(sparsekit.__all__)
-    listed = listed_names((checkout / "doc" / "api" / "index.rst").read_text())
+    listed = listed_names((checkout / "doc" / "api" / "index.rst").read_text(encoding="utf-8"))
     assert sorted(found for found in listed if found.rpartition(".")[0] == name) == sorted(
         f"{name}.{found}" for found in public
     )

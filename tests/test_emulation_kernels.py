@@ -6,12 +6,9 @@ from emulation import Array, cuda_build
 
 
 @pytest.fixture
-def build(monkeypatch):
-    """The module cuda_build, in ascending order and without the hook that others registered."""
-    module = cuda_build()
-    monkeypatch.setattr(module, "after_launch", None)
-    yield module
-    module.seed(0)
+def build():
+    """The module cuda_build."""
+    return cuda_build()
 
 
 BLOCKS = r"""

@@ -3,15 +3,15 @@
 import itertools
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import run_limited
 
 HERE = Path(__file__).resolve().parent
-SCRIPT = (HERE / "emulated_signatures.py").read_text()
+SCRIPT = (HERE / "emulated_signatures.py").read_text(encoding="utf-8")
 
 # the emulation's own module, and what CuPy makes when it is first asked for
 ITS_OWN = {"cupy.emulation", "cupy.random.Generator"}
@@ -22,11 +22,9 @@ def described():
     """Names with parameters of the stand-in and of the installed CuPy."""
 
     def ask(*first):
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", SCRIPT],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([*first, os.environ.get("PYTHONPATH", "")])},
-            capture_output=True,
-            text=True,
+        path = os.pathsep.join([*first, os.environ.get("PYTHONPATH", "")])
+        done = run_limited(
+            [sys.executable, "-P", "-c", SCRIPT], env={**os.environ, "PYTHONPATH": path}, timeout=120
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -129,7 +129,7 @@ def test_implicit_steps_of_one_row(m, alpha, eta, sparse):
         expected, u_new, accuracy = proximal_step(
             W, [x], codes, [0], r[None, :], np.array([u]), eta, [1.0], alpha, work.beta
         )
-        assert accuracy < 1e-6
+        assert accuracy < 1e-9
         assert steps(state, rows, options, work, eta, e, e + 1) == -1
         np.testing.assert_allclose(table(state), expected, atol=2e-6)
         np.testing.assert_allclose(work.u[e], u_new[0], atol=2e-6)
@@ -164,7 +164,7 @@ def test_implicit_batches(sparse, alpha, eta, twin):
     r[np.arange(B), place] = 0.0
     xs = [np.append(X[e], 1.0) for e in range(B)]
     expected, u_new, accuracy = proximal_step(W, xs, classes, place, r, us, eta, weight, alpha, work.beta)
-    assert accuracy < 1e-6
+    assert accuracy < 1e-9
     np.testing.assert_allclose(new, expected, atol=5e-6)
     np.testing.assert_allclose(work.u[:B], u_new, atol=5e-6)
 
@@ -189,7 +189,6 @@ def test_rows_of_every_kind_agree(method):
     for name, (W, loss) in results.items():
         np.testing.assert_allclose(W, results["dense"][0], atol=1e-3 if "32" in name else 1e-11)
         np.testing.assert_allclose(loss, results["dense"][1], rtol=1e-3 if "32" in name else 1e-11)
-    np.testing.assert_array_equal(results["int64"][0], results["sparse"][0])
 
 
 @pytest.mark.parametrize("method", ["implicit", "umax", "nce"])
@@ -292,12 +291,14 @@ def test_inverse_probability_of_being_sampled():
     counts = np.bincount(y, minlength=K)
     # several rows leave K - 3 others at least, and more where labels repeat
     for options, tolerance in ((Options(n_negatives=2), 0.02), (Options(n_negatives=2, batch_size=3), 0.07)):
-        n, hits = 40000, np.zeros(K)
-        for _ in range(n):
-            labels = np.unique(rng.choice(y, options.batch_size))
-            others = np.setdiff1d(np.arange(K), labels)
-            hits[labels] += 1
-            hits[rng.choice(others, 2, replace=False)] += 1
+        n = 40000
+        drawn = np.zeros((n, K), dtype=bool)
+        drawn[np.arange(n)[:, None], rng.choice(y, (n, options.batch_size))] = True
+        # two of the other classes, all alike: those with the smallest of random numbers
+        others = np.argsort(np.where(drawn, 2.0, rng.random((n, K))), axis=1)[:, :2]
+        assert not np.take_along_axis(drawn, others, axis=1).any()
+        np.put_along_axis(drawn, others, True, axis=1)
+        hits = drawn.sum(axis=0)
         np.testing.assert_allclose(n / hits, inverse_probability(counts, options), rtol=tolerance)
 
 

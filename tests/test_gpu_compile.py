@@ -32,9 +32,14 @@ VARIANTS = [
 ]
 
 
+def kernels_of(assembly):
+    """PTX without its head, where the chip is named."""
+    return assembly[assembly.index(b".address_size") :]
+
+
 def own_text(file):
     """Text of a file and its headers but for the one that all share."""
-    return _compile.source(file).replace((FOLDER / "common.cuh").read_text(), "")
+    return _compile.source(file).replace((FOLDER / "common.cuh").read_text(encoding="utf-8"), "")
 
 
 def has_types(file):
@@ -56,13 +61,26 @@ def test_kernel_names_are_unique_and_begin_alike():
     assert [name for name in names if not name.startswith("sk_")] == []
 
 
-@pytest.mark.parametrize("chip", gpu_compilers.nvcc_targets(NVCC) if NVCC else [None])
+def spilled(said):
+    """Kernels of which registers spill to memory, as ptxas says in verbose mode."""
+    return {name: int(stores) for name, stores in SPILL.findall(said) if int(stores)}
+
+
+def nvcc_chips():
+    """Chips to compile for with nvcc: NVRTC, where it is there, looks at the oldest."""
+    if NVCC is None:
+        return [None]
+    chips = gpu_compilers.nvcc_targets(NVCC)
+    return chips if NVRTC is None else chips[1:]
+
+
+@pytest.mark.parametrize("chip", nvcc_chips())
 def test_nvcc_compiles_every_source(chip, tmp_path):
     if NVCC is None:
         pytest.skip("nvcc is not installed")
-    said = gpu_compilers.run_nvcc(NVCC, sources(SINGLE, FILES), chip, tmp_path)
-    spilled = {name: int(stores) for name, stores in SPILL.findall(said) if int(stores)}
-    assert spilled == {}, f"registers of these kernels spill to memory on sm_{chip}"
+    assert spilled(gpu_compilers.run_nvcc(NVCC, sources(SINGLE, FILES), chip, tmp_path)) == {}, (
+        f"on sm_{chip}"
+    )
 
 
 def test_nvcc_compiles_double_precision(tmp_path):
@@ -70,15 +88,16 @@ def test_nvcc_compiles_double_precision(tmp_path):
         pytest.skip("nvcc is not installed")
     files = [file for file in FILES if has_types(file)]
     assert 0 < len(files) < len(FILES)
-    said = gpu_compilers.run_nvcc(NVCC, sources(DOUBLE, files), gpu_compilers.WANTED[-1], tmp_path)
-    spilled = {name: int(stores) for name, stores in SPILL.findall(said) if int(stores)}
-    assert spilled == {}, "registers of these kernels spill to memory"
+    assert (
+        spilled(gpu_compilers.run_nvcc(NVCC, sources(DOUBLE, files), gpu_compilers.WANTED[-1], tmp_path))
+        == {}
+    )
 
 
-def compile_with_nvrtc(file, types, chip, macros=()):
+def compile_with_nvrtc(file, types, chip, macros=(), kinds=("CUBIN",)):
     real, index = types
     options = [f"-DREAL={real}", f"-DINDEX={index}", *(f"-D{macro}" for macro in macros)]
-    return NVRTC.compile(_compile.source(file), chip, options)
+    return NVRTC.compile(_compile.source(file), chip, ["--ptxas-options=-v", *options], kinds)
 
 
 # what CuPy calls, and on the oldest chip, which newer toolkits than NVRTC's have dropped
@@ -86,15 +105,20 @@ def compile_with_nvrtc(file, types, chip, macros=()):
 @pytest.mark.parametrize("file", FILES)
 def test_nvrtc_compiles_every_source(file):
     for types in (SINGLE, DOUBLE) if has_types(file) else (SINGLE,):
-        assert compile_with_nvrtc(file, types, NVRTC.targets()[0])[:4] == b"\x7fELF"
+        code, said = compile_with_nvrtc(file, types, NVRTC.targets()[0])
+        assert code[:4] == b"\x7fELF"
+        assert SPILL.search(said) and spilled(said) == {}
 
 
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
 @pytest.mark.parametrize("file, types, macros", VARIANTS)
 def test_nvrtc_compiles_variants(file, types, macros):
-    plain = compile_with_nvrtc(file, types, NVRTC.targets()[-1])
-    # another machine code: the macros are those that the file knows
-    assert compile_with_nvrtc(file, types, NVRTC.targets()[-1], macros.split()) != plain
+    chip = NVRTC.targets()[-1]
+    code, assembly, _ = compile_with_nvrtc(file, types, chip, macros.split(), ("CUBIN", "PTX"))
+    assert code[:4] == b"\x7fELF"
+    # another code: the macros are those that the file knows
+    plain, _ = compile_with_nvrtc(file, types, f"compute_{chip}", kinds=("PTX",))
+    assert kernels_of(assembly) != kernels_of(plain)
 
 
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")

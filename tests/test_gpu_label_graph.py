@@ -29,7 +29,7 @@ def test_marginals(cupy, seed, n_factors, quadratic):
     rng = np.random.default_rng(seed)
     K = int(rng.integers(3, 8))
     labels, plus, minus, logic = random_labels(rng, K, n_factors, integer=seed == 0, both=seed % 2 == 1)
-    eta = draw_scores(rng, 6, K, seed == 0)
+    eta = draw_scores(rng, 4, K, seed == 0)
     mu, found = on_both(cupy, labels, eta, plus, minus, Options(**(SHARP if quadratic else USUAL)))
     if quadratic:
         np.testing.assert_allclose(found, mu, rtol=0, atol=1e-8)

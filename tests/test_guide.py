@@ -21,7 +21,7 @@ FRAGMENT = "<!-- fragment -->"
 
 
 def page(checkout, name):
-    return (checkout / "doc" / f"{name}.md").read_text()
+    return (checkout / "doc" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def programs(text):
@@ -84,7 +84,7 @@ def test_benchmark_pages_begin_with_machine_and_command(checkout):
     pages = sorted((checkout / "doc").glob("*benchmarks.md"))
     assert len(pages) >= 6
     for path in pages:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
         head = lines[2:8]
         assert head[0] == "| measured | |" and head[1] == "| --- | --- |", path.name
         rows = [line.split("|")[1].strip() for line in head[2:]]

@@ -1,11 +1,11 @@
 """The displays: what they draw is what the path or history says."""
 
 import inspect
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from children import run_limited
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import scale
 
@@ -328,11 +328,11 @@ try:
 except ImportError as error:
     print("told:", error)
 """
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
+    done = run_limited([sys.executable, "-P", "-c", code], timeout=120)
     assert "told: matplotlib is needed" in done.stdout, done.stderr
 
 
 def test_import_does_not_load_matplotlib():
     code = "import sys, sparsekit.inspection; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
+    done = run_limited([sys.executable, "-P", "-c", code], timeout=120)
     assert done.stdout.strip() == "False", done.stderr

@@ -139,6 +139,8 @@ def test_two_classes_are_the_logistic_loss():
 @pytest.mark.parametrize("C", [0.1, 1.0])
 def test_agrees_with_saga(name, C):
     X, y = scaled(name)
+    if name == "digits":
+        X, y = X[::4], y[::4]
     K = len(np.unique(y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

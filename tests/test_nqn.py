@@ -9,7 +9,8 @@ from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._cython import _pairs
-from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, init_state, minimize, step
+from sparsekit._solvers import nqn
+from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit.optimize import nonsmooth_problems
 
 N = 30
@@ -402,17 +403,19 @@ def test_errors_of_the_function_come_through():
         minimize_nqn(fails, [1.0], jac=True)
 
 
-def test_restarts_forget_a_spoilt_matrix():
-    """Pairs of another function, whose directions lead nowhere, do not end the run."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(N)
+def test_restarts_forget_a_spoilt_matrix(monkeypatch):
+    """Pairs whose directions lead nowhere do not end the run: it begins again without them."""
+    curvature = np.geomspace(1.0, 100.0, N)
+    real = nqn.choose_direction
+    spoilt = []
 
-    def fun(z):
-        return 0.5 * z @ z, z.copy()
+    def no_direction_with_pairs(state, opts):
+        if state.nit == 3 and len(state.pairs):
+            spoilt.append(len(state.pairs))
+            return 0.0
+        return real(state, opts)
 
-    opts, inf = NQNOptions(), np.full(N, np.inf)
-    f, g = fun(x)
-    state = init_state(x, f, g, -inf, inf, opts)
-    for _ in range(5):
-        step(state, fun, opts)
-    assert state.f < 1e-8 and state.n_skipped == 0
+    monkeypatch.setattr(nqn, "choose_direction", no_direction_with_pairs)
+    result = minimize_nqn(lambda z: (0.5 * z @ (curvature * z), curvature * z), np.ones(N), jac=True)
+    assert spoilt == [3] and result.n_restarts == 1
+    assert result.success and result.fun < 1e-10 and result.nit > 4

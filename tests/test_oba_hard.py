@@ -65,9 +65,9 @@ def test_one_loss_minimised_by_several_threads():
     def solve(i):
         found[i] = minimize_oba(loss, 0.5).x
 
-    workers = [threading.Thread(target=solve, args=(i,)) for i in range(6)]
+    workers = [threading.Thread(target=solve, args=(i,), daemon=True) for i in range(6)]
     [worker.start() for worker in workers]
-    [worker.join() for worker in workers]
+    [worker.join(timeout=60) for worker in workers]
     for x in found:
         np.testing.assert_array_equal(x, expected)
 

@@ -6,13 +6,13 @@ import importlib.metadata
 import inspect
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tomllib
 from pathlib import Path
 
 import pytest
+from children import run_limited
 
 import sparsekit
 
@@ -23,6 +23,7 @@ FLOORS = {
     "gpu": KERNELS,
     "_typing": KERNELS,  # aliases for signatures on any floor
     "_device": KERNELS,  # where an array lives
+    "_messages": KERNELS,  # values in errors and warnings
     "_losses": PIECES,
     "_linalg": PIECES,
     "_solvers": SOLVERS,
@@ -47,7 +48,7 @@ def source(checkout):
 
 @pytest.fixture(scope="module")
 def project(checkout):
-    return tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    return tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def module_name(path, source):
@@ -134,7 +135,7 @@ def test_imports_go_down_only(source):
         name, is_package = module_name(path, source)
         if name == "sparsekit":  # re-exports everything, lazily
             continue
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         edges += sum(target.startswith("sparsekit.") for target, _ in imports(text, name, is_package))
         wrong += [f"{name} imports {target}" for target in upward(text, name, is_package)]
     assert not wrong
@@ -147,7 +148,7 @@ def test_kernels_import_no_python_of_the_package(source):
     statement = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.MULTILINE)
     seen = 0
     for path in files:
-        for match in statement.finditer(path.read_text()):
+        for match in statement.finditer(path.read_text(encoding="utf-8")):
             seen += 1
             target = match[1] or match[2]
             inside = target.startswith(("sparsekit._cython", ".")) and not target.startswith("..")
@@ -164,7 +165,7 @@ def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(sour
     optional = set().union(*map(requirement_names, project["optional-dependencies"].values()))
     for path in python_files(source):
         name, is_package = module_name(path, source)
-        for target, top in imports(path.read_text(), name, is_package):
+        for target, top in imports(path.read_text(encoding="utf-8"), name, is_package):
             root = target.split(".")[0]
             if root == "sparsekit" or root in sys.stdlib_module_names:
                 continue
@@ -293,9 +294,11 @@ assert not started, started
 
 
 def test_one_version(checkout, project):
-    meson = re.search(r"version:\s*'([^']+)'", (checkout / "meson.build").read_text())[1]
+    meson = re.search(r"version:\s*'([^']+)'", (checkout / "meson.build").read_text(encoding="utf-8"))[1]
     installed = importlib.metadata.version("sparsekit")
-    citation = re.search(r"^version: (.+)$", (checkout / "CITATION.cff").read_text(), re.MULTILINE)[1]
+    citation = re.search(
+        r"^version: (.+)$", (checkout / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
+    )[1]
     assert {meson, project["version"], installed, citation} == {sparsekit.__version__}
 
 
@@ -324,7 +327,9 @@ def test_public_names_have_docstrings():
 def test_files_stay_readable(source):
     files = [path for kind in ("py", "pyx", "pxd", "h", "c", "cu") for path in source.rglob(f"*.{kind}")]
     assert len(files) > 10
-    lengths = {str(path.relative_to(source)): len(path.read_text().splitlines()) for path in files}
+    lengths = {
+        str(path.relative_to(source)): len(path.read_text(encoding="utf-8").splitlines()) for path in files
+    }
     too_long = {name: length for name, length in lengths.items() if length > 450}
     assert not too_long
 
@@ -340,7 +345,7 @@ def test_the_command_is_installed_with_the_package(project):
 
 
 def readme_command(checkout, name):
-    text = (checkout / "README.md").read_text()
+    text = (checkout / "README.md").read_text(encoding="utf-8")
     return re.search(rf"^<!-- command: {name} -->\n```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[1]
 
 
@@ -348,7 +353,7 @@ def test_the_readmes_commands_are_what_ci_runs(checkout):
     """.ci/run executes the marked blocks of the README; they must be there and say what they promise."""
     assert "sparsekit compare" in readme_command(checkout, "compare")
     assert readme_command(checkout, "test").rstrip().splitlines()[-1].endswith("pytest")
-    script = (checkout / ".ci" / "run").read_text()
+    script = (checkout / ".ci" / "run").read_text(encoding="utf-8")
     for name in ("compare", "test"):
         assert f"readme_command {name}" in script
     assert os.access(checkout / ".ci" / "run", os.X_OK)
@@ -379,10 +384,8 @@ def test_the_source_folder_says_that_it_has_no_kernels(source, tmp_path):
     for name in ("__init__.py", "_cython/__init__.py"):
         target = tmp_path / "sparsekit" / name
         target.parent.mkdir(exist_ok=True)
-        target.write_text((source / name).read_text())
+        target.write_text((source / name).read_text(encoding="utf-8"))
     # -S: no installed package stands before the folder
-    run = subprocess.run(
-        [sys.executable, "-S", "-c", "import sparsekit._cython"], cwd=tmp_path, capture_output=True, text=True
-    )
+    run = run_limited([sys.executable, "-S", "-c", "import sparsekit._cython"], cwd=tmp_path, timeout=120)
     assert run.returncode == 1
     assert "ImportError" in run.stderr and "from another folder than the checkout" in run.stderr

@@ -7,7 +7,7 @@ import sparsekit
 
 
 def test_the_example_runs(checkout, run_python):
-    text = (checkout / "README.md").read_text()
+    text = (checkout / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(example.splitlines()) <= 16
     lines = run_python(example).splitlines()
@@ -17,19 +17,27 @@ def test_the_example_runs(checkout, run_python):
     assert 0 < float(gap) < 0.01 * float(objective)
 
 
-def test_the_table_lists_every_public_name(checkout):
-    text = (checkout / "README.md").read_text()
+def test_the_table_lists_every_estimator(checkout):
+    """And the names below it exist; doc/api has every public name (tests/test_documentation.py)."""
+    text = (checkout / "README.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert listed == set(sparsekit.__all__) - {"__version__"}
-    modules = re.findall(r"^\| `sparsekit\.(\w+)` \| (.*) \|$", text, re.MULTILINE)
-    for module, description in modules:
-        if module == "torch" and find_spec("torch") is None:
-            continue  # tests/test_torch.py says that it is left out
-        for name in re.findall(r"`(\w+)`", description):
-            assert name in getattr(sparsekit, module).__all__
+    public = {name: getattr(sparsekit, name) for name in sparsekit.__all__ if name != "__version__"}
+    assert listed == {name for name, value in public.items() if hasattr(value, "fit")}
+    below = re.search(r"^Below them: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
+    for name in re.findall(r"`(\w+)`", below):
+        assert name in public or name == "method"
+    for module in re.findall(r"`sparsekit\.(\w+)`", below):
+        assert find_spec(f"sparsekit.{module}") is not None
+
+
+def test_it_is_one_page(checkout):
+    text = (checkout / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) < 1000 and text.count("![") == 1
+    assert not re.search(r"@[A-Z]+@", text)  # a figure that was to be filled in
+    assert len(re.findall(r"^pip install", text, re.MULTILINE)) == 2  # the two commands
 
 
 def test_links_lead_to_files(checkout):
     for page in [checkout / "README.md", *sorted((checkout / "doc").glob("*.md"))]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file(), f"{page.name} links to {target}"

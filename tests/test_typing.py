@@ -28,7 +28,7 @@ def names_for_checkers():
     names, root = {}, Path(sparsekit.__file__).parent
     for path in [*root.glob("_*.py"), *root.glob("inspection/*.py")]:
         package = ".".join(["sparsekit", *path.parent.relative_to(root).parts])
-        for node in ast.parse(path.read_text()).body if path != root / "__init__.py" else ():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body if path != root / "__init__.py" else ():
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
                 imports = [part for part in node.body if isinstance(part, ast.ImportFrom | ast.Import)]
                 exec(ast.unparse(ast.Module(imports, [])), {"__package__": package}, names)
@@ -119,7 +119,7 @@ def test_options_of_a_solve_are_those_that_are_known():
 
 
 def test_checkers_see_every_lazy_name(checkout):
-    tree = ast.parse((checkout / "sparsekit" / "__init__.py").read_text())
+    tree = ast.parse((checkout / "sparsekit" / "__init__.py").read_text(encoding="utf-8"))
     blocks = {ast.unparse(node.test): node for node in tree.body if isinstance(node, ast.If)}
     seen = {}
     for node in blocks["TYPE_CHECKING"].body:
@@ -145,11 +145,13 @@ def test_the_package_says_that_it_is_typed():
 
 def test_mypy_checks_the_package_and_the_example(checkout):
     """.ci/run names no files: what `mypy` then checks stands in pyproject.toml."""
-    config = tomllib.loads((checkout / "pyproject.toml").read_text())["tool"]["mypy"]
+    config = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
     assert config["files"] == ["sparsekit", "tests/typing_example.py"]
     assert "ignore_errors" not in str(config)
-    assert '\nmypy --cache-dir="$work/mypy"\n' in (checkout / ".ci" / "run").read_text()
+    assert '\nmypy --cache-dir="$work/mypy"\n' in (checkout / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_example_runs(checkout, run_python):
-    run_python((checkout / "tests" / "typing_example.py").read_text(), env={"MPLBACKEND": "Agg"})
+    run_python(
+        (checkout / "tests" / "typing_example.py").read_text(encoding="utf-8"), env={"MPLBACKEND": "Agg"}
+    )

@@ -2,6 +2,7 @@
 
 ``problem`` states the problem that is solved (objective, lambda_max, certificate), ``peers`` adapts
 each solver to one calling convention, ``worker`` runs it in a process of its own, ``engine`` measures,
-``io`` reads the user's files, ``report`` writes tables and JSON, ``plot`` the picture.
+``io`` and ``tables`` read the user's files, ``report`` writes tables and JSON, ``csv_output`` CSV, ``plot``
+the picture.
 ``benchmarks/l1_logistic.py`` uses the same engine.
 """

@@ -9,6 +9,8 @@ load hits all alike.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +29,8 @@ CERTIFIED_SHARE = 0.3
 WARM_UP_TIME = 120.0
 # tight enough that every part of a solver runs once
 WARM_UP_TOL, WARM_UP_ITER = 1e-4, 100
+# why a track ended: no time is left for anything
+OVER_BUDGET = "budget"
 
 
 @dataclass
@@ -116,6 +120,11 @@ class Cell:
         """Smallest median time among the rungs within the gap, seconds; inf if none is."""
         return min((r.median for r in track.rungs if self.gap(r.objective) <= gap), default=float("inf"))
 
+    @property
+    def unfinished(self):
+        """Tracks that the budget of all measurements kept from their end."""
+        return [t for t in self.tracks if t.stopped == OVER_BUDGET]
+
     def track(self, key):
         """Track of the solver with this key, or None."""
         return next((t for t in self.tracks if t.solver.key == key), None)
@@ -132,15 +141,23 @@ class Bench:
         Called as ``progress(text)`` before each fit.
     isolate : bool, default=True
         Give each solver a process of its own, so that a fit can be cut off.
+    deadline : float, optional
+        `time.monotonic` at which all measurements end; tracks that are not done then have
+        ``stopped = "budget"``.
     """
 
-    def __init__(self, solvers, options=None, progress=None, isolate=True):
+    def __init__(self, solvers, options=None, progress=None, isolate=True, deadline=None):
         self.options = options or Options()
         self.progress = progress or (lambda text: None)
         self.solvers = [s for s in solvers if s.missing() is None]
-        self.absent = [(s, s.missing()) for s in solvers if s.missing() is not None]
         self._runners = {s.key: (Isolated if isolate else Local)(s) for s in self.solvers}
         self._first_fits = {}
+        self._deadline = math.inf if deadline is None else deadline
+
+    @property
+    def left(self):
+        """Seconds until the deadline, at least 0."""
+        return max(0.0, self._deadline - time.monotonic())
 
     def __enter__(self):
         return self
@@ -161,7 +178,7 @@ class Bench:
         Cell
             With ``interrupted=True`` and what was measured so far if Ctrl-C came in between.
         """
-        cell = Cell(problem, float(C), int(n_threads), left_out=list(self.absent))
+        cell = Cell(problem, float(C), int(n_threads))
         for solver in self.solvers:
             reason = solver.refuses(problem)
             if reason:
@@ -182,15 +199,24 @@ class Bench:
     def _ready(self, cell, track):
         """Warm the solver's process up where that has not been done, and give it the problem."""
         solver, problem = track.solver, cell.problem
+        if not self.left:
+            track.stopped = OVER_BUDGET
+            return
         runner = self._runners[solver.key]
         # what may be compiled or started anew: container, kind of problem, thread pool
         kind = (problem.is_sparse, type(problem), problem.fit_intercept, cell.n_threads)
         if kind not in runner.warm:
             self.progress(f"{solver.title}: warming up")
             sample = problem.sample()
-            runner.load(sample)
+            if not runner.load(sample, self._limit()):
+                track.stopped = OVER_BUDGET
+                return
             settings = {"tol": WARM_UP_TOL if solver.knob == "tol" else 0.0, "max_iter": WARM_UP_ITER}
-            out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, WARM_UP_TIME)
+            limit = min(WARM_UP_TIME, self.left)
+            out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, limit)
+            if out.cut_off and limit < WARM_UP_TIME:
+                track.stopped = OVER_BUDGET
+                return
             self._first_fits.setdefault((solver.key, *kind), out.seconds)
             if out.error or out.cut_off:
                 track.failure = out.error or f"first fit not done after {WARM_UP_TIME:.0f} s"
@@ -199,24 +225,34 @@ class Bench:
         track.first_fit = self._first_fits[(solver.key, *kind)]
         if runner.problem is not problem:
             self.progress(f"{solver.title}: loading")
-            runner.load(problem)
+            if not runner.load(problem, self._limit()):
+                track.stopped = OVER_BUDGET
+
+    def _limit(self):
+        """Seconds left, or None for no end."""
+        return self.left if math.isfinite(self._deadline) else None
 
     def _call(self, cell, track, knob, timeout, max_iter=MAX_ITER):
         """Outcome of one fit."""
         self._ready(cell, track)
         if track.failure:
             return Outcome(error=track.failure)
+        limit = min(timeout, self.left)
+        if track.stopped == OVER_BUDGET or not limit:
+            return Outcome(over_budget=True)
         solver = track.solver
         settings = {"tol": 0.0, "max_iter": max_iter, solver.knob: knob}
-        return self._runners[solver.key].fit(cell.C, settings, cell.n_threads, timeout)
+        out = self._runners[solver.key].fit(cell.C, settings, cell.n_threads, limit)
+        out.over_budget = out.cut_off and limit < timeout
+        return out
 
     def _record(self, cell, track, knob, out):
         """Keep what came of one rung."""
         if out.error:
             track.failure = out.error
             return
-        if out.cut_off:
-            track.cut_off, track.stopped = out.seconds, "cut off"
+        if out.cut_off or out.over_budget:
+            track.cut_off, track.stopped = out.seconds, OVER_BUDGET if out.over_budget else "cut off"
             return
         fit = out.fit
         if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
@@ -261,12 +297,12 @@ class Bench:
                 self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
                 left = options.max_time - track.spent
                 out = self._call(cell, track, knob, left)
-                track.spent += out.seconds
+                track.spent += 0.0 if math.isnan(out.seconds) else out.seconds
                 self._record(cell, track, knob, out)
 
     def _has_next(self, cell, track):
         options = self.options
-        if track.failure or track.stopped == "cut off":
+        if track.failure or track.stopped in ("cut off", OVER_BUDGET):
             return False
         # without a certificate the reference run has to do; without both, a solver would be its own F*
         if np.isnan(cell.certified_gap):
@@ -306,7 +342,7 @@ class Bench:
     def _repeat(self, cell):
         """Take turns again until each rung that matters has enough runs."""
         pending, given_up = True, []
-        while pending:
+        while pending and self.left:
             pending = False
             for i in range(max((len(t.rungs) for t in cell.tracks), default=0)):
                 for track in cell.tracks:
@@ -314,11 +350,15 @@ class Bench:
                         continue
                     rung = track.rungs[i]
                     if self._wants_repeat(cell, track, rung):
+                        if not self.left:
+                            return
                         self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
+                        stopped = track.stopped
                         out = self._call(cell, track, rung.knob, 5.0 + 5 * rung.median)
+                        track.stopped = stopped  # that of the climb, which is over
                         if out.error:
                             track.failure = out.error
-                        elif out.cut_off:
+                        elif out.cut_off or out.over_budget:
                             given_up.append(track)
                         else:
                             rung.times.append(out.seconds)

@@ -1,11 +1,9 @@
-"""Data for the comparison: the user's svmlight, .npz and CSV files, and two of scikit-learn's own sets."""
+"""Data for the comparison: files of the user (svmlight, .npz, CSV, parquet), or two sets of scikit-learn."""
 
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
-import io
 import lzma
 import zipfile
 from pathlib import Path
@@ -13,34 +11,49 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from .._messages import shown
 from .problem import Problem
+from .tables import DataError, encode, is_number, read_csv, read_parquet, text_of
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
-# more labels than this, and more than half as many as rows, are measurements rather than classes
+TABLES = (*DELIMITED, ".parquet")
+# more labels than this, and more than half as many as rows, are names rather than classes
 MAX_CLASSES = 100
+# more numbers than this are measurements, unless the user says which of them is a class
+MAX_NUMBERS = 20
 
 
-class DataError(Exception):
-    """A file cannot be used; the message names the file, the line where there is one, and the fault."""
-
-
-def read_problem(path, *, test=None, test_size=0.25, target=None, positive=None, fit_intercept=False, seed=0):
+def read_problem(
+    path,
+    *,
+    test=None,
+    test_size=0.25,
+    target=None,
+    positive=None,
+    categorical=(),
+    drop=(),
+    fit_intercept=False,
+    seed=0,
+):
     """Read a data set and make a binary problem of it.
 
     Parameters
     ----------
     path : str or Path
-        svmlight (.svm .libsvm .txt .dat ...), .csv or .tsv, each also with .gz, .bz2 or .xz; or .npz.
+        svmlight (.svm .libsvm .txt .dat ...), .csv or .tsv, each also with .gz, .bz2 or .xz; .npz, .parquet.
     test : str or Path, optional
         File of held-out rows. Otherwise a part of the rows is held out.
     test_size : float, default=0.25
         Share of rows to hold out, stratified by class; 0 for none.
     target : str, optional
-        Target column of a CSV file, by name or number from 1; the last one by default.
+        Target column of a CSV or parquet file, by name or number from 1; the last one by default.
     positive : str, optional
         Label that becomes +1. By default the greater of two labels, the most frequent of more.
+    categorical, drop : sequence of str
+        Columns of a CSV or parquet file, by name or number from 1: those that hold categories although they
+        have numbers, and those to leave out.
     fit_intercept : bool, default=False
     seed : int, default=0
         Seed of the split.
@@ -49,16 +62,19 @@ def read_problem(path, *, test=None, test_size=0.25, target=None, positive=None,
     ------
     DataError
     """
-    X, labels, held_out = _read(Path(path), target)
+    path, columns = Path(path), dict(target=target, categorical=categorical, drop=drop)
+    X, labels, held_out, encoding = _read(path, columns)
     notes = []
     if test is not None:
-        X_test, labels_test, _ = _read(Path(test), target)
+        X_test, labels_test, _, _ = _read(Path(test), columns, encoding)
         X, X_test = _same_width(X, X_test, path, test)
         held_out = X_test, labels_test
     elif held_out is not None:
         notes.append("held-out rows are those of the file")
     elif _kind(path)[0] in SVMLIGHT:
         X = _from_first_column(X)
+    if encoding is not None:
+        notes += encoding.notes
     y, label, note = _binary(labels, positive, path)
     notes += note
     if held_out is not None:
@@ -92,7 +108,7 @@ def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
 
 def _name(path):
     path = Path(path)
-    while path.suffix.lower() in (*OPENERS, *SVMLIGHT, *DELIMITED, ".npz"):
+    while path.suffix.lower() in (*OPENERS, *SVMLIGHT, *TABLES, ".npz"):
         path = path.with_suffix("")
     return path.name
 
@@ -106,29 +122,33 @@ def _kind(path):
     return (suffixes[-1] if suffixes else ""), opener
 
 
-def _read(path, target):
-    """(X, labels, held-out (X, labels) or None) of one file; svmlight columns still as in the file."""
+def _read(path, columns, encoding=None):
+    """(X, labels, held-out (X, labels) or None, Encoding or None); svmlight columns still as in the file."""
     kind, opener = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
+    if kind not in TABLES and (columns["categorical"] or columns["drop"]):
+        raise DataError(f"{path}: --categorical and --drop are for the columns of CSV and parquet files")
     held_out = None
     try:
         if kind == ".npz":
             X, labels, held_out = _read_npz(path)
         elif kind in SVMLIGHT:
             X, labels = _read_svmlight(path, opener)
-        elif kind in DELIMITED:
-            X, labels = _read_csv(path, opener, target)
+        elif kind in DELIMITED or (kind == ".parquet" and opener is open):
+            given = read_csv(path, opener, **columns) if kind in DELIMITED else read_parquet(path, **columns)
+            X, encoding = encode(given, path, encoding)
+            labels = given.labels
         else:
             known = " ".join((*SVMLIGHT, *DELIMITED))
             raise DataError(
-                f"{path}: unknown kind of file; known are .npz {known} and these with .gz .bz2 .xz"
+                f"{path}: unknown kind of file; known are .npz .parquet {known} and these with .gz .bz2 .xz"
             )
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
-    return X, labels, held_out
+    return X, labels, held_out, encoding
 
 
 def _read_svmlight(path, opener):
@@ -165,24 +185,24 @@ def svmlight_fault(line):
         return None
     label, *features = fields
     if ":" in label:
-        return f"the line starts with {label!r}, where its label should stand"
+        return f"the line starts with {shown(label)}, where its label should stand"
     if "," in label:
-        return f"label {label!r} names several classes; one label a row is needed"
+        return f"label {shown(label)} names several classes; one label a row is needed"
     if not _is_finite(label):
-        return f"label {label!r} is not a finite number"
+        return f"label {shown(label)} is not a finite number"
     last = -1
     for position, item in enumerate(features):
         index, colon, value = item.partition(":")
         if index == "qid" and colon and position == 0:
             continue
         if not colon:
-            return f"{item!r} is not of the form index:value"
+            return f"{shown(item)} is not of the form index:value"
         if not index.isascii() or not index.isdigit():
-            return f"index {index!r} in {item!r} is not a whole number from 0 on"
+            return f"index {shown(index)} in {shown(item)} is not a whole number from 0 on"
         if int(index) <= last:
             return f"index {index} follows {last}; indices must increase along a line"
         if not _is_finite(value):
-            return f"value {value!r} of feature {index} is not a finite number"
+            return f"value {shown(value)} of feature {index} is not a finite number"
         last = int(index)
     return None
 
@@ -253,74 +273,6 @@ def _checked_labels(y, X, key, path):
     return y
 
 
-def _read_csv(path, opener, target):
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            text = stream.read()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 text: {error}") from error
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    rows = ((reader.line_num, row) for row in reader if row)
-    line, head = next(rows, (0, []))
-    if len(head) < 2:
-        raise DataError(f"{path}:1: at least two columns (features and target) are needed, found {len(head)}")
-    # a header is a first line with no number in it, or with words where the second line has numbers
-    second = next(rows, None)
-    numeric = [_is_number(field) for field in head]
-    has_header = not any(numeric) or (
-        second is not None and any(not a and _is_number(b) for a, b in zip(numeric, second[1]))
-    )
-    names = [field.strip() for field in head] if has_header else [str(i + 1) for i in range(len(head))]
-    column = _target_column(names, target, path)
-    X, labels = [], []
-
-    def take(line, row):
-        if len(row) != len(names):
-            raise DataError(f"{path}:{line}: has {len(row)} fields where {len(names)} are expected")
-        try:
-            X.append([float(field) for j, field in enumerate(row) if j != column])
-        except ValueError:
-            j = next(j for j, f in enumerate(row) if j != column and not _is_number(f))
-            fault = "is empty" if not row[j].strip() else f"holds {row[j]!r}, which is not a number"
-            raise DataError(f"{path}:{line}: column {names[j]!r} {fault}") from None
-        if not np.isfinite(X[-1]).all():
-            raise DataError(f"{path}:{line}: holds NaN or inf")
-        labels.append(row[column].strip())
-        if not labels[-1]:
-            raise DataError(f"{path}:{line}: target column {names[column]!r} is empty")
-
-    if not has_header:
-        take(line, head)
-    if second is not None:
-        take(*second)
-    for line, row in rows:
-        take(line, row)
-    if all(_is_number(label) for label in labels):
-        labels = [float(label) for label in labels]
-    return np.array(X, dtype=np.float64).reshape(len(X), len(names) - 1), np.array(labels)
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _target_column(names, target, path):
-    if target is None:
-        return len(names) - 1
-    if target in names:
-        return names.index(target)
-    if target.isdigit() and 1 <= int(target) <= len(names):
-        return int(target) - 1
-    shown = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
-    raise DataError(f"{path}: no column {target!r}; columns are {shown}")
-
-
 def _from_first_column(*matrices):
     """Drop column 0 of svmlight data that counts from 1 (column 0 unused in all given parts)."""
     if all(X.shape[1] > 1 and not np.any(X.indices == 0) for X in matrices):
@@ -344,28 +296,47 @@ def _same_width(X, X_test, path, test):
 def _binary(labels, positive, path):
     """(y in -1/+1, label that is +1, notes)."""
     classes, counts = np.unique(labels, return_counts=True)
+    texts = classes.tolist() if classes.dtype.kind in "bU" else [text_of(c) for c in classes]
     if len(classes) < 2:
-        raise DataError(f"{path}: all {len(labels)} rows have the label {classes[0]}; two classes are needed")
-    if len(classes) > MAX_CLASSES and len(classes) > len(labels) / 2:
-        raise DataError(
-            f"{path}: the target has {len(classes)} different values in {len(labels)} rows, not classes"
-        )
+        raise DataError(f"{path}: all {len(labels)} rows have the label {texts[0]}; two classes are needed")
     if positive is not None:
-        chosen = [c for c in classes if str(c) == positive or (_is_number(positive) and _equal(c, positive))]
+        chosen = [
+            k for k, text in enumerate(texts) if str(text) == positive or _is_equal(classes[k], positive)
+        ]
         if not chosen:
-            shown = ", ".join(str(c) for c in classes[:10]) + (" ..." if len(classes) > 10 else "")
-            raise DataError(f"{path}: no row has the label {positive!r}; labels are {shown}")
-        label = chosen[0]
+            some = ", ".join(map(str, texts[:10])) + (" ..." if len(classes) > 10 else "")
+            raise DataError(f"{path}: no row has the label {shown(positive)}; labels are {some}")
+        k = chosen[0]
     else:
-        label = classes[-1] if len(classes) == 2 else classes[np.argmax(counts)]
+        k = len(classes) - 1 if len(classes) == 2 else int(np.argmax(counts))
+        _refuse_regression(classes, texts, texts[k], len(labels), path)
     notes = []
     if len(classes) > 2:
-        notes.append(f"{len(classes)} labels: {label} against the rest (choose with --positive)")
-    return np.where(labels == label, 1.0, -1.0), label, notes
+        notes.append(f"{len(classes)} labels: {texts[k]} against the rest (choose with --positive)")
+    return np.where(labels == classes[k], 1.0, -1.0), classes[k], notes
 
 
-def _equal(label, text):
-    return _is_number(str(label)) and float(label) == float(text)
+def _refuse_regression(classes, texts, usual, n, path):
+    """DataError where the user did not say that the labels are classes, and they do not look like any."""
+    remedy = (
+        f"If they are classes, name the one to tell from the rest, such as --positive {usual}; --target "
+        "names another column."
+    )
+    if classes.dtype.kind in "iuf":
+        is_whole = bool((classes == np.rint(classes)).all())
+        if len(classes) > MAX_NUMBERS or (len(classes) > 2 and not is_whole):
+            raise DataError(
+                f"{path}: the target has {len(classes)} different numbers in {n} rows, from {texts[0]} to "
+                f"{texts[-1]}: this is regression, and classes are compared here. {remedy}"
+            )
+    elif len(classes) > MAX_CLASSES and len(classes) > n / 2:
+        raise DataError(
+            f"{path}: the target has {len(classes)} different values in {n} rows, not classes. {remedy}"
+        )
+
+
+def _is_equal(label, text):
+    return is_number(str(label)) and is_number(text) and float(label) == float(text)
 
 
 def _split(X, y, test_size, seed):

@@ -170,7 +170,7 @@ class LiblinearOfficial(Solver):
         """train(y, X, "-s 6 -c C -e tol"); max_iter is fixed inside the library."""
         from liblinear.liblinearutil import train
 
-        options = f"-s 6 -c {float(C)!r} -e {float(tol)!r} -q" + self._threads(n_threads)
+        options = f"-s 6 -c {float(C)} -e {float(tol)} -q" + self._threads(n_threads)
         model = train(y, X, options)
         # of the labels -1 and +1 the library puts +1 first, whichever it meets first
         return Fit(np.ctypeslib.as_array(model.w, (X.shape[1],)).copy(), 0.0, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +11,17 @@ from .report import OURS
 
 # curves end here: F* itself is rarely known better
 PLOT_FLOOR = 1e-10
+
+
+def fault_of_name(path):
+    """What is wrong with the name of a picture's file, or None; needs matplotlib."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    suffix = Path(path).suffix
+    if suffix[1:].lower() in FigureCanvasBase.filetypes:
+        return None
+    known = " ".join(f".{kind}" for kind in sorted(FigureCanvasBase.filetypes))
+    return f"{path}: {f'unknown kind of picture {suffix}' if suffix else 'has no suffix'}; known are {known}"
 
 
 def _curve(cell, track):

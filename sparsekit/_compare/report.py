@@ -11,6 +11,8 @@ from importlib import metadata
 
 import numpy as np
 
+from .engine import OVER_BUDGET
+
 OURS, BASELINE = "sparsekit", "liblinear"
 
 
@@ -30,7 +32,10 @@ class Progress:
 
     def __init__(self, total, stream=None, enabled=None):
         self.stream = stream or sys.stderr
-        self.enabled = self.stream.isatty() if enabled is None else enabled
+        if self.stream is None:  # as it is where the shell closed it
+            self.enabled = False
+        else:
+            self.enabled = self.stream.isatty() if enabled is None else enabled
         self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
 
     def __call__(self, text=""):
@@ -85,11 +90,14 @@ def header(solvers, fit_intercept):
     problem = "||w||_1 + C sum_i log(1 + exp(-y_i z_i)), z_i = x_i.w" + (
         " + b, b not penalised" if fit_intercept else ""
     )
+    absent = [f"{s.title} ({s.missing()})" for s in solvers if s.missing() is not None]
     lines = [
         f"Problem: minimise {problem}; float64",
         f"Machine: {here['cpu']}, {here['n_cpus']} CPUs{load}; Python {here['python']}",
         f"Versions: {installed}",
     ]
+    if absent:
+        lines.append(f"Left out: {'; '.join(absent)}")
     if not fit_intercept:
         lines.append(
             "No intercept: this is the problem that every solver can state (LIBLINEAR and celer have no "
@@ -108,7 +116,8 @@ def seconds(value):
 def time_cell(cell, track, gap):
     """Time to a gap as text; "> t" where no fit got there, t being the longest one tried."""
     value = cell.time_to(track, gap)
-    if math.isfinite(value) or cell.interrupted:  # an interrupted solver was not given its time
+    # a solver that was interrupted, or kept from its end, was not given its time
+    if math.isfinite(value) or cell.interrupted or (track in cell.unfinished and math.isnan(track.cut_off)):
         return seconds(value)
     return "-" if math.isnan(track.longest) else f"> {seconds(track.longest)}"
 
@@ -126,7 +135,7 @@ def cell_title(cell):
 
 
 def table(cell, gaps):
-    """One cell as text: a line for each solver, those left out included, then notes."""
+    """One cell as text: a line for each installed solver, those that refuse it included, then notes."""
     columns = [
         "solver",
         "objective",
@@ -140,10 +149,7 @@ def table(cell, gaps):
     for track in cell.tracks:
         title = track.solver.title
         if track.best is None:
-            cut_off = (
-                f"no fit done in {seconds(track.cut_off)} s" if track.stopped == "cut off" else "not run"
-            )
-            rows.append([title, f"failed: {track.failure}" if track.failure else cut_off])
+            rows.append([title, _why_no_fit(track)])
             continue
         best = track.best
         accuracy, loss = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
@@ -167,9 +173,25 @@ def table(cell, gaps):
             f"  best objective {cell.best_objective:.10g}, "
             f"certified to {max(cell.certified_gap, 0):.0e} by its duality gap"
         )
+    if cell.unfinished:
+        notes.append(
+            f"  budget spent before the end of: {', '.join(t.solver.title for t in cell.unfinished)}"
+        )
     if cell.interrupted:
         notes.append("  interrupted: what is shown was measured before")
     return "\n".join([cell_title(cell), _aligned(columns, rows), *notes])
+
+
+def _titles(tracks):
+    return ", ".join(track.solver.title for track in tracks)
+
+
+def _why_no_fit(track):
+    if track.failure:
+        return f"failed: {track.failure}"
+    if not math.isnan(track.cut_off):
+        return f"no fit done in {seconds(track.cut_off)} s"
+    return "not run: the budget was spent" if track.stopped == OVER_BUDGET else "not run"
 
 
 def _number(value):
@@ -233,10 +255,10 @@ def ratio(cell, gap, rival=None):
 def geometric_means(cells, gaps):
     """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
 
-    A cell that was interrupted does not count.
+    A cell that was interrupted, or that the budget kept from its end, does not count.
     """
     rows = []
-    cells = [cell for cell in cells if not cell.interrupted]
+    cells = [cell for cell in cells if not cell.interrupted and not cell.unfinished]
     for gap in gaps:
         for rival, name in ((BASELINE, "LIBLINEAR"), (None, "fastest peer")):
             found = [ratio(cell, gap, rival) for cell in cells]
@@ -271,13 +293,30 @@ def summary(cells, gaps):
     return "\n".join(lines)
 
 
-def as_dict(cells, solvers, settings):
-    """Everything measured, ready for JSON; infinite times become null."""
+def budget_lines(budget, cells, left_out):
+    """What a budget of seconds left out."""
+    lines = [
+        f"{cell_title(c)}: {', '.join(t.solver.title for t in c.unfinished)}" for c in cells if c.unfinished
+    ]
+    lines = [f"  not finished: {line}" for line in lines]
+    lines += [f"  not begun: {problem.name}, C = {C:.6g}" for problem, C in left_out]
+    if not lines:
+        return f"All was done within the budget of {seconds(budget)} s."
+    return "\n".join([f"The budget of {seconds(budget)} s was spent. Left out:", *lines])
+
+
+def as_dict(cells, solvers, settings, left_out=()):
+    """Everything measured, ready for JSON; infinite times become null.
+
+    ``left_out`` has the problems and values of C for which there was no time.
+    """
     return {
         "machine": machine(),
         "versions": versions(solvers),
         "settings": settings,
         "objective": "||w||_1 + C * sum of log-losses",
+        "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
+        "left_out": [{"data": problem.name, "C": C} for problem, C in left_out],
         "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
         "summary": [
             dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))

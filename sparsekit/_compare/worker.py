@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import os
 import pickle
-import select
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -22,17 +24,20 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_limits
 
 START = "from sparsekit._compare.worker import main; main()"
+POLL = 0.5  # seconds: a wait is that long at a time, since on Windows Ctrl-C does not end one
+EXIT_TIME = 5.0  # seconds for a process that closed its pipe to end, and for the reader to see that
 
 
 @dataclass
 class Outcome:
-    """What became of one fit: the answer or the error, or neither if it was cut off."""
+    """What became of one fit: the answer or the error, or neither if it was cut off or not begun."""
 
     fit: object = None
     seconds: float = float("nan")
     warnings: list[str] = field(default_factory=list)
     error: str = ""
     cut_off: bool = False
+    over_budget: bool = False
 
 
 def timed_fit(solver, data, C, settings, fit_intercept, n_threads):
@@ -59,9 +64,10 @@ class Local:
         self.problem = None
         self.warm = set()
 
-    def load(self, problem):
-        """Prepare the data of a problem."""
+    def load(self, problem, timeout=None):
+        """Prepare the data of a problem; True."""
         self.problem, self._data = problem, self.solver.data(problem)
+        return True
 
     def fit(self, C, settings, n_threads, timeout):
         """Outcome of one fit."""
@@ -89,18 +95,30 @@ class Isolated:
         self.problem = None
         self.warm = set()
 
-    def load(self, problem):
-        """Start the process if need be and send it the data."""
+    def load(self, problem, timeout=None):
+        """Start the process if need be and send it the data; whether that was done in time."""
         if self._process is None:
             # -P: a checkout that happens to be the working directory must not hide the installed package
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [sys.executable, "-P", "-c", START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # where the shell closed it, another pipe would take its number
+                stderr=subprocess.DEVNULL if sys.stderr is None else None,
             )
+            self._answers = queue.Queue()
+            self._reader = threading.Thread(
+                target=_read_answers, args=(self._process.stdout, self._answers), daemon=True
+            )
+            self._reader.start()
         cls = type(self.solver)
-        answer = self._ask(("load", cls.__module__, cls.__qualname__, problem.training_part()), None)
+        answer = self._ask(("load", cls.__module__, cls.__qualname__, problem.training_part()), timeout)
         if isinstance(answer, Outcome):
+            if answer.cut_off:
+                return False
             raise RuntimeError(f"{self.solver.title}: {answer.error}")
         self.problem = problem
+        return True
 
     def fit(self, C, settings, n_threads, timeout):
         """Outcome of one fit; after a cut-off the process is gone and `load` starts another."""
@@ -111,26 +129,60 @@ class Isolated:
         try:
             pickle.dump(message, process.stdin, protocol=5)
             process.stdin.flush()
-            if not select.select([process.stdout], [], [], timeout)[0]:
-                self.close()
-                return Outcome(cut_off=True, seconds=float(timeout))
-            return pickle.load(process.stdout)
-        except (EOFError, BrokenPipeError):
-            process.wait()
+            answer = self._answer(timeout)
+        except (EOFError, OSError):  # a broken pipe has several names on Windows
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(EXIT_TIME)  # its own status, and not that of being killed
             self.close()
             return Outcome(error=f"its process ended with exit status {process.returncode}")
+        except queue.Empty:
+            self.close()
+            return Outcome(cut_off=True, seconds=float(timeout))
+        return answer
+
+    def _answer(self, timeout):
+        """The next answer, or raise what reading it raised, or `queue.Empty` after ``timeout`` seconds."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = max(0.0, end - time.monotonic())
+            try:
+                answer, error = self._answers.get(timeout=min(left, POLL))
+            except queue.Empty:
+                if left <= POLL:
+                    raise
+                continue
+            if error is not None:
+                raise error
+            return answer
 
     def close(self):
         """Kill the process, which also ends a fit that is running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            # the pipes may hold unsent bytes of a message that nobody will read
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+            # the pipe may hold unsent bytes of a message that nobody will read
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            # the other pipe is the reader's to close: a child of the solver's may hold it open still
+            self._reader.join(EXIT_TIME)
         self._process = None
         self._forget()
+
+
+def _read_answers(stream, answers):
+    """Put each answer, or the error that ended the reading, into the queue: a thread, since only it can
+    wait for a pipe on every system (`select` takes none on Windows).
+    """
+    with stream:
+        while True:
+            try:
+                answers.put((pickle.load(stream), None))
+            except pickle.UnpicklingError:  # the process ended within an answer
+                answers.put((None, EOFError()))
+                return
+            except Exception as error:  # raised where the answer is awaited
+                answers.put((None, error))
+                return
 
 
 def main():

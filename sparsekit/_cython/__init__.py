@@ -1,5 +1,6 @@
-"""Compiled kernels."""
+"""Compiled kernels, and what a fork does to their threads."""
 
+import os
 from importlib.util import find_spec
 
 if find_spec(f"{__name__}._sparse") is None:
@@ -9,3 +10,18 @@ if find_spec(f"{__name__}._sparse") is None:
         "folder than the checkout (after `pip install .`), or install it editable: "
         "`pip install --no-build-isolation --editable .`"
     )
+
+from ._runtime import LEVELS as _LEVELS
+from ._runtime import run_on_one_thread as _run_on_one_thread
+
+# a kernel takes what it does not know for "no limit", and cannot say so
+if os.environ.get("SPARSEKIT_SIMD", "") not in ("", *_LEVELS):
+    raise ImportError(
+        f"The environment variable SPARSEKIT_SIMD is {os.environ['SPARSEKIT_SIMD']}; it must be one of "
+        f"{', '.join(_LEVELS)} (the highest level of instructions that kernels may use) or not be set."
+    )
+
+if hasattr(os, "register_at_fork"):
+    # libgomp's pool of the thread that forks is copied without its threads, and the next region of the child
+    # would wait for them for ever
+    os.register_at_fork(after_in_child=_run_on_one_thread)

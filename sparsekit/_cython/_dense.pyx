@@ -7,7 +7,7 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport sqrt
-from scipy.linalg.cython_blas cimport dgemv, dsyrk, sgemv, ssyrk
+from ._blas cimport dgemv, dsyrk, sgemv, ssyrk
 
 
 cdef extern from "kernels.h" nogil:

@@ -2,8 +2,7 @@
 import numpy as np
 
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport ddot, dgemv, dsyrk
-from scipy.linalg.cython_lapack cimport dgesv, dgetrf, dgetrs
+from ._blas cimport ddot, dgemv, dgesv, dgetrf, dgetrs, dsyrk
 
 from ._operators cimport QuadOperator
 

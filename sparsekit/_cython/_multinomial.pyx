@@ -8,7 +8,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from scipy.linalg.cython_blas cimport sgemm
+from ._blas cimport sgemm
 
 from ._operators cimport QuadOperator
 

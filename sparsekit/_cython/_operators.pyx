@@ -2,7 +2,7 @@
 import numpy as np
 
 from libc.math cimport fabs
-from scipy.linalg.cython_lapack cimport dposv
+from ._blas cimport dposv
 
 
 cdef extern from "kernels.h" nogil:

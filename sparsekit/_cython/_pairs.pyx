@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from scipy.linalg.cython_lapack cimport dgesv
+from ._blas cimport dgesv
 
 cdef extern from "pairs.h" nogil:
     void sk_pairs_put(Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t, const double*, const double*,

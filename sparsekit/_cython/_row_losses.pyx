@@ -5,7 +5,7 @@ All arrays have length n and float64. ``s`` are the rows' weights; ``c`` (signs)
 import numpy as np
 
 from cython.parallel cimport prange
-from scipy.linalg.cython_blas cimport dgemv, sgemv
+from ._blas cimport dgemv, sgemv
 
 ctypedef fused real:
     float

@@ -59,11 +59,14 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The room has                                      \
      * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (n_head + n_drawn + 1) or those of    \
      * all blocks. */                                                                                            \
-    SK_MULTI static sk_size sk_block_steps_##NAME(                                                               \
-        const sk_table *T, const sk_rule *rule, const sk_blocks *B, const void *data_, const void *col_,         \
-        const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi, const int64_t *of,      \
-        const int64_t *y_, const double *weight_, double *u_, sk_room room, int64_t *blocks, int64_t *slot,      \
-        double *weights, uint64_t *shared_state, int value, double *total_loss) {                                \
+    SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                     \
+             (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const void *data_, const void *col_,   \
+              const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi,                   \
+              const int64_t *of, const int64_t *y_, const double *weight_, double *u_, sk_room room,             \
+              int64_t *blocks, int64_t *slot, double *weights, uint64_t *shared_state, int value,                \
+              double *total_loss),                                                                               \
+             (T, rule, B, data_, col_, start_, width, order, lo, hi, of, y_, weight_, u_, room, blocks, slot,    \
+              weights, shared_state, value, total_loss)) {                                                       \
         const REAL *data = (const REAL *)data_;                                                                  \
         const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                  \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                         \
@@ -133,7 +136,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
                 for (sk_size t = 0; t < SK_BLOCK; t++) a[t] = bias != NULL ? bias[from + t] : (REAL)0;           \
                 for (sk_size i = 0; i < len; i++) {                                                              \
                     const REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                \
-                    _Pragma("omp simd") for (sk_size t = 0; t < SK_BLOCK; t++) a[t] += xi * row[t];              \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) a[t] += xi * row[t];                          \
                 }                                                                                                \
                 for (sk_size t = 0; t < SK_BLOCK; t++) {                                                         \
                     f[1 + j * SK_BLOCK + t] = (double)a[t] * (T->scale != NULL ? T->scale[from + t] : 1.0);      \
@@ -171,7 +174,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
                     for (sk_size t = 0; t < SK_BLOCK; t++) bias[from + t] += a[t];                               \
                 for (sk_size i = 0; i < len; i++) {                                                              \
                     REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                      \
-                    _Pragma("omp simd") for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += xi * a[t];              \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += xi * a[t];                          \
                 }                                                                                                \
             }                                                                                                    \
             {                                                                                                    \

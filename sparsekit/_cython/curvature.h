@@ -6,16 +6,17 @@
 #include "multinomial.h"
 
 /* out rows lo .. hi = A V for A in compressed rows; 32 classes at a time stay in registers */
-SK_MULTI void sk_product32(const int64_t *restrict ptr, const int32_t *restrict col,
-                           const float *restrict val, const float *restrict V, float *restrict out,
-                           sk_size lo, sk_size hi, sk_size B) {
+SK_MULTI(void, sk_product32,
+         (const int64_t *restrict ptr, const int32_t *restrict col, const float *restrict val,
+          const float *restrict V, float *restrict out, sk_size lo, sk_size hi, sk_size B),
+         (ptr, col, val, V, out, lo, hi, B)) {
     sk_size K = 8 * B;
     for (sk_size i = lo; i < hi; i++)
         for (sk_size c = 0; c < B; c += 4) {
             sk_size blocks = B - c < 4 ? B - c : 4;
             const float *from = V + 8 * c;
             float *to = out + i * K + 8 * c;
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
             sk_f8 t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
 #define SK_ROW(WORK)                                                                             \
     for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {                                              \
@@ -45,35 +46,42 @@ SK_MULTI void sk_product32(const int64_t *restrict ptr, const int32_t *restrict 
         }
 }
 
-SK_MULTI double sk_dot32(const float *restrict a, const float *restrict b, sk_size n) {
+SK_MULTI(double, sk_dot32,
+         (const float *restrict a, const float *restrict b, sk_size n),
+         (a, b, n)) {
     double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size i = 0; i < n; i++) sum += (double)(a[i] * b[i]);
     return sum;
 }
-SK_MULTI double sk_dot64(const double *restrict a, const double *restrict b, sk_size n) {
+SK_MULTI(double, sk_dot64,
+         (const double *restrict a, const double *restrict b, sk_size n),
+         (a, b, n)) {
     double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
 
 /* The three passes of conjugate gradients over vectors of n floats, sums in double precision:
  * Hp += alpha p and <p, Hp>; d += c p, r -= c Hp and <r, r / M>; p = b p + r / M. */
-SK_MULTI double sk_cg_curve(const float *restrict p, float *restrict Hp, float alpha, sk_size n) {
+SK_MULTI(double, sk_cg_curve,
+         (const float *restrict p, float *restrict Hp, float alpha, sk_size n),
+         (p, Hp, alpha, n)) {
     double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size i = 0; i < n; i++) {
         Hp[i] += alpha * p[i];
         sum += (double)(p[i] * Hp[i]);
     }
     return sum;
 }
-SK_MULTI double sk_cg_step(float c, const float *restrict p, const float *restrict Hp,
-                           const float *restrict inverse, float *restrict d, float *restrict r,
-                           sk_size n) {
+SK_MULTI(double, sk_cg_step,
+         (float c, const float *restrict p, const float *restrict Hp, const float *restrict inverse,
+          float *restrict d, float *restrict r, sk_size n),
+         (c, p, Hp, inverse, d, r, n)) {
     double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size i = 0; i < n; i++) {
         d[i] += c * p[i];
         r[i] -= c * Hp[i];
@@ -81,15 +89,18 @@ SK_MULTI double sk_cg_step(float c, const float *restrict p, const float *restri
     }
     return sum;
 }
-SK_MULTI void sk_cg_turn(float b, const float *restrict r, const float *restrict inverse,
-                         float *restrict p, sk_size n) {
+SK_MULTI(void, sk_cg_turn,
+         (float b, const float *restrict r, const float *restrict inverse, float *restrict p, sk_size n),
+         (b, r, inverse, p, n)) {
     for (sk_size i = 0; i < n; i++) p[i] = b * p[i] + r[i] * inverse[i];
 }
 
 /* S rows lo .. hi = the curvature of the scores S + first; last += the sum of the rows */
-SK_MULTI void sk_curve_scores(float *restrict S, const float *restrict P, const int32_t *restrict top,
-                              const float *restrict weight, const float *restrict first,
-                              float *restrict last, sk_size lo, sk_size hi, sk_size K) {
+SK_MULTI(void, sk_curve_scores,
+         (float *restrict S, const float *restrict P, const int32_t *restrict top,
+          const float *restrict weight, const float *restrict first, float *restrict last, sk_size lo,
+          sk_size hi, sk_size K),
+         (S, P, top, weight, first, last, lo, hi, K)) {
     for (sk_size i = lo; i < hi; i++) {
         float *s = S + i * K;
         if (first != NULL)

@@ -14,8 +14,6 @@
 
 #include "softmax_rules.h"
 
-#define SK_SIMD _Pragma("omp simd")
-
 #define SK_EXTREME(NAME, REAL, INDEX)                                                                            \
     /* an entry of a hashed row: its place, and the sign that makes collisions cancel on average */              \
     SK_INLINE REAL sk_hashed_dot_##NAME(const REAL *restrict W, uint64_t key, int shift,                         \
@@ -35,16 +33,18 @@
         }                                                                                                        \
     }                                                                                                            \
     /* scores of two classes at once: twice the loads are under way */                                           \
-    SK_MULTI static void sk_pair_##NAME(const REAL *restrict V, const REAL *restrict W, const REAL *restrict x,  \
-                                        const INDEX *restrict col, sk_size len, double *fv, double *fw) {        \
+    SK_MULTI(void, sk_pair_##NAME,                                                                               \
+             (const REAL *restrict V, const REAL *restrict W, const REAL *restrict x,                            \
+              const INDEX *restrict col, sk_size len, double *fv, double *fw),                                   \
+             (V, W, x, col, len, fv, fw)) {                                                                      \
         REAL a = 0, b = 0;                                                                                       \
         if (col == NULL) {                                                                                       \
-            _Pragma("omp simd reduction(+ : a, b)") for (sk_size i = 0; i < len; i++) {                          \
+            SK_SIMD_WITH(reduction(+ : a, b)) for (sk_size i = 0; i < len; i++) {                                \
                 a += x[i] * V[i];                                                                                \
                 b += x[i] * W[i];                                                                                \
             }                                                                                                    \
         } else {                                                                                                 \
-            _Pragma("omp simd reduction(+ : a, b)") for (sk_size i = 0; i < len; i++) {                          \
+            SK_SIMD_WITH(reduction(+ : a, b)) for (sk_size i = 0; i < len; i++) {                                \
                 a += x[i] * V[col[i]];                                                                           \
                 b += x[i] * W[col[i]];                                                                           \
             }                                                                                                    \
@@ -52,9 +52,11 @@
         *fv = (double)a;                                                                                         \
         *fw = (double)b;                                                                                         \
     }                                                                                                            \
-    SK_MULTI static double sk_square_##NAME(const REAL *restrict x, sk_size len) {                               \
+    SK_MULTI(double, sk_square_##NAME,                                                                           \
+             (const REAL *restrict x, sk_size len),                                                              \
+             (x, len)) {                                                                                         \
         REAL sum = 0;                                                                                            \
-        _Pragma("omp simd reduction(+ : sum)") for (sk_size i = 0; i < len; i++) sum += x[i] * x[i];             \
+        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < len; i++) sum += x[i] * x[i];                   \
         return (double)sum;                                                                                      \
     }                                                                                                            \
     SK_INLINE void sk_axpy_##NAME(REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,        \

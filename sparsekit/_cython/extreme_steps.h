@@ -84,7 +84,7 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
     SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
         double sum = 0.0;                                                                                        \
         if (a.col == NULL) {                                                                                     \
-            _Pragma("omp simd reduction(+ : sum)") for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i];\
+            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i];      \
             return sum;                                                                                          \
         }                                                                                                        \
         for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \

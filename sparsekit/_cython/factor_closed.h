@@ -10,9 +10,11 @@
 #define FG_FREE(x) (((x) > FG_EDGE) & ((x) < 1.0 - FG_EDGE))
 
 /* Proposition 10 with c = score * inv. A negative c is turned by x2' = 1 - x2, x12' = x1 - x12. */
-SK_MULTI void fg_pairs(sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
-                       const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
-                       double *restrict x1, double *restrict x2) {
+SK_MULTI(void, fg_pairs,
+         (sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
+          const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
+          double *restrict x1, double *restrict x2),
+         (n, v1, v2, d1, d2, q, c, inv, x1, x2)) {
     SK_SIMD for (sk_size i = 0; i < n; i++) {
         double score = c[i] * inv;
         int turn = score < 0.0;
@@ -35,11 +37,12 @@ SK_MULTI void fg_pairs(sk_size n, const double *restrict v1, const double *restr
 
 /* eqs. (167) and (171) at the same point. Where the score is 0 the variables are independent, and the slope in it, which
  * is one-sided, that of a score just above 0. */
-SK_MULTI void fg_pairs_jacobian(sk_size n, const double *restrict v1, const double *restrict v2,
-                                const double *restrict d1, const double *restrict d2, const double *restrict q,
-                                const double *restrict c, double inv, double *restrict f1, double *restrict f2,
-                                double *restrict e1, double *restrict e2, double *restrict coef,
-                                double *restrict n1, double *restrict n2) {
+SK_MULTI(void, fg_pairs_jacobian,
+         (sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
+          const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
+          double *restrict f1, double *restrict f2, double *restrict e1, double *restrict e2,
+          double *restrict coef, double *restrict n1, double *restrict n2),
+         (n, v1, v2, d1, d2, q, c, inv, f1, f2, e1, e2, coef, n1, n2)) {
     SK_SIMD for (sk_size i = 0; i < n; i++) {
         double score = c[i] * inv, up = fabs(score);
         int turn = score < 0.0;
@@ -62,8 +65,10 @@ SK_MULTI void fg_pairs_jacobian(sk_size n, const double *restrict v1, const doub
 }
 
 /* y = (f + e coef (w e)') u of pairs, and of a factor with d slots */
-SK_MULTI void fg_pairs_product(sk_size n, const double *restrict f, const double *restrict e, const double *restrict w,
-                               const double *restrict coef, const double *restrict u, double *restrict y) {
+SK_MULTI(void, fg_pairs_product,
+         (sk_size n, const double *restrict f, const double *restrict e, const double *restrict w,
+          const double *restrict coef, const double *restrict u, double *restrict y),
+         (n, f, e, w, coef, u, y)) {
     SK_SIMD for (sk_size i = 0; i < n; i++) {
         double dot = coef[i] * (w[i] * e[i] * u[i] + w[n + i] * e[n + i] * u[n + i]);
         y[i] = f[i] * u[i] + e[i] * dot;
@@ -71,20 +76,23 @@ SK_MULTI void fg_pairs_product(sk_size n, const double *restrict f, const double
     }
 }
 
-SK_MULTI void fg_factor_product(sk_size d, const double *restrict f, const double *restrict e,
-                                const double *restrict w, double coef, const double *restrict u,
-                                double *restrict y) {
+SK_MULTI(void, fg_factor_product,
+         (sk_size d, const double *restrict f, const double *restrict e, const double *restrict w, double coef,
+          const double *restrict u, double *restrict y),
+         (d, f, e, w, coef, u, y)) {
     double dot = 0.0;
-    _Pragma("omp simd reduction(+ : dot)") for (sk_size s = 0; s < d; s++) dot += w[s] * e[s] * u[s];
+    SK_SIMD_WITH(reduction(+ : dot)) for (sk_size s = 0; s < d; s++) dot += w[s] * e[s] * u[s];
     dot *= coef;
     SK_SIMD for (sk_size s = 0; s < d; s++) y[s] = f[s] * u[s] + e[s] * dot;
 }
 
 /* a.x of x = clip(v + tau ad), and its slope in tau */
-SK_MULTI void fg_sweep(sk_size d, const double *restrict v, const double *restrict a, const double *restrict ad,
-                       double tau, double *restrict x, double *sum, double *slope) {
+SK_MULTI(void, fg_sweep,
+         (sk_size d, const double *restrict v, const double *restrict a, const double *restrict ad, double tau,
+          double *restrict x, double *sum, double *slope),
+         (d, v, a, ad, tau, x, sum, slope)) {
     double s = 0.0, q = 0.0;
-    _Pragma("omp simd reduction(+ : s, q)") for (sk_size k = 0; k < d; k++) {
+    SK_SIMD_WITH(reduction(+ : s, q)) for (sk_size k = 0; k < d; k++) {
         double y = v[k] + tau * ad[k];
         q += y > 0.0 && y < 1.0 ? a[k] * ad[k] : 0.0;
         y = y < 0.0 ? 0.0 : y;

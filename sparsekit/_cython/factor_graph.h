@@ -12,10 +12,6 @@
 
 #include "kernels.h"
 
-#ifndef SK_SIMD
-#define SK_SIMD _Pragma("omp simd")
-#endif
-
 enum { FG_AT_MOST = -1, FG_EQUAL = 0, FG_AT_LEAST = 1 };
 enum { FG_DENSE, FG_SEQUENCE, FG_TREE, FG_PROJECTIVE, FG_MATCHING, FG_CUSTOM };
 enum { FG_CONVERGED, FG_MAX_ITER, FG_INFEASIBLE, FG_NO_PROGRESS, FG_NO_MEMORY, FG_ORACLE_FAILED };
@@ -90,7 +86,9 @@ typedef struct {
 SK_INLINE double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
 
 /* out = mean over its copies of every variable; variables in no factor stay as they are */
-SK_MULTI void fg_mean(const fg_plan *g, const double *x, double *out) {
+SK_MULTI(void, fg_mean,
+         (const fg_plan *g, const double *x, double *out),
+         (g, x, out)) {
     for (sk_size j = 0; j < g->n_var; j++) {
         sk_size lo = g->var_start[j], hi = g->var_start[j + 1];
         double t = 0.0;
@@ -98,39 +96,46 @@ SK_MULTI void fg_mean(const fg_plan *g, const double *x, double *out) {
         if (hi - lo == 2) t = x[g->var_slot[lo]] + x[g->var_slot[lo + 1]];
         else {
             const int32_t *slot = g->var_slot;
-            _Pragma("omp simd reduction(+ : t)") for (sk_size k = lo; k < hi; k++) t += x[slot[k]];
+            SK_SIMD_WITH(reduction(+ : t)) for (sk_size k = lo; k < hi; k++) t += x[slot[k]];
         }
         out[j] = t / (double)(hi - lo);
     }
 }
 
 /* sum of w a b over the slots: the inner product in which local Jacobians are symmetric */
-SK_MULTI double fg_dot(const fg_plan *g, const double *a, const double *b) {
+SK_MULTI(double, fg_dot,
+         (const fg_plan *g, const double *a, const double *b),
+         (g, a, b)) {
     double t = 0.0;
     const double *w = g->w;
-    _Pragma("omp simd reduction(+ : t)") for (sk_size s = 0; s < g->n_slot; s++) t += w[s] * a[s] * b[s];
+    SK_SIMD_WITH(reduction(+ : t)) for (sk_size s = 0; s < g->n_slot; s++) t += w[s] * a[s] * b[s];
     return t;
 }
 
 /* u = in, a number a variable, at all copies */
-SK_MULTI void fg_copies(const fg_plan *g, const double *restrict in, double *restrict u) {
+SK_MULTI(void, fg_copies,
+         (const fg_plan *g, const double *restrict in, double *restrict u),
+         (g, in, u)) {
     const int32_t *restrict var = g->var;
     SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) u[s] = in[var[s]];
 }
 
 /* r = mu - x over the slots */
-SK_MULTI void fg_disagreement(const fg_plan *g, const double *restrict mu, const double *restrict x,
-                              double *restrict r) {
+SK_MULTI(void, fg_disagreement,
+         (const fg_plan *g, const double *restrict mu, const double *restrict x, double *restrict r),
+         (g, mu, x, r)) {
     const int32_t *restrict var = g->var;
     SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) r[s] = mu[var[s]] - x[s];
 }
 
 /* norm of mu - x over the slots */
-SK_MULTI double fg_residual(const fg_plan *g, const double *mu, const double *x) {
+SK_MULTI(double, fg_residual,
+         (const fg_plan *g, const double *mu, const double *x),
+         (g, mu, x)) {
     double t = 0.0;
     const double *w = g->w;
     const int32_t *var = g->var;
-    _Pragma("omp simd reduction(+ : t)") for (sk_size s = 0; s < g->n_slot; s++) {
+    SK_SIMD_WITH(reduction(+ : t)) for (sk_size s = 0; s < g->n_slot; s++) {
         double r = mu[var[s]] - x[s];
         t += w[s] * r * r;
     }

@@ -21,7 +21,9 @@
 #define FG_DUST 1e-9
 
 /* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
-SK_MULTI void fg_gather(const fg_plan *g, fg_state *t, double inv, double step) {
+SK_MULTI(void, fg_gather,
+         (const fg_plan *g, fg_state *t, double inv, double step),
+         (g, t, inv, step)) {
     const int32_t *restrict var = g->var;
     double *restrict z = t->z, *restrict v = t->v;
     const double *restrict x = t->x, *restrict old = t->old, *restrict h = t->h;
@@ -69,7 +71,9 @@ static void fg_admm_end(const fg_plan *g, fg_state *t, double relax) {
     }
 }
 
-SK_MULTI void fg_dual_scores(const fg_plan *g, fg_state *t, double step) {
+SK_MULTI(void, fg_dual_scores,
+         (const fg_plan *g, fg_state *t, double step),
+         (g, t, step)) {
     const int32_t *restrict var = g->var;
     const double *restrict eta = t->eta, *restrict l = t->l, *restrict d = t->s;
     double *restrict v = t->v;
@@ -77,8 +81,10 @@ SK_MULTI void fg_dual_scores(const fg_plan *g, fg_state *t, double step) {
 }
 
 /* s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), of r in v and J r in z, less its means */
-SK_MULTI void fg_newton_step(const fg_plan *g, const double *restrict v, const double *restrict z, double eps,
-                             double *restrict mean, double *restrict d) {
+SK_MULTI(void, fg_newton_step,
+         (const fg_plan *g, const double *restrict v, const double *restrict z, double eps,
+          double *restrict mean, double *restrict d),
+         (g, v, z, eps, mean, d)) {
     const int32_t *restrict var = g->var;
     const double inner = 1.0 / eps, along = 1.0 / (1.0 + eps);
     SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) d[s] = (v[s] - z[s]) * inner + z[s] * along;

@@ -150,9 +150,10 @@ SK_INLINE double sk_lambert_rough(double w) {
  * vector registers: a start from two rough solutions and two steps of Halley's method, without a branch.
  * The few (at most one in twenty) that are not there yet go to sk_implicit_one. Each row's result is its
  * own, whoever stands beside it. sigma becomes b; u is overwritten. */
-SK_MULTI static void sk_implicit_rows(sk_size n, const double *restrict z_, const double *restrict log_r_,
-                                      const double *restrict eta_, double *restrict sigma_,
-                                      double *restrict u_) {
+SK_MULTI(void, sk_implicit_rows,
+         (sk_size n, const double *restrict z_, const double *restrict log_r_, const double *restrict eta_,
+          double *restrict sigma_, double *restrict u_),
+         (n, z_, log_r_, eta_, sigma_, u_)) {
     double z[SK_LANES_AT_ONCE], log_r[SK_LANES_AT_ONCE], eta[SK_LANES_AT_ONCE], sigma[SK_LANES_AT_ONCE];
     double old[SK_LANES_AT_ONCE], b[SK_LANES_AT_ONCE], new_u[SK_LANES_AT_ONCE], left[SK_LANES_AT_ONCE];
     for (int i = 0; i < SK_LANES_AT_ONCE; i++) {
@@ -163,7 +164,7 @@ SK_MULTI static void sk_implicit_rows(sk_size n, const double *restrict z_, cons
         sigma[i] = sigma_[from];
         old[i] = u_[from];
     }
-#pragma omp simd
+    SK_SIMD
     for (int i = 0; i < SK_LANES_AT_ONCE; i++) {
         double top = z[i] + log_r[i], reach = sigma[i] * eta[i], P = sk_exp_any(-old[i]), v, d, E, w, u, step = 0.0;
         /* u = old gives b, which moves u, which gives v */
@@ -265,10 +266,11 @@ SK_INLINE double sk_lambert_step(double a, double w) {
 /* The same for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
  * room for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
  * same step to first order and then by Halley's. Returns whether it got there. */
-SK_MULTI static int sk_implicit_many_fast(sk_size m, double *restrict z, const double *restrict r,
-                                          const double *restrict rho, double *restrict q,
-                                          double *restrict a, double *restrict inverse, double eta, double s,
-                                          double rho_y, double u_old, double *u_new, double *c_new) {
+SK_MULTI(int, sk_implicit_many_fast,
+         (sk_size m, double *restrict z, const double *restrict r, const double *restrict rho,
+          double *restrict q, double *restrict a, double *restrict inverse, double eta, double s, double rho_y,
+          double u_old, double *u_new, double *c_new),
+         (m, z, r, rho, q, a, inverse, eta, s, rho_y, u_old, u_new, c_new)) {
     double high = -INFINITY, u = u_old, fall = 0.0;
     sk_size full = (m + 3) / 4 * 4;
     for (sk_size k = 0; k < m; k++) high = z[k] > high ? z[k] : high;
@@ -277,7 +279,7 @@ SK_MULTI static int sk_implicit_many_fast(sk_size m, double *restrict z, const d
         inverse[k] = k < m ? 1.0 / (s * rho[k]) : 0.0;
         q[k] = k < m ? s * rho[k] * eta * r[k] : 0.0;
     }
-#pragma omp simd simdlen(4)
+    SK_SIMD_WITH(simdlen(4))
     for (sk_size k = 0; k < full; k++) q[k] *= sk_exp_any(a[k]);
     for (int i = 0; i < 8; i++) {
         double P = exp(-u), c = u - u_old + eta * (1.0 - P), g1 = 1.0 + eta * P;
@@ -285,11 +287,11 @@ SK_MULTI static int sk_implicit_many_fast(sk_size m, double *restrict z, const d
         double F = exp(high - s * rho_y * c - u), total = 0.0, slope = 0.0, step;
         if (!(F < 1e200)) return 0;
         if (i == 0) {
-#pragma omp simd simdlen(4)
+            SK_SIMD_WITH(simdlen(4))
             for (sk_size k = 0; k < full; k++) a[k] = sk_lambert_rough(q[k] * F);
             fall = 0.0;
         }
-#pragma omp simd simdlen(4) reduction(+ : total, slope)
+        SK_SIMD_WITH(simdlen(4) reduction(+ : total, slope))
         for (sk_size k = 0; k < full; k++) {
             double moved = sk_lambert_step(a[k] + a[k] * fall / (1.0 + a[k]), q[k] * F), b = moved * inverse[k];
             a[k] = moved;

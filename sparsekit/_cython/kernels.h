@@ -1,26 +1,11 @@
-/* Hot loops that gain from SIMD, each compiled for several instruction sets and chosen at
- * load time (GCC function multi-versioning on ELF x86-64). Elsewhere (arm64, macOS, MSVC)
- * the one baseline version is what the compiler vectorises for that machine. Reductions say
- * "omp simd", because without leave to reorder a sum no compiler vectorises it. */
+/* Hot loops of the losses and of the model's copies of X. Those that gain from SIMD are compiled for several
+ * levels of instructions (simd.h). */
 #ifndef SPARSEKIT_KERNELS_H
 #define SPARSEKIT_KERNELS_H
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define SK_MULTI __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define SK_MULTI
-#endif
-#if defined(__GNUC__)
-#define SK_INLINE static inline __attribute__((always_inline))
-#else
-#define SK_INLINE static inline
-#endif
-typedef ptrdiff_t sk_size;
+#include "simd.h"
 
 /* exp(x) for x <= 0, within 1 ulp or so: 2^k times a degree-12 Taylor polynomial on
  * |r| <= ln(2)/2; below -708 the true value is no longer a normal number and 0 is close
@@ -75,18 +60,19 @@ SK_INLINE double sk_log1p_unit(double e) {
 }
 
 /* sum_i s_i log(1 + exp(-y_i z_i)); s may be NULL (ones) */
-SK_MULTI double sk_logistic_value(const double *restrict z, const double *restrict y,
-                                  const double *restrict s, sk_size n) {
+SK_MULTI(double, sk_logistic_value,
+         (const double *restrict z, const double *restrict y, const double *restrict s, sk_size n),
+         (z, y, s, n)) {
     double total = 0.0;
     if (s == NULL) {
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size i = 0; i < n; i++) {
             double t = y[i] * z[i];
             double e = sk_exp_neg(-fabs(t));
             total += (t < 0.0 ? -t : 0.0) + sk_log1p_unit(e);
         }
     } else {
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size i = 0; i < n; i++) {
             double t = y[i] * z[i];
             double e = sk_exp_neg(-fabs(t));
@@ -108,21 +94,24 @@ SK_INLINE double sk_logistic_one(double z, double y, double s, double *restrict 
 }
 
 /* the same with u = dloss/dz and d = d2loss/dz2 */
-SK_MULTI double sk_logistic_all(const double *restrict z, const double *restrict y,
-                                const double *restrict s, double *restrict u,
-                                double *restrict d, sk_size n) {
+SK_MULTI(double, sk_logistic_all,
+         (const double *restrict z, const double *restrict y, const double *restrict s, double *restrict u,
+          double *restrict d, sk_size n),
+         (z, y, s, u, d, n)) {
     double total = 0.0;
     if (s == NULL) {
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size i = 0; i < n; i++) total += sk_logistic_one(z[i], y[i], 1.0, &u[i], &d[i]);
     } else {
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size i = 0; i < n; i++) total += sk_logistic_one(z[i], y[i], s[i], &u[i], &d[i]);
     }
     return total;
 }
 
-SK_MULTI void sk_axpy(double c, const double *restrict a, double *restrict out, sk_size n) {
+SK_MULTI(void, sk_axpy,
+         (double c, const double *restrict a, double *restrict out, sk_size n),
+         (c, a, out, n)) {
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
 
@@ -276,14 +265,15 @@ SK_SELECT(i64_f32_i32, int64_t, float, int32_t)
 
 /* out += A^T diag(d) A v over dense float32 rows lo .. hi of width m; each row is read once and
  * used twice. The intercept's entry is v[m], out[m]. */
-SK_MULTI void sk_hessian_dense(const float *restrict A, const double *restrict d, sk_size lo,
-                               sk_size hi, const float *restrict v, float *restrict out,
-                               sk_size m, int intercept) {
+SK_MULTI(void, sk_hessian_dense,
+         (const float *restrict A, const double *restrict d, sk_size lo, sk_size hi, const float *restrict v,
+          float *restrict out, sk_size m, int intercept),
+         (A, d, lo, hi, v, out, m, intercept)) {
     float v0 = intercept ? v[m] : 0.0f, last = 0.0f;
     for (sk_size i = lo; i < hi; i++) {
         const float *row = A + i * m;
         float acc = 0.0f;
-#pragma omp simd reduction(+ : acc)
+        SK_SIMD_WITH(reduction(+ : acc))
         for (sk_size k = 0; k < m; k++) acc += row[k] * v[k];
         float t = (float)d[i] * (acc + v0);
         for (sk_size k = 0; k < m; k++) out[k] += t * row[k];
@@ -293,8 +283,10 @@ SK_MULTI void sk_hessian_dense(const float *restrict A, const double *restrict d
 }
 
 /* out[k] += sum_i d_i A[i, k]^2 over dense float32 rows lo .. hi of width m */
-SK_MULTI void sk_dense_squares(const float *restrict A, const double *restrict d, sk_size lo,
-                               sk_size hi, float *restrict out, sk_size m) {
+SK_MULTI(void, sk_dense_squares,
+         (const float *restrict A, const double *restrict d, sk_size lo, sk_size hi, float *restrict out,
+          sk_size m),
+         (A, d, lo, hi, out, m)) {
     for (sk_size i = lo; i < hi; i++) {
         const float *row = A + i * m;
         float di = (float)d[i];

@@ -7,9 +7,10 @@
 
 /* Z[lo:hi] = A W and G[:, k0:k1] = A^T U[:, k0:k1] for A in compressed rows, K classes */
 #define SK_MATMAT(NAME, INDEX, REAL)                                                             \
-    SK_MULTI void sk_matmat_##NAME(const int64_t *restrict ptr, const INDEX *restrict col,       \
-                                   const REAL *restrict val, const double *restrict W,           \
-                                   double *restrict Z, sk_size lo, sk_size hi, sk_size K) {      \
+    SK_MULTI(void, sk_matmat_##NAME,                                                             \
+             (const int64_t *restrict ptr, const INDEX *restrict col, const REAL *restrict val,  \
+              const double *restrict W, double *restrict Z, sk_size lo, sk_size hi, sk_size K),  \
+             (ptr, col, val, W, Z, lo, hi, K)) {                                                 \
         for (sk_size i = lo; i < hi; i++) {                                                      \
             double *z = Z + i * K;                                                               \
             for (sk_size k = 0; k < K; k++) z[k] = 0.0;                                          \
@@ -20,10 +21,11 @@
             }                                                                                    \
         }                                                                                        \
     }                                                                                            \
-    SK_MULTI void sk_rmatmat_##NAME(const int64_t *restrict ptr, const INDEX *restrict col,      \
-                                    const REAL *restrict val, const double *restrict U,          \
-                                    double *restrict G, sk_size n, sk_size K, sk_size k0,        \
-                                    sk_size k1) {                                                \
+    SK_MULTI(void, sk_rmatmat_##NAME,                                                            \
+             (const int64_t *restrict ptr, const INDEX *restrict col, const REAL *restrict val,  \
+              const double *restrict U, double *restrict G, sk_size n, sk_size K, sk_size k0,    \
+              sk_size k1),                                                                       \
+             (ptr, col, val, U, G, n, K, k0, k1)) {                                              \
         for (sk_size i = 0; i < n; i++) {                                                        \
             const double *u = U + i * K;                                                         \
             for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {                                      \
@@ -45,7 +47,7 @@ SK_INLINE sk_size sk_softmax_row(const double *restrict z, double *restrict e, s
     for (sk_size k = 1; k < K; k++)
         if (z[k] > z[top]) top = k;
     high = z[top];
-#pragma omp simd
+    SK_SIMD
     for (sk_size k = 0; k < K; k++) e[k] = sk_exp_neg(z[k] - high);
     return top;
 }
@@ -53,9 +55,10 @@ SK_INLINE sk_size sk_softmax_row(const double *restrict z, double *restrict e, s
 /* sum_i s_i (log sum_k exp z_ik - z_ic) and its derivative U by rows; s may be NULL (ones). What
  * the other classes weigh is summed without the row's own class: 1 - p loses all digits where p
  * is close to one. */
-SK_MULTI double sk_multinomial_all(const double *restrict Z, const int32_t *restrict code,
-                                   const double *restrict s, double *restrict U, sk_size lo,
-                                   sk_size hi, sk_size K) {
+SK_MULTI(double, sk_multinomial_all,
+         (const double *restrict Z, const int32_t *restrict code, const double *restrict s,
+          double *restrict U, sk_size lo, sk_size hi, sk_size K),
+         (Z, code, s, U, lo, hi, K)) {
     double total = 0.0;
     for (sk_size i = lo; i < hi; i++) {
         const double *z = Z + i * K;
@@ -63,7 +66,7 @@ SK_MULTI double sk_multinomial_all(const double *restrict Z, const int32_t *rest
         sk_size c = code[i], top = sk_softmax_row(z, u, K);
         own = u[c];
         u[c] = 0.0;
-#pragma omp simd reduction(+ : rest)
+        SK_SIMD_WITH(reduction(+ : rest))
         for (sk_size k = 0; k < K; k++) rest += u[k];
         loss = top == c ? log1p(rest) : log(rest + own) + (z[top] - z[c]);
         scale = weight / (rest + own);
@@ -75,15 +78,16 @@ SK_MULTI double sk_multinomial_all(const double *restrict Z, const int32_t *rest
 }
 
 /* The same for target distributions Q: sum_i s_i (log sum_k exp z_ik - sum_k q_ik z_ik). */
-SK_MULTI double sk_target_all(const double *restrict Z, const double *restrict Q,
-                              const double *restrict s, double *restrict U, sk_size lo, sk_size hi,
-                              sk_size K) {
+SK_MULTI(double, sk_target_all,
+         (const double *restrict Z, const double *restrict Q, const double *restrict s,
+          double *restrict U, sk_size lo, sk_size hi, sk_size K),
+         (Z, Q, s, U, lo, hi, K)) {
     double total = 0.0;
     for (sk_size i = lo; i < hi; i++) {
         const double *z = Z + i * K, *q = Q + i * K;
         double *u = U + i * K, sum = 0.0, mean = 0.0, high, inv;
         high = z[sk_softmax_row(z, u, K)];
-#pragma omp simd reduction(+ : sum, mean)
+        SK_SIMD_WITH(reduction(+ : sum, mean))
         for (sk_size k = 0; k < K; k++) {
             sum += u[k];
             mean += q[k] * (z[k] - high);
@@ -97,9 +101,10 @@ SK_MULTI double sk_target_all(const double *restrict Z, const double *restrict Q
 
 /* Probabilities P with the largest of each row set to zero and kept apart: top, and rest, the sum
  * of the others. With ``radius`` the other scores are raised by radius_i, at most to the largest. */
-SK_MULTI void sk_multinomial_model(const double *restrict Z, const double *restrict radius,
-                                   double *restrict P, double *restrict rest,
-                                   int32_t *restrict top, sk_size lo, sk_size hi, sk_size K) {
+SK_MULTI(void, sk_multinomial_model,
+         (const double *restrict Z, const double *restrict radius, double *restrict P,
+          double *restrict rest, int32_t *restrict top, sk_size lo, sk_size hi, sk_size K),
+         (Z, radius, P, rest, top, lo, hi, K)) {
     for (sk_size i = lo; i < hi; i++) {
         const double *z = Z + i * K;
         double *p = P + i * K, sum = 0.0, inv;
@@ -114,12 +119,12 @@ SK_MULTI void sk_multinomial_model(const double *restrict Z, const double *restr
             c = 0;
             for (sk_size k = 1; k < K; k++)
                 if (z[k] > z[c]) c = k;
-#pragma omp simd
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) p[k] = sk_exp_neg(p[k]);
         } else
             c = sk_softmax_row(z, p, K);
         p[c] = 0.0;
-#pragma omp simd reduction(+ : sum)
+        SK_SIMD_WITH(reduction(+ : sum))
         for (sk_size k = 0; k < K; k++) sum += p[k];
         inv = 1.0 / (1.0 + sum);
         for (sk_size k = 0; k < K; k++) p[k] *= inv;
@@ -133,12 +138,12 @@ SK_MULTI void sk_multinomial_model(const double *restrict Z, const double *restr
 SK_INLINE void sk_curve_row(const float *restrict p, sk_size top, float weight, float *restrict t,
                             sk_size K) {
     float base = t[top], mean = 0.0f, sum = 0.0f;
-#pragma omp simd reduction(+ : mean)
+    SK_SIMD_WITH(reduction(+ : mean))
     for (sk_size k = 0; k < K; k++) {
         t[k] -= base;
         mean += p[k] * t[k];
     }
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size k = 0; k < K; k++) {
         t[k] = weight * p[k] * (t[k] - mean);
         sum += t[k];
@@ -148,11 +153,12 @@ SK_INLINE void sk_curve_row(const float *restrict p, sk_size top, float weight, 
 
 /* out += H V over rows lo .. hi: the scores of a row, their curvature, and back; row F of V and
  * out belongs to the intercepts. */
-SK_MULTI void sk_curve_rows_any(const int64_t *restrict ptr, const int32_t *restrict col,
-                                const float *restrict val, const float *restrict P,
-                                const int32_t *restrict top, const float *restrict weight,
-                                const float *restrict V, float *restrict out, sk_size lo, sk_size hi,
-                                sk_size F, int intercept, float *restrict t, sk_size K) {
+SK_MULTI(void, sk_curve_rows_any,
+         (const int64_t *restrict ptr, const int32_t *restrict col, const float *restrict val,
+          const float *restrict P, const int32_t *restrict top, const float *restrict weight,
+          const float *restrict V, float *restrict out, sk_size lo, sk_size hi, sk_size F,
+          int intercept, float *restrict t, sk_size K),
+         (ptr, col, val, P, top, weight, V, out, lo, hi, F, intercept, t, K)) {
     const float *first = V + F * K;
     float *last = out + F * K;
     for (sk_size i = lo; i < hi; i++) {
@@ -160,14 +166,14 @@ SK_MULTI void sk_curve_rows_any(const int64_t *restrict ptr, const int32_t *rest
         for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
             const float *v = V + (sk_size)col[e] * K;
             float x = val[e];
-#pragma omp simd
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) t[k] += x * v[k];
         }
         sk_curve_row(P + i * K, top[i], weight[i], t, K);
         for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
             float *o = out + (sk_size)col[e] * K;
             float x = val[e];
-#pragma omp simd
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) o[k] += x * t[k];
         }
         if (intercept)
@@ -177,13 +183,14 @@ SK_MULTI void sk_curve_rows_any(const int64_t *restrict ptr, const int32_t *rest
 
 /* The same for 8, 16, 24 or 32 classes (padded), whose scores stay in registers: left to itself
  * the compiler keeps them in memory, which takes five times as long. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
 typedef float sk_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 #define SK_CURVE(KP)                                                                             \
-    SK_MULTI void sk_curve_rows_##KP(const int64_t *ptr, const int32_t *col, const float *val,   \
-                                     const float *P, const int32_t *top, const float *weight,    \
-                                     const float *V, float *out, sk_size lo, sk_size hi,         \
-                                     sk_size F, int intercept) {                                 \
+    SK_MULTI(void, sk_curve_rows_##KP,                                                           \
+             (const int64_t *ptr, const int32_t *col, const float *val, const float *P,          \
+              const int32_t *top, const float *weight, const float *V, float *out, sk_size lo,   \
+              sk_size hi, sk_size F, int intercept),                                             \
+             (ptr, col, val, P, top, weight, V, out, lo, hi, F, intercept)) {                    \
         enum { B = KP / 8 };                                                                     \
         float scores[KP];                                                                        \
         const float *first = V + F * KP;                                                         \
@@ -322,9 +329,11 @@ SK_CLASS_FACTORS(f32_f64, float, double)
 SK_CLASS_FACTORS(f32_f32, float, float)
 
 /* T[i] = curvature of the scores T[i] + first for rows lo .. hi of T (hi - lo, K), in place */
-SK_MULTI void sk_curve_dense(float *restrict T, const float *restrict P, const int32_t *restrict top,
-                             const float *restrict weight, const float *restrict first,
-                             float *restrict last, sk_size lo, sk_size hi, sk_size K) {
+SK_MULTI(void, sk_curve_dense,
+         (float *restrict T, const float *restrict P, const int32_t *restrict top,
+          const float *restrict weight, const float *restrict first, float *restrict last,
+          sk_size lo, sk_size hi, sk_size K),
+         (T, P, top, weight, first, last, lo, hi, K)) {
     for (sk_size i = lo; i < hi; i++) {
         float *t = T + (i - lo) * K;
         if (first != NULL)

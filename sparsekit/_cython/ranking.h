@@ -38,7 +38,7 @@ typedef struct {
     /* scores a (n) of classes lo, lo + 1, ... */                                                                \
     SK_INLINE void sk_rank_part_##NAME(sk_rank row, const REAL *restrict a, sk_size n, int64_t lo) {             \
         REAL top = a[0], *best = (REAL *)row.best;                                                               \
-        _Pragma("omp simd reduction(max : top)") for (sk_size t = 0; t < n; t++) top = a[t] > top ? a[t] : top;  \
+        SK_SIMD_MAX(reduction(max : top)) for (sk_size t = 0; t < n; t++) top = a[t] > top ? a[t] : top;         \
         if (row.k && !(top < best[0]))                                                                           \
             for (sk_size t = 0; t < n; t++)                                                                      \
                 if (sk_is_lower_##NAME(best[0], row.codes[0], a[t], lo + t))                                     \
@@ -51,7 +51,7 @@ typedef struct {
                 *row.high = high = (double)top;                                                                  \
             }                                                                                                    \
             if (high > -INFINITY) { /* else all are: nothing, or NaN */                                          \
-                _Pragma("omp simd reduction(+ : sum)") for (sk_size t = 0; t < n; t++)                           \
+                SK_SIMD_WITH(reduction(+ : sum)) for (sk_size t = 0; t < n; t++)                                 \
                     sum += sk_exp_neg((double)a[t] - high);                                                      \
             } else {                                                                                             \
                 for (sk_size t = 0; t < n; t++) sum += a[t] != a[t] ? (double)a[t] : 0.0;                        \
@@ -59,19 +59,22 @@ typedef struct {
             *row.total += sum;                                                                                   \
         }                                                                                                        \
     }                                                                                                            \
-    SK_MULTI static void sk_rank_scores_##NAME(sk_rank row, const REAL *a, sk_size n, int64_t lo) {              \
+    SK_MULTI(void, sk_rank_scores_##NAME,                                                                        \
+             (sk_rank row, const REAL *a, sk_size n, int64_t lo),                                                \
+             (row, a, n, lo)) {                                                                                  \
         for (sk_size t = 0; t < n; t += SK_TILE)                                                                 \
             sk_rank_part_##NAME(row, a + t, n - t < SK_TILE ? n - t : SK_TILE, lo + t);                          \
     }                                                                                                            \
     /* A row of CSR with n classes from lo on, whose weights are tile (n_columns, SK_TILE). */                   \
-    SK_MULTI static void sk_rank_tile_##NAME(sk_rank row, const REAL *restrict x,                                \
-                                             const int64_t *restrict col, sk_size len, const REAL *restrict tile,\
-                                             const REAL *restrict bias, sk_size n, int64_t lo) {                 \
+    SK_MULTI(void, sk_rank_tile_##NAME,                                                                          \
+             (sk_rank row, const REAL *restrict x, const int64_t *restrict col, sk_size len,                     \
+              const REAL *restrict tile, const REAL *restrict bias, sk_size n, int64_t lo),                      \
+             (row, x, col, len, tile, bias, n, lo)) {                                                            \
         REAL a[SK_TILE];                                                                                         \
         for (sk_size t = 0; t < SK_TILE; t++) a[t] = bias[t];                                                    \
         for (sk_size i = 0; i < len; i++) {                                                                      \
             const REAL *restrict w = tile + col[i] * SK_TILE, xi = x[i];                                         \
-            _Pragma("omp simd") for (sk_size t = 0; t < SK_TILE; t++) a[t] += xi * w[t];                         \
+            SK_SIMD for (sk_size t = 0; t < SK_TILE; t++) a[t] += xi * w[t];                                     \
         }                                                                                                        \
         sk_rank_part_##NAME(row, a, n, lo);                                                                      \
     }

@@ -30,9 +30,11 @@ SK_INLINE double sk_piecewise_row(double r, double prev, const sk_piecewise *h, 
 
 /* sum_i s_i h(c_i (z_i - t_i)); dual gets a (n), u gets s c a, d the second derivative s / delta or 0.
  * c (ones) and prev (zeros) may be NULL. */
-SK_MULTI double sk_piecewise_all(const double *restrict z, const double *restrict t, const double *restrict c,
-                                 const double *restrict s, const double *restrict prev, sk_piecewise h,
-                                 double *restrict u, double *restrict dual, double *restrict d, sk_size n) {
+SK_MULTI(double, sk_piecewise_all,
+         (const double *restrict z, const double *restrict t, const double *restrict c,
+          const double *restrict s, const double *restrict prev, sk_piecewise h, double *restrict u,
+          double *restrict dual, double *restrict d, sk_size n),
+         (z, t, c, s, prev, h, u, dual, d, n)) {
     double total = 0.0;
     for (sk_size i = 0; i < n; i++) {
         double sign = c == NULL ? 1.0 : c[i], a;
@@ -46,9 +48,11 @@ SK_MULTI double sk_piecewise_all(const double *restrict z, const double *restric
 }
 
 /* the derivative of the same along z + step dz */
-SK_MULTI double sk_piecewise_along(const double *restrict z, const double *restrict dz, double step,
-                                   const double *restrict t, const double *restrict c, const double *restrict s,
-                                   const double *restrict prev, sk_piecewise h, sk_size n) {
+SK_MULTI(double, sk_piecewise_along,
+         (const double *restrict z, const double *restrict dz, double step, const double *restrict t,
+          const double *restrict c, const double *restrict s, const double *restrict prev, sk_piecewise h,
+          sk_size n),
+         (z, dz, step, t, c, s, prev, h, n)) {
     double total = 0.0;
     for (sk_size i = 0; i < n; i++) {
         double sign = c == NULL ? 1.0 : c[i];
@@ -60,10 +64,12 @@ SK_MULTI double sk_piecewise_along(const double *restrict z, const double *restr
 }
 
 /* log(1 + exp(-c z)), the same three: dual is -sigma(-c z), d = s sigma (1 - sigma) */
-SK_MULTI double sk_log_loss_all(const double *restrict z, const double *restrict c, const double *restrict s,
-                                double *restrict u, double *restrict dual, double *restrict d, sk_size n) {
+SK_MULTI(double, sk_log_loss_all,
+         (const double *restrict z, const double *restrict c, const double *restrict s, double *restrict u,
+          double *restrict dual, double *restrict d, sk_size n),
+         (z, c, s, u, dual, d, n)) {
     double total = 0.0;
-#pragma omp simd reduction(+ : total)
+    SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
         double m = c[i] * z[i], e = sk_exp_neg(-fabs(m)), q = 1.0 / (1.0 + e);
         double a = -(m > 0.0 ? e * q : q);
@@ -75,10 +81,12 @@ SK_MULTI double sk_log_loss_all(const double *restrict z, const double *restrict
     return total;
 }
 
-SK_MULTI double sk_log_loss_along(const double *restrict z, const double *restrict dz, double step,
-                                  const double *restrict c, const double *restrict s, sk_size n) {
+SK_MULTI(double, sk_log_loss_along,
+         (const double *restrict z, const double *restrict dz, double step, const double *restrict c,
+          const double *restrict s, sk_size n),
+         (z, dz, step, c, s, n)) {
     double total = 0.0;
-#pragma omp simd reduction(+ : total)
+    SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
         double m = c[i] * (z[i] + step * dz[i]), e = sk_exp_neg(-fabs(m)), q = 1.0 / (1.0 + e);
         total -= s[i] * c[i] * (m > 0.0 ? e * q : q) * dz[i];

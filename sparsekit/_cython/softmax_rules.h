@@ -7,11 +7,6 @@
 
 /* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
 #define SK_LOOK 8
-#if defined(__GNUC__)
-#define SK_PREFETCH(p) __builtin_prefetch(p)
-#else
-#define SK_PREFETCH(p) ((void)0)
-#endif
 /* a lazy scale below this is multiplied into its weights */
 #define SK_RESCALE 1e-12
 
@@ -135,9 +130,9 @@ SK_INLINE double sk_softplus(double x) { return (x > 0.0 ? x : 0.0) + log1p(exp(
 SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *restrict r, double from,
                             double start) {
     double high = start, sum = 0.0;
-#pragma omp simd reduction(max : high)
+    SK_SIMD_MAX(reduction(max : high))
     for (sk_size j = 1; j <= n; j++) high = r[j] > 0.0 && f[j] - from > high ? f[j] - from : high;
-#pragma omp simd reduction(+ : sum)
+    SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size j = 1; j <= n; j++) sum += r[j] > 0.0 ? sk_exp_any(f[j] - from - high) : 0.0;
     return high + log(exp(start - high) + sum);
 }
@@ -145,12 +140,13 @@ SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *r
 /* Gradient along x: g[j] of class k[j], from the scores f, j = 0 (the label) .. n; may change u. Entries
  * with r = 0 are none (NCE: those of infinite log_noise). Returns the value of the sampled objective where
  * asked, else 0. */
-SK_MULTI static double sk_slopes(const sk_rule *rule, sk_size n, double eta, const int64_t *restrict k,
-                                 const double *restrict f, const double *restrict r, double *restrict g,
-                                 double *u_, sk_size K, int value) {
+SK_MULTI(double, sk_slopes,
+         (const sk_rule *rule, sk_size n, double eta, const int64_t *restrict k, const double *restrict f,
+          const double *restrict r, double *restrict g, double *u_, sk_size K, int value),
+         (rule, n, eta, k, f, r, g, u_, K, value)) {
     double fy = f[0], total = 0.0, loss = 0.0;
     if (rule->method == SK_OVE) {
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
             g[j] = r[j] / (1.0 + sk_exp_any(fy - f[j]));
             total += g[j];
@@ -160,9 +156,9 @@ SK_MULTI static double sk_slopes(const sk_rule *rule, sk_size n, double eta, con
         g[0] = -total;
     } else if (rule->method == SK_IS) {
         double high = 0.0;
-#pragma omp simd reduction(max : high)
+        SK_SIMD_MAX(reduction(max : high))
         for (sk_size j = 1; j <= n; j++) high = r[j] > 0.0 && f[j] - fy > high ? f[j] - fy : high;
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
             g[j] = r[j] * sk_exp_any(f[j] - fy - high);
             total += g[j];
@@ -177,17 +173,17 @@ SK_MULTI static double sk_slopes(const sk_rule *rule, sk_size n, double eta, con
         const double *log_noise = rule->log_noise;
         double own = fy - log_m - (log_noise != NULL ? log_noise[k[0]] : uniform);
         if (log_noise != NULL) {
-#pragma omp simd
+            SK_SIMD
             for (sk_size j = 1; j <= n; j++) g[j] = f[j] - log_m - log_noise[k[j]];
         } else {
-#pragma omp simd
+            SK_SIMD
             for (sk_size j = 1; j <= n; j++) g[j] = f[j] - log_m - uniform;
         }
         if (value) {
             loss = sk_softplus(-own);
             for (sk_size j = 1; j <= n; j++) loss += sk_softplus(g[j]);
         }
-#pragma omp simd
+        SK_SIMD
         for (sk_size j = 1; j <= n; j++) g[j] = 1.0 / (1.0 + sk_exp_any(-g[j]));
         g[0] = -1.0 / (1.0 + sk_exp_any(own));
     } else if (!rule->raman) { /* eq. (7) */
@@ -196,7 +192,7 @@ SK_MULTI static double sk_slopes(const sk_rule *rule, sk_size n, double eta, con
             double bound = sk_log_sum(n, f, r, fy, 0.0);
             if (u < bound - rule->delta) u = bound;
         }
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
             g[j] = r[j] * sk_exp_any(f[j] - fy - u);
             total += g[j];
@@ -215,7 +211,7 @@ SK_MULTI static double sk_slopes(const sk_rule *rule, sk_size n, double eta, con
         }
         g[0] = exp(fy - u) - 1.0;
         total = g[0] + 1.0;
-#pragma omp simd reduction(+ : total)
+        SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
             g[j] = r[j] * sk_exp_any(f[j] - u);
             total += g[j];

@@ -13,12 +13,11 @@
 #include "kernels.h"
 
 /* leave to vectorise, without which loops over lanes are unrolled into scalars first */
-#define SK_SIMD _Pragma("omp simd")
 #define SK_LANES 16
 #define SK_STEPS 8
 #define SK_BLOCK (SK_LANES * SK_STEPS)
 /* place of the lowest bit that is set */
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
 #define SK_LOWEST(bits) __builtin_ctz(bits)
 #else
 static int sk_lowest(unsigned bits) {
@@ -52,7 +51,7 @@ static int sk_lowest(unsigned bits) {
     SK_INLINE REAL sk_raise_##NAME(const REAL *restrict a, sk_size n, REAL high, REAL t, int passes) {           \
         for (int pass = 0; pass < passes; pass++) {                                                              \
             REAL s = (REAL)0, c = (REAL)0, next;                                                                 \
-            _Pragma("omp simd reduction(+ : s, c)") for (sk_size j = 0; j < n; j++) {                            \
+            SK_SIMD_WITH(reduction(+ : s, c)) for (sk_size j = 0; j < n; j++) {                                  \
                 REAL d = a[j] - high;                                                                            \
                 s += d > t ? d : (REAL)0;                                                                        \
                 c += d > t ? (REAL)1 : (REAL)0;                                                                  \
@@ -92,7 +91,7 @@ static int sk_lowest(unsigned bits) {
             SK_SIMD for (int j = 0; j < SK_LANES; j++) all[j] = g[j] > all[j] ? g[j] : all[j];                   \
         }                                                                                                        \
         high = all[0];                                                                                           \
-        _Pragma("omp simd reduction(max : high) reduction(| : wrong)") for (int j = 0; j < SK_LANES; j++) {      \
+        SK_SIMD_MAX(reduction(max : high) reduction(| : wrong)) for (int j = 0; j < SK_LANES; j++) {             \
             high = all[j] > high ? all[j] : high;                                                                \
             wrong |= bad[j] != (REAL)0;                                                                          \
         }                                                                                                        \
@@ -108,7 +107,7 @@ static int sk_lowest(unsigned bits) {
         for (sk_size b = 0; b < full + (rest > 0); b++) {                                                        \
             const REAL *a = b < full ? z + b * SK_BLOCK : pad, *g = G + b * SK_LANES;                            \
             unsigned hit = 0;                                                                                    \
-            _Pragma("omp simd reduction(| : hit)") for (int j = 0; j < SK_LANES; j++)                            \
+            SK_SIMD_WITH(reduction(| : hit)) for (int j = 0; j < SK_LANES; j++)                                  \
                 hit |= (unsigned)(g[j] - high > t) << j;                                                         \
             for (; hit; hit &= hit - 1) {                                                                        \
                 const REAL *first = a + SK_LOWEST(hit);                                                          \
@@ -123,7 +122,7 @@ static int sk_lowest(unsigned bits) {
         tau = (double)t;                                                                                         \
         for (int pass = 0; pass < 100; pass++) {                                                                 \
             double s = 0.0, c = 0.0, next;                                                                       \
-            _Pragma("omp simd reduction(+ : s, c)") for (sk_size e = 0; e < n; e++) {                            \
+            SK_SIMD_WITH(reduction(+ : s, c)) for (sk_size e = 0; e < n; e++) {                                  \
                 double d = (double)keep[e];                                                                      \
                 s += d > tau ? d : 0.0;                                                                          \
                 c += d > tau ? 1.0 : 0.0;                                                                        \
@@ -158,7 +157,7 @@ static int sk_lowest(unsigned bits) {
                                         REAL *restrict p, double high, double shift, sk_size K,                  \
                                         int minus) {                                                             \
         double square = 0.0, far = 0.0, sum = 0.0, below = 0.0;                                                  \
-        _Pragma("omp simd reduction(+ : square, far, sum, below)") for (sk_size k = 0; k < K;                    \
+        SK_SIMD_WITH(reduction(+ : square, far, sum, below)) for (sk_size k = 0; k < K;                          \
                                                                         k++) {                                   \
             double t = (double)q[k], w = (double)p[k] - t, d = shift - ((double)z[k] - high);                    \
             square += w * w;                                                                                     \
@@ -174,7 +173,7 @@ static int sk_lowest(unsigned bits) {
                                          const REAL *restrict p, double high, double shift,                      \
                                          sk_size K) {                                                            \
         double square = 0.0, own = (double)p[y], d = shift - ((double)z[y] - high);                              \
-        _Pragma("omp simd reduction(+ : square)") for (sk_size k = 0; k < K; k++) {                              \
+        SK_SIMD_WITH(reduction(+ : square)) for (sk_size k = 0; k < K; k++) {                                    \
             double w = k == y ? own - 1.0 : (double)p[k];                                                        \
             square += w * w;                                                                                     \
         }                                                                                                        \
@@ -239,7 +238,7 @@ static int sk_lowest(unsigned bits) {
                     s[l] += x > t[l] ? x : (REAL)0;                                                              \
                     c[l] += x > t[l] ? (REAL)1 : (REAL)0;                                                        \
                 }                                                                                                \
-            _Pragma("omp simd reduction(| : more)") for (int l = 0; l < SK_LANES; l++) {                         \
+            SK_SIMD_WITH(reduction(| : more)) for (int l = 0; l < SK_LANES; l++) {                               \
                 REAL next = s[l] / c[l];                                                                         \
                 more |= next > t[l];                                                                             \
                 t[l] = next > t[l] ? next : t[l];                                                                \
@@ -250,10 +249,11 @@ static int sk_lowest(unsigned bits) {
     }                                                                                                            \
     /* Rows lo .. hi. Any of p, tau, size may be NULL, and loss with both kinds of target; p is                  \
      * the gradient p - q where ``minus``. spare: a row, for a loss without p. */                                \
-    SK_MULTI int sk_sparsemax_##NAME(                                                                            \
-        const REAL *z, sk_size z_step, const REAL *q, sk_size q_step, const int64_t *y, REAL *p,                 \
-        sk_size p_step, double *tau, int64_t *size, double *loss, int minus, sk_size lo,                         \
-        sk_size hi, sk_size K, REAL *G, REAL *keep, sk_size *where, REAL *spare) {                               \
+    SK_MULTI(int, sk_sparsemax_##NAME,                                                                           \
+             (const REAL *z, sk_size z_step, const REAL *q, sk_size q_step, const int64_t *y, REAL *p,           \
+              sk_size p_step, double *tau, int64_t *size, double *loss, int minus, sk_size lo, sk_size hi,       \
+              sk_size K, REAL *G, REAL *keep, sk_size *where, REAL *spare),                                      \
+             (z, z_step, q, q_step, y, p, p_step, tau, size, loss, minus, lo, hi, K, G, keep, where, spare)) {   \
         int wrong = 0, fits = p != NULL, targets = q != NULL || y != NULL;                                       \
         if (!fits && targets) p = spare, p_step = 0;                                                             \
         if (K <= SK_SHORT) {                                                                                     \
@@ -353,10 +353,10 @@ static int sk_lowest(unsigned bits) {
             for (sk_size k = 0; k < K; k++) out[l * out_step + k] = V[k * SK_LANES + l];                         \
     }                                                                                                            \
     /* out = s (v - mean of v over the support s of p), eq. (5) with the number of its members */                \
-    SK_MULTI void sk_sparsemax_jvp_##NAME(const REAL *p, sk_size p_step, const REAL *v,                          \
-                                          sk_size v_step, REAL *out, sk_size out_step,                           \
-                                          sk_size lo, sk_size hi, sk_size K, REAL *keep,                         \
-                                          sk_size *where) {                                                      \
+    SK_MULTI(void, sk_sparsemax_jvp_##NAME,                                                                      \
+             (const REAL *p, sk_size p_step, const REAL *v, sk_size v_step, REAL *out, sk_size out_step,         \
+              sk_size lo, sk_size hi, sk_size K, REAL *keep, sk_size *where),                                    \
+             (p, p_step, v, v_step, out, out_step, lo, hi, K, keep, where)) {                                    \
         if (K <= SK_SHORT) {                                                                                     \
             for (sk_size i = lo; i < hi; i += SK_LANES)                                                          \
                 sk_jvp_lanes_##NAME(p + i * p_step, p_step, v + i * v_step, v_step, out + i * out_step, out_step, \
@@ -376,7 +376,7 @@ static int sk_lowest(unsigned bits) {
                 SK_SIMD for (int j = 0; j < SK_LANES; j++) g[j] = (REAL)0;                                       \
                 for (int s = 0; s < SK_STEPS; s++)                                                               \
                     SK_SIMD for (int j = 0; j < SK_LANES; j++) g[j] = a[s * SK_LANES + j] != (REAL)0 ? (REAL)1 : g[j]; \
-                _Pragma("omp simd reduction(| : hit)") for (int j = 0; j < SK_LANES; j++)                        \
+                SK_SIMD_WITH(reduction(| : hit)) for (int j = 0; j < SK_LANES; j++)                              \
                     hit |= (unsigned)(g[j] != (REAL)0) << j;                                                     \
                 for (; hit; hit &= hit - 1) {                                                                    \
                     const REAL *first = a + SK_LOWEST(hit);                                                      \

@@ -19,7 +19,7 @@
 
 SK_INLINE double sk_top(const double *restrict x, sk_size n) {
     double top = -INFINITY;
-#pragma omp simd reduction(max : top)
+    SK_SIMD_MAX(reduction(max : top))
     for (sk_size j = 0; j < n; j++) top = x[j] > top ? x[j] : top;
     return top;
 }
@@ -43,9 +43,10 @@ SK_INLINE sk_size *sk_take_indices(double **work, sk_size n) { return (sk_size *
 static sk_size sk_viterbi_room(sk_size T, sk_size K) { return (T + 1) * K; }
 
 /* tags (T,): the best sequence by unary (T, K) and trans (T - 1, K, K) [position, previous, next] */
-SK_MULTI double sk_viterbi(sk_size T, sk_size K, const double *restrict unary,
-                           const double *restrict trans, sk_size *restrict tags,
-                           double *restrict work) {
+SK_MULTI(double, sk_viterbi,
+         (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans,
+          sk_size *restrict tags, double *restrict work),
+         (T, K, unary, trans, tags, work)) {
     double *restrict best = work + T * K, value;
     double top = sk_top(unary, K);
     for (sk_size k = 0; k < K; k++) work[k] = unary[k] - top;
@@ -60,7 +61,7 @@ SK_MULTI double sk_viterbi(sk_size T, sk_size K, const double *restrict unary,
             const double *restrict p = block + j * K, *restrict q = p + K, *restrict r = q + K,
                          *restrict s = r + K;
             double a = before[j], b = before[j + 1], c = before[j + 2], d = before[j + 3];
-#pragma omp simd
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) {
                 double e = a + p[k], f = b + q[k], g = c + r[k], h = d + s[k];
                 e = e > f ? e : f;
@@ -72,7 +73,7 @@ SK_MULTI double sk_viterbi(sk_size T, sk_size K, const double *restrict unary,
         for (; j < K; j++) {
             const double *restrict p = block + j * K;
             double a = before[j];
-#pragma omp simd
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) {
                 double e = a + p[k];
                 best[k] = e > best[k] ? e : best[k];
@@ -117,8 +118,9 @@ static sk_size sk_matching_room(sk_size m, sk_size n) {
  * Shortest augmenting paths: columns have prices, at which each matched row has one of its best
  * columns, and a column without a row costs nothing. Each row in turn that has no column finds,
  * as Dijkstra does, the least loss at which a chain of rows can move on to a free column. */
-SK_MULTI double sk_matching(sk_size m, sk_size n, const double *scores, sk_size *restrict column,
-                            double *work) {
+SK_MULTI(double, sk_matching,
+         (sk_size m, sk_size n, const double *scores, sk_size *restrict column, double *work),
+         (m, n, scores, column, work)) {
     if (m > n) {
         double *turned = sk_take(&work, m * n);
         for (sk_size i = 0; i < m; i++)
@@ -153,7 +155,7 @@ SK_MULTI double sk_matching(sk_size m, sk_size n, const double *scores, sk_size 
         const double *restrict s = scores + start * n;
         sk_size i, j, next, passed = 0;
         double top = -INFINITY;
-#pragma omp simd reduction(max : top)
+        SK_SIMD_MAX(reduction(max : top))
         for (j = 0; j < n; j++) {
             open[j] = price[j];
             from[j] = start;
@@ -174,7 +176,7 @@ SK_MULTI double sk_matching(sk_size m, sk_size n, const double *scores, sk_size 
             s = scores + i * n;
             const double moved = top - (s[j] - price[j]);
             top = -INFINITY;
-#pragma omp simd reduction(max : top)
+            SK_SIMD_MAX(reduction(max : top))
             for (sk_size c = 0; c < n; c++) {
                 double t = (s[c] - open[c]) + moved, old = gain[c];
                 from[c] = t > old ? i : from[c];
@@ -210,9 +212,10 @@ static sk_size sk_dense_room(sk_size K, const sk_size *sizes) {
  *
  * Variables are maximised out from the last on: each table that this leaves is smaller by the
  * size of the variable, so that nearly all work is the one pass over joint. */
-SK_MULTI double sk_dense(sk_size K, const sk_size *restrict sizes, const sk_size *restrict offsets,
-                         const double *unary, const double *joint, sk_size *restrict values,
-                         sk_size *restrict at, double *work) {
+SK_MULTI(double, sk_dense,
+         (sk_size K, const sk_size *restrict sizes, const sk_size *restrict offsets, const double *unary,
+          const double *joint, sk_size *restrict values, sk_size *restrict at, double *work),
+         (K, sizes, offsets, unary, joint, values, at, work)) {
     const double *table = joint;
     sk_size rows = 1, place = 0;
     double value;
@@ -223,7 +226,7 @@ SK_MULTI double sk_dense(sk_size K, const sk_size *restrict sizes, const sk_size
         double *restrict out = work;
         if (size == 2) { /* binary variables: rows too short for a loop each */
             double off = u[0], on = u[1];
-#pragma omp simd
+            SK_SIMD
             for (sk_size r = 0; r < rows; r++) {
                 double e = x[2 * r] + off, f = x[2 * r + 1] + on;
                 out[r] = f > e ? f : e;
@@ -231,7 +234,7 @@ SK_MULTI double sk_dense(sk_size K, const sk_size *restrict sizes, const sk_size
         } else
             for (sk_size r = 0; r < rows; r++) {
                 double top = -INFINITY;
-#pragma omp simd reduction(max : top)
+                SK_SIMD_MAX(reduction(max : top))
                 for (sk_size j = 0; j < size; j++) {
                     double t = x[r * size + j] + u[j];
                     top = t > top ? t : top;

@@ -53,7 +53,7 @@ SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
     sk_size b = a->path[from], c = a->path[from + 1], j;
     const double *restrict p = sk_arcs_into(a, b), *restrict q = sk_arcs_into(a, c);
     double e = a->entry[b], f = a->entry[c], top, root = -INFINITY;
-#pragma omp simd
+    SK_SIMD
     for (sk_size k = 0; k < n; k++) {
         double s = p[k] - e, t = q[k] - f;
         row[k] = s > t ? s : t;
@@ -61,7 +61,7 @@ SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
     for (sk_size d = from + 2; d <= to; d++) {
         const double *restrict r = sk_arcs_into(a, a->path[d]);
         e = a->entry[a->path[d]];
-#pragma omp simd
+        SK_SIMD
         for (sk_size k = 0; k < n; k++) {
             double s = r[k] - e, t = row[k];
             row[k] = s > t ? s : t;
@@ -207,8 +207,9 @@ SK_INLINE double sk_expand(const sk_arcs *a, sk_size one, sk_size *restrict head
  * O(n^2), as there are at most n - 1 sets, 2 n - 2 nodes in sets, and a row has n entries. The
  * entries of sets never grow huge if a tree of allowed arcs exists, as one of them enters each set;
  * but a set with the only root has none from other words, hence the care in sk_one_root. */
-SK_MULTI double sk_arborescence(sk_size n, const double *restrict scores, int single_root,
-                                sk_size *restrict head, double *work) {
+SK_MULTI(double, sk_arborescence,
+         (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
+         (n, scores, single_root, head, work)) {
     sk_arcs a;
     double value;
     sk_size roots = 0;
@@ -257,8 +258,9 @@ SK_INLINE sk_size sk_best_split(const double *restrict x, const double *restrict
  * arc from h to d and what is under d on this side. The root comes last, along the sentence:
  * rooted[e]: the best trees over the words before e; hung[d]: the same up to d, with d on the root
  * and nothing yet on its right. Each row of scores is taken relative to its largest. */
-SK_MULTI double sk_eisner(sk_size n, const double *restrict scores, int single_root,
-                          sk_size *restrict head, double *work) {
+SK_MULTI(double, sk_eisner,
+         (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
+         (n, scores, single_root, head, work)) {
     double *restrict whole = sk_take(&work, n * n), *restrict whole_t = sk_take(&work, n * n);
     double *restrict half = sk_take(&work, n * n), *restrict high = sk_take(&work, n);
     double *restrict rooted = sk_take(&work, n + 1), *restrict hung = sk_take(&work, n + 1);
@@ -276,7 +278,7 @@ SK_MULTI double sk_eisner(sk_size n, const double *restrict scores, int single_r
             const double *restrict vs = whole_t + s * n, *restrict vt = whole_t + t * n;
             const double *restrict hs = half + s * n, *restrict ht = half + t * n;
             double both = wt[s + 1], right = -INFINITY, left = -INFINITY, arc_right, arc_left;
-#pragma omp simd reduction(max : both, right, left)
+            SK_SIMD_MAX(reduction(max : both, right, left))
             for (sk_size k = s + 1; k < t; k++) {
                 double e = ws[k] + wt[k + 1], f = hs[k] + vt[k], g = ht[k] + vs[k];
                 both = e > both ? e : both;

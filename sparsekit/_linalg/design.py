@@ -15,6 +15,7 @@ from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
 from .._device import is_device
+from .._messages import shown
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
@@ -52,7 +53,7 @@ def as_design(X, n_threads=1):
             return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
         if X.format == "csc":
             return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
-        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
+        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {shown(X.format)}")
     return DenseDesign(X, n_threads)
 
 

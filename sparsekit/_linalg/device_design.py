@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._device import namespace
+from .._messages import shown
 from ..gpu import _dense, _sparse
 from ..gpu._columns import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
@@ -36,7 +37,7 @@ def as_device_design(X: Any) -> DeviceSparse | DeviceDense:
     if not hasattr(X, "nnz"):
         return DeviceDense(namespace(X=X).ascontiguousarray(X))
     if X.format not in ("csr", "csc"):
-        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {X.format!r}")
+        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {shown(X.format)}")
     lines = *_one_type(X.indptr, X.indices), X.data
     if X.format == "csr":
         return DeviceSparse(X.shape, lines)

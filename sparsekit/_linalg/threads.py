@@ -1,21 +1,101 @@
 """Threads: how many the caller asked for, and BLAS on no more."""
 
-from contextlib import nullcontext
+import os
+import threading
+from collections import Counter
+from contextlib import contextmanager, nullcontext
 from functools import cache
 
 
 @cache
-def _controller():
+def _libraries():
     # finding the libraries takes milliseconds, limiting them microseconds: look once. SciPy's
-    # BLAS is loaded by then, because the kernels link to it.
+    # BLAS is loaded by then: the kernels look its routines up in SciPy's modules.
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set(library, n_threads):
+    # Since threadpoolctl 3.8 only the first thread that asks may change OpenBLAS, and others are ignored
+    # silently. Here the last to leave has to, who need not be the first; a lock keeps them in order.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(n_threads)
+    release(force=True)
+
+
+class _BlasLimit:
+    """BLAS has one limit for the whole process: the first to come notes it, the last to leave restores it.
+
+    If each fit restored what it had found, a fit that began during another would restore the other's limit,
+    for good, and one that ended during another would take that one's limit away. Only a BLAS that takes its
+    threads from OpenMP has a limit for each thread that calls it.
+    """
+
+    def __init__(self):
+        # a thread that limits may be interrupted by a signal whose handler forks
+        self._lock = threading.RLock()
+        self._inside = Counter()  # how often each thread is
+        self._before = []
+
+    @contextmanager
+    def __call__(self, n_threads):
+        libraries = _libraries()
+        me = threading.get_ident()
+        with self._lock:
+            found = [library.get_num_threads() for library in libraries]
+            if not self._inside:
+                self._before = found
+            for library, now in zip(libraries, found):
+                if now != n_threads:
+                    _set(library, n_threads)
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside[me] -= 1
+                self._inside = +self._inside
+                for library, own, shared in zip(libraries, found, self._before):
+                    if getattr(library, "threading_layer", None) == "openmp":
+                        _set(library, own)
+                    elif not self._inside:
+                        _set(library, shared)
+
+    def before_fork(self):
+        """Wait until no other thread changes a limit: a child would find its locks taken for ever."""
+        self._lock.acquire()
+
+    def after_fork_in_parent(self):
+        """Let others go on."""
+        self._lock.release()
+
+    def after_fork_in_child(self):
+        """Forget the threads that are not there, as if they had left."""
+        self._lock = threading.RLock()
+        if not self._inside:
+            return
+        me = threading.get_ident()
+        self._inside = +Counter({me: self._inside[me]})
+        if not self._inside:
+            for library, shared in zip(_libraries(), self._before):
+                if getattr(library, "threading_layer", None) != "openmp":
+                    _set(library, shared)
+
+
+_limit_blas = _BlasLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_limit_blas.before_fork,
+        after_in_parent=_limit_blas.after_fork_in_parent,
+        after_in_child=_limit_blas.after_fork_in_child,
+    )
 
 
 def blas_threads(n_threads):
     """Context in which BLAS uses ``n_threads``; None leaves it alone."""
-    return nullcontext() if n_threads is None else _controller().limit(limits=n_threads)
+    return nullcontext() if n_threads is None else _limit_blas(n_threads)
 
 
 def count_threads(n_jobs):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._device import is_device, namespace
+from .._messages import shown
 
 
 def place(**arrays: object) -> ModuleType:
@@ -121,7 +122,7 @@ def targets(q: Any, z: Any, axis: int, xp: Any = np) -> tuple[Any, Any]:
     if xp is np or isinstance(q, Integral):
         q = xp.asarray(q)
     if not hasattr(q, "shape"):
-        raise TypeError(f"q must be an array of targets beside z on the GPU; got {q!r}")
+        raise TypeError(f"q must be an array of targets beside z on the GPU; got {shown(q)}")
     K = z.shape[axis]
     if q.shape == z.shape:
         if q.dtype.kind not in "biuf":

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._cython._factor_graph import Plan
 from .._device import is_device, kernel_module, namespace
+from .._messages import shown
 
 CONVERGED, MAX_ITER, INFEASIBLE = 0, 1, 2
 MESSAGES = {
@@ -55,16 +56,16 @@ class Options:
         for name, least in (("max_iter", 1), ("inner_iter", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}; got {value!r}")
+                raise ValueError(f"{name} must be an integer >= {least}; got {shown(value)}")
         for name in ("step_size", "tol_primal", "tol_dual"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a finite number > 0; got {value!r}")
+                raise ValueError(f"{name} must be a finite number > 0; got {shown(value)}")
         if not isinstance(self.relaxation, Real) or not 0 < self.relaxation < 2:
-            raise ValueError(f"relaxation must be between 0 and 2; got {self.relaxation!r}")
+            raise ValueError(f"relaxation must be between 0 and 2; got {shown(self.relaxation)}")
         for name in ("adaptive", "exact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be True or False; got {shown(getattr(self, name))}")
 
 
 class Layout:

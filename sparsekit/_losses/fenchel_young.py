@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from .._device import is_device, kernel_module
 from .._linalg.class_design import device_design, is_device_dense, is_device_rows
 from .._linalg.design import CSCDesign, DenseDesign, as_design
+from .._messages import shown
 from . import _class_model
 from .multinomial import compress_zeros
 
@@ -54,7 +55,7 @@ class FenchelYoungLoss:
         self, transform, X, targets, n_classes, sample_weight=None, *, fit_intercept=True, n_threads=1
     ):
         if transform not in ("sparsemax", "softmax"):
-            raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {transform!r}")
+            raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {shown(transform)}")
         self.transform = transform
         rows = "_sparsemax" if transform == "sparsemax" else "_multinomial"
         self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("_curvature", X)

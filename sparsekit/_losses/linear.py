@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from .._device import kernel_module, namespace, to_host
 from .._linalg.design import as_design
 from .._linalg.extremes import largest
+from .._messages import numbers, shown
 from .._typing import Array, FloatArray, SparseMatrix
 from . import _documentation
 from ._entropy import entropies
@@ -52,14 +53,14 @@ class LinearLoss:
         n_threads: int = 1,
     ) -> None:
         if n_threads < 1:
-            raise ValueError(f"n_threads must be at least 1; got {n_threads!r}")
+            raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
         xp = namespace(X=X, y=y, sample_weight=sample_weight)
         matrix: Any = X
         if (sp.issparse(matrix) or hasattr(matrix, "nnz")) and not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()  # a Hessian needs each entry whole
         self.design = as_design(matrix, n_threads)
-        self.y = xp.ascontiguousarray(y, dtype=np.float64)
+        self.y = xp.ascontiguousarray(numbers(y, "y", xp))
         kernels = kernel_module("_glm", self.y)
         self._value = getattr(kernels, f"{self._kernel}_value")
         self._derivatives = getattr(kernels, f"{self._kernel}_derivatives")
@@ -69,7 +70,7 @@ class LinearLoss:
             raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
         self.s = np.empty(0, like=self.y)
         if sample_weight is not None:
-            self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
+            self.s = xp.ascontiguousarray(numbers(sample_weight, "sample_weight", xp))
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
             if not np.all((self.s >= 0) & np.isfinite(self.s)):
@@ -294,4 +295,4 @@ class ProbitLoss(LinearLoss):
 def _check_signs(y):
     wrong = np.flatnonzero(np.abs(y) != 1)
     if wrong.size:
-        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {to_host(y[wrong[0]])!r}")
+        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {shown(to_host(y[wrong[0]]))}")

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._device import is_device, kernel_module
+from .._messages import shown
 
 MESSAGES = {
     0: "Converged: the relative optimality measure is at most tol.",
@@ -131,13 +132,13 @@ class OBAOptions:
 
     def __post_init__(self):
         if self.hessian not in ("exact", "lbfgs"):
-            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {self.hessian!r}")
+            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {shown(self.hessian)}")
         if not 0 <= self.stage < 1:
-            raise ValueError(f"stage must be at least 0 and less than 1; got {self.stage!r}")
+            raise ValueError(f"stage must be at least 0 and less than 1; got {shown(self.stage)}")
         for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
             value = getattr(self, name)
             if not value >= least:
-                raise ValueError(f"{name} must be at least {least}; got {value!r}")
+                raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
 
 
 class Kernels:

@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 from .._device import namespace
 from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
+from .._messages import numbers
 from ._generic import as_problem
 from ._quasi_newton import QuasiNewtonProblem
 from ._run import MESSAGES, Kernels, OBAOptions, Run
@@ -67,7 +68,7 @@ def minimize_oba(
     problem = as_problem(loss, opts, x0)
     n, like = problem.size, problem.like
     l1 = _check_l1(l1, n, like)
-    x = np.zeros(n, like=like) if x0 is None else namespace(loss=like, x0=x0).array(x0, dtype=np.float64)
+    x = np.zeros(n, like=like) if x0 is None else numbers(x0, "x0", namespace(loss=like, x0=x0)).copy()
     if x.shape != (n,):
         raise ValueError(f"x0 must have shape ({n},), one value a variable; got {x.shape}")
     if not np.all(np.isfinite(x)):
@@ -124,7 +125,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
 
 def _check_l1(l1, n, like):
     xp = namespace(loss=like, l1=l1)
-    l1 = xp.asarray(l1, dtype=np.float64)
+    l1 = numbers(l1, "l1", xp)
     if l1.ndim == 0:
         l1 = xp.full(n, float(l1))
     if l1.shape != (n,):

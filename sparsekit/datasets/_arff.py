@@ -155,7 +155,7 @@ def _read_header(lines, path):
         elif word == "@attribute":
             attribute = _attribute(line, path, number)
             if attribute.name in seen:
-                raise FileFormatError(path, number, f"attribute {attribute.name!r} is declared twice")
+                raise FileFormatError(path, number, f"attribute {shown(attribute.name)} is declared twice")
             seen.add(attribute.name)
             attributes.append(attribute)
         elif word == "@data":
@@ -176,14 +176,16 @@ def _attribute(line, path, number):
     if kind.lower() in _NUMERIC:
         return _Attribute(name, None, True)
     if not (kind.startswith("{") and kind.endswith("}")):
-        problem = f"attribute {name!r} has type {shown(kind)}; numeric, real, integer and {{...}} can be read"
+        problem = (
+            f"attribute {shown(name)} has type {shown(kind)}; numeric, real, integer and {{...}} can be read"
+        )
         raise FileFormatError(path, number, problem)
     fields = _fields(kind[1:-1].strip())
     if not fields:
-        raise FileFormatError(path, number, f"attribute {name!r}: cannot read the values {shown(kind)}")
+        raise FileFormatError(path, number, f"attribute {shown(name)}: cannot read the values {shown(kind)}")
     values = [_unquote(field[0]) for field in fields]
     if len(set(values)) != len(values):
-        raise FileFormatError(path, number, f"attribute {name!r} lists a value twice")
+        raise FileFormatError(path, number, f"attribute {shown(name)} lists a value twice")
     try:
         return _Attribute(name, {value: float(value) for value in values}, True)
     except ValueError:
@@ -276,7 +278,7 @@ def _value(text, attribute, path, number):
         allowed = (
             "a number" if attribute.categories is None else f"one of {shown(', '.join(attribute.categories))}"
         )
-        problem = f"attribute {attribute.name!r} has the value {shown(text)}, which is not {allowed}"
+        problem = f"attribute {shown(attribute.name)} has the value {shown(text)}, which is not {allowed}"
         raise FileFormatError(path, number, problem) from None
 
 
@@ -294,7 +296,7 @@ def _targets(target, names, path):
     known = set(names)
     for name in wanted:
         if name not in known:
-            raise FileFormatError(path, None, f"no attribute is named {name!r}, which target asks for")
+            raise FileFormatError(path, None, f"no attribute is named {shown(name)}, which target asks for")
     return wanted, single
 
 
@@ -317,5 +319,5 @@ def _as_labels(codes, attribute, path):
         return codes
     # a missing label has no name to stand for it
     if np.isnan(codes).any():
-        raise FileFormatError(path, None, f"the target {attribute.name!r} has missing values")
+        raise FileFormatError(path, None, f"the target {shown(attribute.name)} has missing values")
     return np.array(list(attribute.categories))[codes.astype(np.intp)]

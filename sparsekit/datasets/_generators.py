@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from .._messages import check_whole, plain
 from .._typing import FloatArray, RandomState
 
 DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -59,9 +60,8 @@ def make_oba_synthetic(n: int, *, random_state: RandomState = None) -> tuple[Flo
     >>> X.shape, bool((X == np.triu(X)).all()), y
     ((4, 4), True, array([-1.,  1., -1., -1.]))
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n!r}")
-    rng = check_random_state(random_state)
+    n = check_whole(n, "n", 1)
+    rng = check_random_state(plain(random_state))
     y = np.where(rng.uniform(size=n) > 0.5, 1.0, -1.0)
     A = rng.uniform(size=(n, n))
     A = A + A.T
@@ -110,11 +110,14 @@ def make_spelled_digits(
     >>> data.texts, data.numbers
     (['five zero three'], ['503#'])
     """
-    if n_samples < 0:
-        raise ValueError(f"n_samples must be at least 0, got {n_samples!r}")
-    if not 1 <= min_digits <= max_digits:
-        raise ValueError(f"1 <= min_digits <= max_digits must hold, got {min_digits!r} and {max_digits!r}")
-    rng = check_random_state(random_state)
+    n_samples = check_whole(n_samples, "n_samples", 0)
+    min_digits, max_digits = (
+        check_whole(min_digits, "min_digits", 1),
+        check_whole(max_digits, "max_digits", 1),
+    )
+    if min_digits > max_digits:
+        raise ValueError(f"1 <= min_digits <= max_digits must hold, got {min_digits} and {max_digits}")
+    rng = check_random_state(plain(random_state))
     counts = rng.randint(min_digits, max_digits + 1, size=n_samples)
     digits = rng.randint(10, size=(n_samples, max_digits))
     targets = np.full((n_samples, max_digits + 1), 10, dtype=np.int64)

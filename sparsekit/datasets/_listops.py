@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from .._messages import check_whole, plain
 from .._typing import RandomState
 
 # 0 stands for padding; the digit d is 1 + d
@@ -90,16 +91,14 @@ def make_listops(
     >>> data.heads[0]
     array([0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 0])
     """
-    if n_samples < 0:
-        raise ValueError(f"n_samples must be at least 0, got {n_samples!r}")
+    n_samples = check_whole(n_samples, "n_samples", 0)
     for name, size, least in (
         ("max_depth", max_depth, 1),
         ("max_arguments", max_arguments, 2),
         ("max_length", max_length, 4),
     ):
-        if size < least:
-            raise ValueError(f"{name} must be at least {least}, got {size!r}")
-    rng = check_random_state(random_state)
+        check_whole(size, name, least)
+    rng = check_random_state(plain(random_state))
     found: list[tuple] = []
     while len(found) < n_samples:
         drawn = _draw(rng, max_depth, max_arguments, max_length)

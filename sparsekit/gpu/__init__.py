@@ -6,9 +6,14 @@ Each module loads its CUDA C source from the ``.cu`` file of its name and compil
 
 # functions of sparsekit._cython that have no twin here, and why
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
+_HOST = "it speaks of the processor's instructions and threads"
 NOT_HERE: dict[str, str] = {
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
+    "_runtime.LEVELS": _HOST,
+    "_runtime.run_on_one_thread": _HOST,
+    "_runtime.simd_level": _HOST,
+    "_runtime.simd_levels": _HOST,
     "_structures.dense": _ONE,
     "_structures.matching": _ONE,
     "_structures.tree": _ONE,

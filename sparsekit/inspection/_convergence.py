@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._messages import shown
 from ._axes import as_label, check_names, closes_its_figure, get_axes, line_style, with_options
 from ._histories import POSITIONS, history_of_estimator, history_of_result, split_outputs
 
@@ -178,7 +179,7 @@ class ConvergenceDisplay:
         for name, history in histories.items():
             lengths = {len(np.ravel(np.asarray(column))) for column in history.values()}
             if len(lengths) != 1 or lengths == {0}:
-                raise ValueError(f"The history {name!r} must hold arrays of one length, at least 1.")
+                raise ValueError(f"The history {shown(name)} must hold arrays of one length, at least 1.")
         return cls(histories).plot(ax=ax, **plot_options)
 
     @closes_its_figure
@@ -253,12 +254,13 @@ class ConvergenceDisplay:
                 return first
             given = other
         if given not in allowed:
-            raise ValueError(f"{argument} must be one of {allowed}, got {given!r}.")
+            raise ValueError(f"{argument} must be one of {allowed}, got {shown(given)}.")
         column = "fun" if given in ("gap", "objective") else given
         for name, history in self.histories.items():
             if column not in history and column != "iteration":
                 raise ValueError(
-                    f"{argument}={given!r} needs {column!r}; {name!r} recorded {', '.join(history)}."
+                    f"{argument}={shown(given)} needs {shown(column)}; {shown(name)} recorded "
+                    f"{', '.join(history)}."
                 )
         return given
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._logistic_cv import L1LogisticOBACV
+from .._messages import shown
 from ._axes import COLORS, closes_its_figure, get_axes, with_options
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class CVScoreDisplay:
         penalties, scores = np.asarray(self.penalties), np.asarray(self.scores)
         mean, error = scores.mean(axis=0), np.asarray(self.standard_errors)
         if self.penalty_name not in ("C", "alpha"):
-            raise ValueError(f"penalty_name must be 'C' or 'alpha'; got {self.penalty_name!r}.")
+            raise ValueError(f"penalty_name must be 'C' or 'alpha'; got {shown(self.penalty_name)}.")
         if not np.isfinite(mean).all():
             wrong = penalties[~np.isfinite(mean)]
             raise ValueError(f"The scores of {self.penalty_name} = {wrong[0]:.3g} are not finite.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._messages import shown
 from ._axes import closes_its_figure, get_axes, with_options
 from ._training import TrainingFunction, training_function, unwrap
 
@@ -253,7 +254,7 @@ class ParametricPlotDisplay:
         ParametricPlotDisplay
         """
         if len(self.names) != 2:
-            raise ValueError(f"names must be those of the two solutions; got {self.names!r}.")
+            raise ValueError(f"names must be those of the two solutions; got {shown(self.names)}.")
         ax = get_axes(ax)
         self.lines_: dict = {}
 
@@ -306,14 +307,14 @@ def _check_end(first: TrainingFunction, second: TrainingFunction) -> None:
 def _curve(first, second, curve, alphas):
     """Points on the curve, one by one, and their positions."""
     if curve not in ("line", "arc"):
-        raise ValueError(f"curve must be 'line' or 'arc'; got {curve!r}.")
+        raise ValueError(f"curve must be 'line' or 'arc'; got {shown(curve)}.")
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(
             f"The two solutions must have one shape (n,); theirs are {first.shape} and {second.shape}."
         )
     alphas = _ALPHAS if alphas is None else np.asarray(alphas, dtype=np.float64)
     if alphas.ndim != 1 or not alphas.size or not np.isfinite(alphas).all():
-        raise ValueError(f"alphas must be finite numbers, of shape (n_points,); got {alphas!r}.")
+        raise ValueError(f"alphas must be finite numbers, of shape (n_points,); got {shown(alphas)}.")
     angle = 0.5 * np.pi * alphas
     weights = zip(*((1.0 - alphas, alphas) if curve == "line" else (np.cos(angle), np.sin(angle))))
     return [a * first + b * second for a, b in weights], alphas

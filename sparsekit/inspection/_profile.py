@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._messages import shown
 from ._axes import check_names, closes_its_figure, get_axes, line_style, with_options
 
 if TYPE_CHECKING:
@@ -147,9 +148,9 @@ class PerformanceProfileDisplay:
         PerformanceProfileDisplay
         """
         if base < 2:
-            raise ValueError(f"base must be >= 2; got {base!r}.")
+            raise ValueError(f"base must be >= 2; got {shown(base)}.")
         if max_ratio is not None and not 1 < max_ratio < np.inf:
-            raise ValueError(f"max_ratio must be a finite number > 1; got {max_ratio!r}.")
+            raise ValueError(f"max_ratio must be a finite number > 1; got {shown(max_ratio)}.")
         ax = get_axes(ax)
         self.ratios_, self.profiles_ = self._profiles()
         finite = self.ratios_[np.isfinite(self.ratios_)]

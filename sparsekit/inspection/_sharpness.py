@@ -13,6 +13,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
 from .._device import host_only
+from .._messages import numbers, plain, shown
 from .._nqn import minimize_nqn
 from ._training import training_function
 
@@ -152,7 +153,7 @@ def sharpness(
     """
     _check_options(max_iter, method, n_starts)
     radii = _check_epsilon(epsilon)
-    rng = check_random_state(random_state)
+    rng = check_random_state(plain(random_state))
     is_function = callable(fun) and not hasattr(fun, "fit") and not hasattr(fun, "named_parameters")
     if is_function:
         given_for_models = {"y": y, "loss": loss, "sample_weight": sample_weight, "batch_size": batch_size}
@@ -304,7 +305,7 @@ def _directions(directions, n_directions, n, rng):
     if directions is not None:
         if n_directions is not None:
             raise ValueError("n_directions and directions exclude each other.")
-        A = np.asarray(directions, dtype=np.float64)
+        A = numbers(directions, "directions")
         if A.ndim != 2 or A.shape[0] != n or not A.shape[1]:
             raise ValueError(f"directions must have shape ({n}, p) with p >= 1; got {A.shape}.")
         if not np.isfinite(A).all():
@@ -314,7 +315,8 @@ def _directions(directions, n_directions, n, rng):
         return None
     if not isinstance(n_directions, Integral) or not 1 <= int(n_directions) <= n:
         raise ValueError(
-            f"n_directions must be an integer from 1 to the number of variables, {n}; got {n_directions!r}."
+            f"n_directions must be an integer from 1 to the number of variables, {n}; "
+            f"got {shown(n_directions)}."
         )
     return random_directions(n, int(n_directions), rng)
 
@@ -322,7 +324,7 @@ def _directions(directions, n_directions, n, rng):
 def _user_function(fun, jac):
     """``fun`` as x -> (f, gradient), the gradient None where it is to be found by differences."""
     if not (jac is None or isinstance(jac, bool) or callable(jac)):
-        raise ValueError(f"jac must be a callable, True or None; got {jac!r}.")
+        raise ValueError(f"jac must be a callable, True or None; got {shown(jac)}.")
 
     def function(x):
         returned = fun(x.copy())
@@ -358,15 +360,15 @@ def _check_point(x):
 
 
 def _check_epsilon(epsilon):
-    radii = np.asarray(epsilon, dtype=np.float64)
+    radii = numbers(epsilon, "epsilon")
     if radii.ndim > 1 or not radii.size or not np.isfinite(radii).all() or (radii <= 0).any():
-        raise ValueError(f"epsilon must be a number > 0 or a list of them; got {epsilon!r}.")
+        raise ValueError(f"epsilon must be a number > 0 or a list of them; got {shown(epsilon)}.")
     return np.atleast_1d(radii)
 
 
 def _check_options(max_iter, method, n_starts):
     if method not in ("nqn", "l-bfgs-b"):
-        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {method!r}.")
+        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {shown(method)}.")
     for name, value in (("max_iter", max_iter), ("n_starts", n_starts)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be an integer >= 1; got {value!r}.")
+            raise ValueError(f"{name} must be an integer >= 1; got {shown(value)}.")

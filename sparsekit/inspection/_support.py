@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._messages import shown
 from ._axes import COLORS, closes_its_figure, get_axes
 from ._cells import check_weights, draw_cells, frame_cells
 
@@ -218,12 +219,12 @@ class SupportDisplay:
         SupportDisplay
         """
         if kind not in ("rows", "sizes"):
-            raise ValueError(f"kind must be 'rows' or 'sizes', got {kind!r}.")
+            raise ValueError(f"kind must be 'rows' or 'sizes', got {shown(kind)}.")
         if kind == "rows" and bar_options:
-            raise TypeError(f"plot of kind='rows' has no option {sorted(bar_options)[0]!r}.")
+            raise TypeError(f"plot of kind='rows' has no option {shown(sorted(bar_options)[0])}.")
         for argument, value in (("max_rows", max_rows), ("max_classes", max_classes)):
             if value < 1:
-                raise ValueError(f"{argument} must be >= 1, got {value!r}.")
+                raise ValueError(f"{argument} must be >= 1, got {shown(value)}.")
         ax = get_axes(ax)
         self.sizes_ = np.count_nonzero(self.probabilities, axis=1)
         if kind == "rows":

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._messages import shown
 from ._training import TrainingFunction
 
 BATCH_SIZE = 8192
@@ -113,7 +114,7 @@ def check_batch_size(batch_size: int | None) -> int:
     if batch_size is None:
         return BATCH_SIZE
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"batch_size must be an integer of at least 1; got {batch_size!r}.")
+        raise ValueError(f"batch_size must be an integer of at least 1; got {shown(batch_size)}.")
     return int(batch_size)
 
 
@@ -135,8 +136,8 @@ def check_alike(first: Any, second: Any) -> None:
             continue
         if name not in one or name not in other or not torch.equal(one[name], other[name]):
             raise ValueError(
-                f"The modules differ in {name!r}, which is not trained: no curve through their parameters "
-                "ends at the second."
+                f"The modules differ in {shown(name)}, which is not trained: no curve through their "
+                "parameters ends at the second."
             )
 
 

@@ -34,6 +34,7 @@ from .._losses.fenchel_young import FenchelYoungLoss
 from .._losses.labels import LabelLoss, Labels
 from .._losses.row_losses import Rows, classification_loss, regression_loss
 from .._lp_sparsemap_classifier import LPSparseMAPClassifier
+from .._messages import shown
 from .._problem import (
     X_CHECKS,
     apply_class_weight,
@@ -133,7 +134,7 @@ def _codes(estimator, y, weight):
     classes = estimator.classes_
     place = encode(y, classes)
     if (place < 0).any():
-        raise ValueError(f"y holds {y[place < 0][0].item()!r}, which is no class of the estimator.")
+        raise ValueError(f"y holds {shown(y[place < 0][0].item())}, which is no class of the estimator.")
     # the classes of a part of the data are weighted by that part's frequencies, as a fit to it would
     return place, apply_class_weight(getattr(estimator, "class_weight", None), classes, place, weight)
 
@@ -162,7 +163,8 @@ class _Table:
 
 def _oba(estimator, loss, strength, total, table):
     """``(loss + l1 . |x|) / total``."""
-    penalty = l1_weights(check_penalty_weights(estimator.penalty_weights, table.p), strength)
+    names = getattr(estimator, "feature_names_in_", None)
+    penalty = l1_weights(check_penalty_weights(estimator.penalty_weights, table.p, names), strength)
     l1 = loss.l1_vector(penalty)
 
     def fun(x):

@@ -4,6 +4,7 @@ The source is compiled behind ``cuda_shim.h``; the library is kept in a folder u
 contents, so that a source is compiled once a machine. ``cuda_launch`` checks and makes the launches.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -19,10 +20,7 @@ from pathlib import Path
 
 from cuda_launch import Kernel, counts, seed
 
-__all__ = ["RawModule", "after_launch", "counts", "seed", "unavailable"]
-
-# called as after_launch(kernel name, args) when a kernel has run, where something is registered here
-after_launch = None
+__all__ = ["RawModule", "counts", "seed", "unavailable"]
 
 HERE = Path(__file__).resolve().parent
 HEADERS = ("cuda_shim.h", "cuda_engine.h", "cuda_math.h", "cuda_table.h")
@@ -39,6 +37,8 @@ FLAGS = [
     "-Werror=return-type", "-Werror=uninitialized",
 ]
 # fmt: on
+
+COMPILE_LIMIT = 280  # seconds
 
 # options that NVRTC knows and that mean nothing here; it refuses all others, and so does the emulation
 NVRTC_ONLY = re.compile(
@@ -90,12 +90,30 @@ def _folder():
 def _fingerprint():
     """What a library depends on besides its source: the headers, the flags and the compiler."""
     binary = os.stat(compiler()[0])
-    parts = [(HERE / name).read_text() for name in HEADERS + ENGINE] + [Path(__file__).read_text()]
+    parts = [(HERE / name).read_text(encoding="utf-8") for name in HEADERS + ENGINE] + [
+        Path(__file__).read_text(encoding="utf-8")
+    ]
     return repr((parts, compiler(), binary.st_size, binary.st_mtime_ns, platform.machine()))
 
 
+@contextlib.contextmanager
+def _made_once(target):
+    """Whether ``target`` is still to be made; processes that want the same one wait for the first."""
+    if target.exists():
+        yield False
+        return
+    import fcntl  # not on Windows, where nothing is compiled
+
+    with open(target.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not target.exists()
+
+
 def _run(command, source, what):
-    done = subprocess.run(command, input=source, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, input=source, capture_output=True, text=True, encoding="utf-8", errors="replace",
+        env={**os.environ, "LC_ALL": "C"}, timeout=COMPILE_LIMIT,
+    )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError(f"{what} failed ({' '.join(command[:1])}):\n{done.stderr.strip()}")
     return done
@@ -179,12 +197,13 @@ def _engine():
     objects = []
     for name in ENGINE:
         target = _folder() / f"{key}-{name}.o"
-        if not target.exists():
-            with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as folder:
-                compiled = str(Path(folder) / "engine.o")
-                command = [*compiler(), *FLAGS, "-O2", "-c", str(HERE / name), "-o", compiled]
-                _run(command, None, "compilation of the emulation")
-                os.replace(compiled, target)
+        with _made_once(target) as wanted:
+            if wanted:
+                with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as folder:
+                    compiled = str(Path(folder) / "engine.o")
+                    command = [*compiler(), *FLAGS, "-O2", "-c", str(HERE / name), "-o", compiled]
+                    _run(command, None, "compilation of the emulation")
+                    os.replace(compiled, target)
         objects.append(str(target))
     return objects
 
@@ -197,7 +216,7 @@ def _build(code, defines, target):
         source, compiled, library = (
             str(Path(folder) / name) for name in ("kernels.cpp", "kernels.o", "kernels.so")
         )
-        Path(source).write_text(_translated(code, defines, kernels))
+        Path(source).write_text(_translated(code, defines, kernels), encoding="utf-8")
         # two steps: with -fsanitize on the command line the linker would ask for the sanitizer's own library
         command = [*compiler(), *FLAGS, SANITIZE, "-c", source, "-o", compiled]
         _run(command, None, "compilation of the CUDA source")
@@ -210,23 +229,22 @@ def _build(code, defines, target):
 def _library(code, defines):
     key = hashlib.sha256(repr((_fingerprint(), code, defines)).encode()).hexdigest()[:32]
     target = _folder() / f"{key}.so"
-    if not target.exists():
-        _build(code, defines, target)
+    with _made_once(target) as wanted:
+        if wanted:
+            _build(code, defines, target)
     library = ctypes.CDLL(str(target))
     library.sk_emulated_error.restype = ctypes.c_char_p
     return library
 
 
-def _finished(kernel, args):
-    if after_launch is not None:
-        after_launch(kernel, args)
-
-
 class RawModule:
     """Module of CUDA kernels that the CPU runs; parameters as of ``cupy.RawModule``.
 
-    As CuPy does, the module compiles when the first kernel is asked for.
+    As CuPy does, the module compiles when the first kernel is asked for. Where ``after_launch`` is set, it is
+    called with the name of a kernel that has run and its arguments.
     """
+
+    after_launch = None
 
     def __init__(
         self,
@@ -259,11 +277,15 @@ class RawModule:
         """Compile now."""
         _library(self.code, self._defines)
 
+    def _finished(self, kernel, args):
+        if self.after_launch is not None:
+            self.after_launch(kernel, args)
+
     def get_function(self, name):
         """Kernel of this name, a callable."""
         if name not in self._kernels:
             library = _library(self.code, self._defines)
             if not hasattr(library, f"sk_emulated_launch_{name}"):
                 raise RuntimeError(f"CUDA_ERROR_NOT_FOUND: the module has no kernel {name!r}")
-            self._kernels[name] = Kernel(library, name, self.code, _finished)
+            self._kernels[name] = Kernel(library, name, self.code, self._finished)
         return self._kernels[name]

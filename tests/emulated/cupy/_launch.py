@@ -25,7 +25,6 @@ class RawModule:
             )
         import cuda_build
 
-        cuda_build.after_launch = check_guards
         self._built = cuda_build.RawModule(
             code=code,
             path=path,
@@ -36,6 +35,7 @@ class RawModule:
             name_expressions=name_expressions,
             jitify=jitify,
         )
+        self._built.after_launch = check_guards
         self.code, self.options, self.backend = code, options, backend
 
     def compile(self, log_stream=None):

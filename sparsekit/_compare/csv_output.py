@@ -1,0 +1,72 @@
+"""The comparison's tables as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+
+def write_csv(path, cells, gaps):
+    """A row for each solver in each cell: what the tables show, with all digits.
+
+    A time is ``inf`` where no fit reached the gap, as the tables have "> t". What is not known is empty:
+    all of a solver that ended no fit, and the times that one was kept from by the budget or by Ctrl-C.
+    """
+    rows = []
+    for cell in cells:
+        problem = cell.problem
+        place = {
+            "data": problem.name,
+            "n_samples": problem.X.shape[0],
+            "n_features": problem.X.shape[1],
+            "fit_intercept": problem.fit_intercept,
+            "C": cell.C,
+            "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else math.nan,
+            "n_threads": cell.n_threads,
+        }
+        for track in cell.tracks:
+            best, accuracy, loss = track.best, math.nan, math.nan
+            if best is not None:
+                accuracy, loss = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+            rows.append(
+                {
+                    **place,
+                    "solver": track.solver.key,
+                    "version": track.solver.version,
+                    "stopped": _stopped(cell, track),
+                    "objective": best.objective if best else math.nan,
+                    "relative_gap": cell.gap(best.objective) if best else math.nan,
+                    "certified_gap": cell.certified_gap,
+                    **{f"seconds_to_{gap:.0e}": _time(cell, track, gap) for gap in gaps},
+                    "longest_fit_seconds": track.longest,
+                    "nonzeros": best.nnz if best else math.nan,
+                    "accuracy": accuracy,
+                    "log_loss": loss,
+                    "remark": track.failure,
+                }
+            )
+        rows += [
+            {**place, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
+            for s, reason in cell.left_out
+        ]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows({name: _csv_value(value) for name, value in row.items()} for row in rows)
+
+
+def _stopped(cell, track):
+    if track.failure:
+        return "failed"
+    return "interrupted" if cell.interrupted else track.stopped
+
+
+def _time(cell, track, gap):
+    value = cell.time_to(track, gap)
+    kept_from_it = cell.interrupted or (track in cell.unfinished and math.isnan(track.cut_off))
+    return math.nan if math.isinf(value) and (kept_from_it or math.isnan(track.longest)) else value
+
+
+def _csv_value(value):
+    return "" if isinstance(value, float) and math.isnan(value) else value

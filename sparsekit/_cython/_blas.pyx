@@ -1,0 +1,31 @@
+"""The routines of SciPy's BLAS and LAPACK that kernels call.
+
+They are looked up when this module is imported, by the table in which Cython modules publish their functions, and
+not by ``cimport``: so the package builds without SciPy, and Cython need not read the two thousand declarations of
+LAPACK for each of six modules, which took a tenth of the whole compilation.
+"""
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+
+from scipy.linalg import cython_blas, cython_lapack
+
+
+cdef void* _routine(module, str name, int n_integers) except NULL:
+    # the capsule's name is the declaration, in which pointers to C's int show that indices have 32 bits
+    published = module.__pyx_capi__[name]
+    cdef const char* declaration = PyCapsule_GetName(published)
+    text = (<bytes>declaration).decode()
+    if text.count("int *") != n_integers:
+        raise ImportError(f"{module.__name__}.{name} is {text!r}; {n_integers} pointers to int were expected")
+    return PyCapsule_GetPointer(published, declaration)
+
+
+ddot = <ddot_type*>_routine(cython_blas, "ddot", 3)
+dgemv = <dgemv_type*>_routine(cython_blas, "dgemv", 5)
+sgemv = <sgemv_type*>_routine(cython_blas, "sgemv", 5)
+dsyrk = <dsyrk_type*>_routine(cython_blas, "dsyrk", 4)
+ssyrk = <ssyrk_type*>_routine(cython_blas, "ssyrk", 4)
+sgemm = <sgemm_type*>_routine(cython_blas, "sgemm", 6)
+dgesv = <dgesv_type*>_routine(cython_lapack, "dgesv", 6)
+dgetrf = <dgetrf_type*>_routine(cython_lapack, "dgetrf", 5)
+dgetrs = <dgetrs_type*>_routine(cython_lapack, "dgetrs", 6)
+dposv = <dposv_type*>_routine(cython_lapack, "dposv", 5)

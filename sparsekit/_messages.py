@@ -1,0 +1,62 @@
+"""Values in messages, as a user would type them. Every floor may import this."""
+
+from __future__ import annotations
+
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+# characters of a value in a message; what is longer ends in an ellipsis
+LONGEST = 200
+
+
+def plain(value: Any, most: int | None = None) -> Any:
+    """``value`` with NumPy's scalars as Python's, also those in lists, tuples, sets, dicts, object arrays.
+
+    ``most`` keeps that many items of each of them, or characters of a text, but of an array all.
+    """
+    if isinstance(value, np.generic):
+        if value.dtype.kind in "mM":
+            return str(value)  # of nanoseconds the item is a bare int
+        item = value.item()
+        return plain(float(item) if isinstance(item, np.floating) else item, most)  # a long double is its own
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        out = np.empty(value.shape, dtype=object)
+        out.ravel()[:] = [plain(item, most) for item in value.ravel()]
+        return out
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(plain(item, most) for item in islice(value, most))
+    if type(value) is dict:
+        return {plain(key, most): plain(item, most) for key, item in islice(value.items(), most)}
+    return value[:most] if type(value) in (str, bytes) else value
+
+
+def shown(value: Any) -> str:
+    """``repr`` of a value for a message, cut to `LONGEST`: ``0.5``, where NumPy 2 has ``np.float64(0.5)``."""
+    # an item has a character at least: what `plain` leaves out would stand beyond the end
+    text = repr(plain(value, LONGEST + 1))
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def numbers(values: Any, name: str, xp: Any = np) -> Any:
+    """``values`` as a float64 array of the module ``xp``; an error names what is no real number."""
+    try:
+        # a conversion would drop imaginary parts with no more than a warning
+        kind = (values if hasattr(values, "dtype") else xp.asarray(values)).dtype.kind
+        if kind != "c":
+            return xp.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        # NumPy's own message shows its types, and no name
+        raise type(error)(f"{name} must hold numbers; got {shown(values)}") from None
+    raise ValueError(f"{name} must hold real numbers; got complex ones: {shown(values)}")
+
+
+def check_whole(value: Any, name: str, least: int) -> int:
+    """``value`` as an int, if it is a whole number from ``least`` on; else an error that names it."""
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, at least {least}; got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
+    return int(value)

@@ -1,0 +1,269 @@
+"""Run as a script: fits in this process with two threads, then the same in a child of a fork.
+
+``python forked.py cases`` does so for every kind of kernel that takes threads, ``python forked.py joblib``
+and ``python forked.py loader`` in processes of joblib and of PyTorch's DataLoader. Each case prints a line:
+its name, and ``same``, ``differs``, ``hangs``, or what went wrong.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+
+import numpy as np
+import scipy.sparse as sp
+
+import sparsekit as sk
+from sparsekit._linalg import design, threads
+from sparsekit._losses import fenchel_young, sparsemax
+from sparsekit.optimize import LogisticLoss, minimize_oba
+
+# seconds for what takes a few hundredths
+LIMIT = 30
+
+# what runs in threads that the child starts, and in processes of multiprocessing, as well
+ALSO = ("L1LogisticOBA, CSR", "sparsemax", "FactorGraph")
+
+# threads that race for the same weights have other results each time, by intent
+RACING = ("ExtremeSoftmaxSGD", "ExtremeSoftmaxSGD, blocks")
+
+
+def _cases():
+    """Name: function of no arguments that returns arrays, the same for one thread and for several."""
+    # threads for the smallest data
+    for module in (design, sparsemax, fenchel_young):
+        module._THREAD_WORK = 1
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(sp.random(300, 30, 0.3, format="csr", random_state=0))
+    y = np.arange(300) % 2
+    many = np.arange(300) % 5
+    target = X @ rng.standard_normal(30) + rng.standard_normal(300)
+    labels = (rng.random((300, 4)) < 0.4).astype(int)
+    scores = rng.standard_normal((200, 20))
+    dense = rng.standard_normal((300, 120))
+    graph = sk.FactorGraph()
+    variables = graph.variable(6 * [0.0])
+    graph.add(sk.Budget(variables, 2))
+    graph.add(sk.Pair(variables[:2], 0.5))
+    loss = LogisticLoss(X, 2.0 * y - 1, n_threads=2)
+
+    def fitted(model, X, y, *methods):
+        model = model.set_params(n_jobs=2)
+
+        def run():
+            model.fit(X, y)
+            return [model.coef_, *(getattr(model, method)(X) for method in methods)]
+
+        return run
+
+    logistic = sk.L1LogisticOBA(C=1.0)
+    return {
+        "L1LogisticOBA, CSR": fitted(logistic, X, y, "predict"),
+        "L1LogisticOBA, CSC": fitted(sk.L1LogisticOBA(), X.tocsc(), y),
+        "L1LogisticOBA, dense": fitted(sk.L1LogisticOBA(), X.toarray(), y),
+        "L1LogisticOBA, multinomial": fitted(sk.L1LogisticOBA(), X, many),
+        "L1LogisticOBA, multinomial, dense": fitted(sk.L1LogisticOBA(max_iter=3), dense, many),
+        "L1LogisticOBACV": fitted(sk.L1LogisticOBACV(Cs=2, cv=2), X, y),
+        "l1_logistic_path": lambda: [sk.l1_logistic_path(X, y, n_lambdas=3, n_jobs=2).coefs],
+        "LassoOBA": fitted(sk.LassoOBA(0.01), X, target),
+        "minimize_oba": lambda: [minimize_oba(loss, 0.5).x],
+        "BoundedRegressor": fitted(sk.BoundedRegressor(loss="absolute", max_iter=5), X, target),
+        "BoundedClassifier": fitted(sk.BoundedClassifier(), X, y),
+        "SparsemaxClassifier": fitted(sk.SparsemaxClassifier(max_iter=3), X, many, "predict_proba"),
+        "SoftmaxClassifier": fitted(sk.SoftmaxClassifier(max_iter=3), X, many, "predict_proba"),
+        "SoftmaxClassifier, dense": fitted(sk.SoftmaxClassifier(), dense, many, "predict_proba"),
+        "SparsemaxClassifierCV": fitted(
+            sk.SparsemaxClassifierCV(alphas=[1.0, 0.1], cv=2, max_iter=3), X, many
+        ),
+        "ExtremeSoftmaxSGD": fitted(sk.ExtremeSoftmaxSGD(max_iter=2, random_state=0), X, many, "predict"),
+        "ExtremeSoftmaxSGD, blocks": fitted(
+            sk.ExtremeSoftmaxSGD("is", sampling="blocks", max_iter=2, random_state=0), X, many, "predict"
+        ),
+        "LPSparseMAPClassifier": fitted(sk.LPSparseMAPClassifier(max_iter=20), X, labels, "predict"),
+        "sparsemax": lambda: [sk.sparsemax(scores, n_jobs=2)],
+        "sparsemax_jvp": lambda: [sk.sparsemax_jvp(sk.sparsemax(scores), scores, n_jobs=2)],
+        "FactorGraph": lambda: [graph.solve_batch(scores[:, :6], n_jobs=2).x],
+    }
+
+
+def _compare(name, expected, found):
+    if name in RACING:
+        good = all(a.shape == b.shape and np.isfinite(b).all() for a, b in zip(expected, found, strict=True))
+    else:
+        good = all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    return "same" if good else "differs"
+
+
+def _in_new_thread(run):
+    """What ``run`` returns in another thread than the one that lived on."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run()), daemon=True)
+    thread.start()
+    thread.join(timeout=LIMIT)
+    return found[0]
+
+
+def _forked(how, name, expected, run):
+    """``run`` in a child made by os.fork."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = _compare(name, expected, _in_new_thread(run) if how == "thread" else run())
+        except BaseException:
+            said = traceback.format_exc().replace("\n", "; ")
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    end = time.monotonic() + LIMIT
+    while not os.waitpid(child, os.WNOHANG)[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "hangs"
+        time.sleep(0.005)
+    said = os.read(reader, 10**5).decode()
+    os.close(reader)
+    return said or "ended without a word"
+
+
+def _processed(name, expected, run):
+    """``run`` in a process of multiprocessing."""
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    process = context.Process(target=lambda: answers.put(_compare(name, expected, run())), daemon=True)
+    process.start()
+    process.join(timeout=LIMIT)
+    if process.is_alive():
+        process.kill()
+        process.join(timeout=LIMIT)
+        return "hangs"
+    return answers.get() if process.exitcode == 0 else f"ended with status {process.exitcode}"
+
+
+def _each_case():
+    hanging = 0
+    for name, run in _cases().items():
+        expected = run()
+        for how in ("fork", "thread", "process") if name in ALSO else ("fork",):
+            if hanging == 2:
+                said = "not tried: two others hang"
+            elif how == "process":
+                said = _processed(name, expected, run)
+            else:
+                said = _forked(how, name, expected, run)
+            hanging += said == "hangs"
+            print(f"{name} ({how}): {said}", flush=True)
+
+
+def _joblib():
+    import joblib
+
+    cases = _cases()
+    expected = [cases[name]() for name in ALSO]
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        found = joblib.Parallel(timeout=LIMIT)(joblib.delayed(_again)(name) for name in ALSO)
+    for name, *both in zip(ALSO, expected, found, strict=True):
+        print(f"{name} (joblib): {_compare(name, *both)}")
+
+
+def _again(name):
+    return _cases()[name]()
+
+
+class _Rows:
+    """A data set for PyTorch: sparsemax of its rows."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def __len__(self):
+        return len(self.scores)
+
+    def __getitem__(self, i):
+        return sk.sparsemax(self.scores[i], n_jobs=2)
+
+
+def _loader():
+    import torch
+
+    sparsemax._THREAD_WORK = 1
+    scores = np.random.default_rng(0).standard_normal((12, 200, 20))
+    rows = _Rows(scores)
+    expected = np.stack([rows[i] for i in range(len(rows))])
+    loader = torch.utils.data.DataLoader(
+        rows, batch_size=4, num_workers=2, timeout=LIMIT, multiprocessing_context="fork"
+    )
+    found = np.concatenate([batch.numpy() for batch in loader])
+    print(f"sparsemax (loader): {_compare('sparsemax', [expected], [found])}")
+
+
+def _blas():
+    """The limits of each BLAS with one for the whole process."""
+    return [
+        library.get_num_threads()
+        for library in threads._libraries()
+        if getattr(library, "threading_layer", None) != "openmp"
+    ]
+
+
+def _limits():
+    """Forks while other threads limit BLAS, or are about to: their limits end in the child."""
+    found = _blas()
+    assert found and min(found) > 1, found
+
+    def limits():
+        with threads.blas_threads(1):
+            inside = _blas()
+        return [inside, _blas()]
+
+    ready, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with threads.blas_threads(1):
+            ready.set()
+            leave.wait(200)
+
+    stayer = threading.Thread(target=stay, daemon=True)
+    stayer.start()
+    assert ready.wait(LIMIT)
+    ones = [1] * len(found)
+    print("another thread inside:", _forked("fork", "", [found, ones, found], lambda: [_blas(), *limits()]))
+
+    def both():
+        # the thread that forked leaves in the child as well
+        here.__exit__(None, None, None)
+        return [_blas(), *limits()]
+
+    here = threads.blas_threads(1)
+    here.__enter__()
+    print("both inside:", _forked("fork", "", [found, ones, found], both))
+    here.__exit__(None, None, None)
+    leave.set()
+    stayer.join(LIMIT)
+
+    stop = threading.Event()
+
+    def come_and_go():
+        while not stop.is_set():
+            with threads.blas_threads(1):
+                pass
+
+    busy = threading.Thread(target=come_and_go, daemon=True)
+    busy.start()
+    said = set()
+    for _ in range(40):
+        said.add(_forked("fork", "", [ones, found], limits))
+        if said != {"same"}:
+            break
+    stop.set()
+    busy.join(LIMIT)
+    print("another thread comes and goes:", ", ".join(sorted(said)))
+    print("the parent:", _compare("", [found], [_blas()]))
+
+
+if __name__ == "__main__":
+    {"cases": _each_case, "joblib": _joblib, "loader": _loader, "limits": _limits}[sys.argv[1]]()

@@ -1,0 +1,88 @@
+"""A child of a fork does what its parent does, also after the parent has used threads; it never hangs."""
+
+import multiprocessing
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from children import run_limited
+
+pytestmark = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork"
+)
+
+SCRIPT = Path(__file__).resolve().parent / "forked.py"
+NAMES = [
+    "L1LogisticOBA, CSR",
+    "L1LogisticOBA, CSC",
+    "L1LogisticOBA, dense",
+    "L1LogisticOBA, multinomial",
+    "L1LogisticOBA, multinomial, dense",
+    "L1LogisticOBACV",
+    "l1_logistic_path",
+    "LassoOBA",
+    "minimize_oba",
+    "BoundedRegressor",
+    "BoundedClassifier",
+    "SparsemaxClassifier",
+    "SoftmaxClassifier",
+    "SoftmaxClassifier, dense",
+    "SparsemaxClassifierCV",
+    "ExtremeSoftmaxSGD",
+    "ExtremeSoftmaxSGD, blocks",
+    "LPSparseMAPClassifier",
+    "sparsemax",
+    "sparsemax_jvp",
+    "FactorGraph",
+]
+ALSO = ["L1LogisticOBA, CSR", "sparsemax", "FactorGraph"]
+
+
+def outcomes(what, folder):
+    """What the script says of each case."""
+    # -P: its folder is not on the path; threads for BLAS where the processes of the tests have one
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    done = run_limited([sys.executable, "-P", "-W", "ignore", SCRIPT, what], cwd=folder, env=env, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    return outcomes("cases", tmp_path_factory.mktemp("forked"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_child_of_a_fork(forked, name):
+    assert forked[f"{name} (fork)"] == "same"
+
+
+@pytest.mark.parametrize("how", ["thread", "process"])
+@pytest.mark.parametrize("name", ALSO)
+def test_thread_of_a_child_and_process(forked, name, how):
+    assert forked[f"{name} ({how})"] == "same"
+
+
+def test_every_case_is_looked_at(forked):
+    assert list(forked) == [
+        f"{name} ({how})"
+        for name in NAMES
+        for how in ["fork", *(["thread", "process"] if name in ALSO else [])]
+    ]
+
+
+def test_processes_of_joblib(tmp_path):
+    assert outcomes("joblib", tmp_path) == dict.fromkeys([f"{name} (joblib)" for name in ALSO], "same")
+
+
+def test_limits_of_blas_that_other_threads_set(tmp_path):
+    """They end in the child, where those threads are not; and no lock is left taken."""
+    cases = ["another thread inside", "both inside", "another thread comes and goes", "the parent"]
+    assert outcomes("limits", tmp_path) == dict.fromkeys(cases, "same")
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+def test_workers_of_a_data_loader(tmp_path):
+    assert outcomes("loader", tmp_path) == {"sparsemax (loader)": "same"}

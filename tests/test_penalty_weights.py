@@ -1,0 +1,107 @@
+"""`penalty_weights` by the features' names or numbers, wherever there are any."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+from sparsekit.inspection._training import training_function
+
+NAMES = ["age", "weight", "height", "pulse"]
+MODELS = [L1LogisticOBA(C=0.3), L1LogisticOBACV(Cs=[0.3], cv=2), LassoOBA(0.05)]
+every = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((80, 4)), columns=NAMES)
+    return X, (X["age"] - X["pulse"] + 0.3 * rng.standard_normal(80) > 0).astype(int).to_numpy()
+
+
+def refused(fit, match):
+    with pytest.raises(ValueError, match=match) as caught:
+        fit()
+    assert "np." not in str(caught.value)
+
+
+@every
+def test_a_dict_is_the_vector_with_ones(frame, model):
+    X, y = frame
+    vector = clone(model).set_params(penalty_weights=[1.0, 7.0, 1.0, 0.0]).fit(X, y)
+    plain = clone(model).fit(X, y)
+    assert np.abs(vector.coef_ - plain.coef_).max() > 1e-3
+    for given in ({"weight": 7.0, "pulse": 0}, {1: 7.0, "pulse": 0.0}, {np.int64(1): np.float32(7), 3: 0.0}):
+        found = clone(model).set_params(penalty_weights=given).fit(X, y)
+        np.testing.assert_array_equal(found.coef_, vector.coef_)
+    numbered = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}).fit(X.to_numpy(), y)
+    np.testing.assert_array_equal(numbered.coef_, vector.coef_)
+    np.testing.assert_array_equal(clone(model).set_params(penalty_weights={}).fit(X, y).coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("path", [l1_logistic_path, LassoOBA.path])
+def test_paths(frame, path):
+    X, y = frame
+    vector = path(X, y, n_lambdas=3, penalty_weights=[1.0, 7.0, 1.0, 0.0])
+    found = path(X, y, n_lambdas=3, penalty_weights={"weight": 7.0, "pulse": 0.0})
+    np.testing.assert_array_equal(found.coefs, vector.coefs)
+    refused(
+        lambda: path(X, y, penalty_weights={"wieght": 1.0}),
+        "penalty_weights has the key 'wieght', which is no",
+    )
+    refused(lambda: path(X.to_numpy(), y, penalty_weights={"age": 1.0}), "X has no column names")
+
+
+@every
+def test_what_is_wrong_is_named(frame, model):
+    X, y = frame
+    for given, match in (
+        (
+            {"wieght": 1.0},
+            r"penalty_weights has the key 'wieght', which is no feature: 0 \.\. 3 or a column's",
+        ),
+        ({4: 1.0}, "penalty_weights has the key 4, which is no feature"),
+        ({-1: 1.0}, "penalty_weights has the key -1, which is no feature"),
+        ({True: 1.0}, "penalty_weights has the key True, which is no feature"),
+        ({np.float64(1.5): 1.0}, r"penalty_weights has the key 1\.5, which"),
+        ({"age": -1.0}, r"penalty_weights\['age'\] must be a finite number >= 0 .*; got -1\.0"),
+        ({"age": np.float64(np.inf)}, r"penalty_weights\['age'\] must be a finite number"),
+        ({"age": np.nan}, r"penalty_weights\['age'\] must be a finite number"),
+        ({"age": "1"}, r"penalty_weights\['age'\] must be a finite number .*; got '1'"),
+        ({"age": [1.0, 2.0]}, r"penalty_weights\['age'\] must be a finite number"),
+        ({"age": 1.0, 0: 2.0}, "penalty_weights has feature 0 twice, by name and by number"),
+    ):
+        refused(lambda given=given: clone(model).set_params(penalty_weights=given).fit(X, y), match)
+    numbers = X.to_numpy()
+    refused(
+        lambda: clone(model).set_params(penalty_weights={"age": 1.0}).fit(numbers, y), "X has no column names"
+    )
+    # names of an earlier fit are not those of this one
+    again = clone(model).set_params(penalty_weights={"age": 2.0}).fit(X, y)
+    refused(lambda: again.fit(numbers, y), "X has no column names")
+
+
+def test_on_a_gpu(cupy, frame):
+    X, y = frame
+    X = X.to_numpy()
+    for model in (MODELS[0], MODELS[2]):
+        host = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}).fit(X, y)
+        labels = cupy.asarray(y, dtype=float)
+        device = clone(host).fit(cupy.asarray(X), labels)
+        np.testing.assert_allclose(device.coef_.get(), host.coef_, atol=1e-6)
+        refused(
+            lambda model=model, labels=labels: (
+                clone(model).set_params(penalty_weights={"age": 1.0}).fit(cupy.asarray(X), labels)
+            ),
+            "X has no column names",
+        )
+
+
+def test_inspection_knows_the_names(frame):
+    """What a display recomputes is the objective that was fitted."""
+    X, y = frame
+    model = L1LogisticOBA(C=0.3, penalty_weights={"pulse": 0.0, "age": 3.0})
+    found = training_function(model.fit(X, y), X, y)
+    twin = training_function(clone(model).set_params(penalty_weights=[3.0, 1.0, 1.0, 0.0]).fit(X, y), X, y)
+    assert found.fun(found.x)[0] == twin.fun(twin.x)[0]

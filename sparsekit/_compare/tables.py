@@ -186,12 +186,16 @@ def _rows(text, path):
     else:
         delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    # the process has one, and others lift it (scipy.io.arff): an open quote would hide the rest of the file
+    limit = csv.field_size_limit(131_072)
     try:
         for row in reader:
             if len(row) > 1 or (row and row[0].strip()):
                 yield reader.line_num, row
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: {error}") from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 class _CsvColumn:

@@ -13,8 +13,13 @@ cdef class QuadOperator:
     cdef readonly double ridge
     # whether ``factor`` is cheap for any free set and needs no ``work``
     cdef readonly bint always_direct
+    # whether the last variable is an intercept, whose column of H the preconditioner may take out
+    cdef readonly bint intercept
+    cdef double[::1] common
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
+    cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
+    cdef double apart(self, Py_ssize_t j) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

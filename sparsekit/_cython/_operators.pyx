@@ -15,6 +15,35 @@ cdef class QuadOperator:
     cdef void product(self, const double* v, double* out) noexcept nogil:
         pass
 
+    cdef double apart(self, Py_ssize_t j) noexcept nogil:
+        # what is left of a diagonal entry where the intercept follows the variable
+        cdef double h = self.diagonal[j], last = self.diagonal[self.size - 1]
+        if not self.intercept or not (last > 0.0):
+            return h
+        return max(h - self.common[j] * self.common[j] / last, 1e-3 * h)
+
+    cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil:
+        # p = M r on the face kind = 1, 2 and zero elsewhere. M is the diagonal, with the intercept solved for
+        # exactly: columns with a mean have far more curvature in common with it than with each other
+        cdef Py_ssize_t j, m = self.size
+        cdef double last = 0.0, shift = 0.0, h
+        cdef bint together = self.intercept and (kind[m - 1] == 1 or kind[m - 1] == 2)
+        if together:
+            last = self.diagonal[m - 1]
+            together = last > 0.0
+        if together:
+            shift = r[m - 1] / last
+        for j in range(m - together):
+            if kind[j] == 1 or kind[j] == 2:
+                h = self.apart(j) if together else self.diagonal[j]
+                p[j] = (r[j] - (self.common[j] * shift if together else 0.0)) / (h if h > 0.0 else 1.0)
+            else:
+                p[j] = 0.0
+        if together:
+            for j in range(m - 1):
+                shift -= self.common[j] / last * p[j]
+            p[m - 1] = shift
+
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix
         return False

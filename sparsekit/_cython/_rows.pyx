@@ -208,7 +208,6 @@ cdef class RowOperator(QuadOperator):
     cdef ModelRows rows
     cdef const double[::1] d
     cdef double[:, ::1] work
-    cdef bint intercept
 
     def __init__(self, ModelRows rows, const double[::1] d, bint intercept, double ridge):
         self.rows = rows
@@ -245,7 +244,6 @@ cdef class DenseOperator(QuadOperator):
     cdef float[:, ::1] work
     cdef float[::1] v32
     cdef Py_ssize_t parts
-    cdef bint intercept
     cdef int n_threads
 
     def __init__(self, A, const double[::1] d, diagonal, bint intercept, double ridge, int n_threads):

@@ -108,18 +108,15 @@ class LinearProblem(Selection):
         """Whether iterations on ``size`` of the variables repay the copy of their columns."""
         return self.design.selection_pays(size)
 
-    def model(self, variables, ridge, damping=0.0, rough=False):
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        With ``damping`` r > 0 each row's second derivative is the largest within r |dz_i| of
-        its predictor, dz the last full step that was tried: rows that were moved into a
-        region of more curvature than the model knew get that curvature, the others keep
-        theirs. A ``rough`` model may see only some of the rows.
+        Each row's second derivative is the largest within its `radius`. A ``rough`` model may see only some
+        of the rows.
         """
         cols, has = self._split(variables)
-        d = self.state.d
-        if damping > 0 and self.state.last_dz is not None:
-            d = self.loss.majorant(self.state.z, damping * self.state.last_dz)
+        radius = self.radius(damping, bend)
+        d = self.state.d if radius is None else self.loss.majorant(self.state.z, radius)
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
 

@@ -44,7 +44,7 @@ class OBAOptions:
         But no more than this part of the number of rows.
     growth : float, default=1.0
         Variables that may leave zero at once as a multiple of the free ones.
-    stage : float, default=0.2
+    stage : float, default=0.05
         Factor of the penalty from stage to stage; 0 starts with the penalty itself, as the thesis does.
     stage_iter : int, default=1
         Iterations in each stage.
@@ -67,6 +67,8 @@ class OBAOptions:
         Rounds in which free variables on the wrong side of zero are held there.
     ridge : float, default=1e-7
         Times diag(H) is added to H, which keeps singular models solvable.
+    bend : float, default=4
+        Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
     damp_start, damp_release : float, default=0.5
         The curvature's radius after a failed step, and its decay.
     kept_low, kept_high : float, default=0.7, 0.9
@@ -109,7 +111,7 @@ class OBAOptions:
     min_new: int = 100
     row_share: float = 0.25
     growth: float = 1.0
-    stage: float = 0.2
+    stage: float = 0.05
     stage_iter: int = 1
     rough: float = 0.1
     model_cycles: int = 2
@@ -123,6 +125,7 @@ class OBAOptions:
     row_sweeps: int = 3
     holds: int = 20
     ridge: float = 1e-7
+    bend: float = 4.0
     damp_start: float = 0.5
     damp_release: float = 0.5
     kept_low: float = 0.7
@@ -168,6 +171,9 @@ class Run:
     callback: object = None
     keep: bool = False
     n_variables: int = 0
+    tol: float = 0.0
+    forcing: float = 0.0
+    bend: float = np.inf
     rough: bool = False
     may_be_rough: bool = True
     start: float = field(default_factory=time.perf_counter)
@@ -182,6 +188,23 @@ class Run:
     corrections: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     status: int | None = None
+
+    def __post_init__(self):
+        self.tol, self.bend = self.options.tol, self.options.bend
+
+    def learn(self, kept):
+        """What a step that kept this share of the decrease that its model promised says of the next model."""
+        opts = self.options
+        if kept < opts.kept_low:
+            # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
+            # much more than it kept is damped
+            self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
+            self.bend = opts.bend
+        else:
+            if kept > opts.kept_high:
+                self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
+            # where models hold, rows that stay far on the wrong side are there to stay
+            self.bend = 2.0 * self.bend if kept < 2.0 - opts.kept_high else opts.bend
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

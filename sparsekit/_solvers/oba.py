@@ -245,11 +245,8 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
-            # whatever the reason, the next models see everything
             run.may_be_rough = limit is not None
-            run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
-        elif kept > opts.kept_high:
-            run.damping = opts.damp_release * run.damping if run.damping > 0.1 else 0.0
+        run.learn(kept)
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -287,7 +284,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     kernels = run.kernels.model
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough)
+    operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
     new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run)
     dz = move.direction(new - xv)
@@ -316,9 +313,11 @@ def _step(problem, x, l1, g, variables, phi, run):
         # rounding of the sums may not reject a step that is as good
         enough = gamma + _ROUNDING * abs(gamma)
         if phi_new <= enough:
+            kept = (phi - phi_new) / max(predicted, 1e-300)
+            if kept < run.options.kept_low:
+                x_new, phi_new = _shorter(problem, x, x_new, dz, l1, phi_new, run)
             problem.accept()
-            # Levenberg's rule: a model that promised much more than it kept is damped
-            return x_new, phi_new, n_corrections, (phi - phi_new) / max(predicted, 1e-300)
+            return x_new, phi_new, n_corrections, kept
         # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
         # which has many small non-zeros where the trial point has few
         full = x_new - x
@@ -363,6 +362,22 @@ def _step(problem, x, l1, g, variables, phi, run):
         run.nfev += 1
 
 
+def _shorter(problem, x, x_new, dz, l1, phi_new, run):
+    """The best of a step that kept too little and its halves, (x, phi), as the last point tried."""
+    full, share, best = x_new - x, 1.0, 1.0
+    while share > _SHORTEST:
+        x_try = x + 0.5 * share * full
+        phi_try = problem.try_move(0.5 * share * dz) + run.kernels.model.penalty(x_try, l1)
+        run.nfev += 1
+        share *= 0.5
+        if not phi_try < phi_new:
+            break
+        x_new, phi_new, best = x_try, phi_try, share
+    if share != best:
+        problem.try_move(best * dz)
+    return x_new, phi_new
+
+
 def _minimise_model(operator, xv, gv, lv, run):
     """Minimiser of the model, corrections of its first cycle, and the decrease that it promises."""
     opts, kernels = run.options, run.kernels
@@ -378,11 +393,12 @@ def _minimise_model(operator, xv, gv, lv, run):
         opts.cg_tol,
         opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
     )
+    forcing = max(opts.forcing, run.forcing) if columns else opts.forcing
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = kernels.model.solve_model(
         operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
-        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, opts.forcing,
+        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, forcing,
         cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
     )  # fmt: skip
     error = getattr(operator, "error", None)

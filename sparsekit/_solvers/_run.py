@@ -133,6 +133,11 @@ class OBAOptions:
     segment_tol: float = 1e-4
     working_set: bool | None = None
 
+    @property
+    def gap_tol(self):
+        """Relative duality gap at which to stop: ten times tol."""
+        return 10.0 * self.tol
+
     def __post_init__(self):
         if self.hessian not in ("exact", "lbfgs"):
             raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {shown(self.hessian)}")
@@ -172,6 +177,8 @@ class Run:
     keep: bool = False
     n_variables: int = 0
     tol: float = 0.0
+    certify: object = None
+    gap: float | None = None
     forcing: float = 0.0
     bend: float = np.inf
     rough: bool = False

@@ -9,6 +9,8 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
   by the optimality measure of *all* variables.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import OptimizeResult
 
@@ -35,6 +37,8 @@ _FACTOR_LIMIT = 1500
 _NEAR = 0.8
 # shortest part of a step to try before the ISTA point is brought in
 _SHORTEST = 1 / 64
+# part of tol from which rounding is taken to forbid a smaller gap
+_TIGHTEST = 1e-7
 
 
 def minimize_oba(
@@ -99,6 +103,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         problem.start(x)
     g = problem.gradient()
     run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
+    run.certify = partial(duality_gap, loss) if gap else _no_gap
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
@@ -119,8 +124,15 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         n_ista=run.n_ista,
         history=run.history() if history else None,
     )
-    result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
+    result.dual_gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    if result.status == 4 and optimality <= opts.tol:
+        # what rounding forbade was the gap's last digits
+        result.status, result.success, result.message = 0, True, MESSAGES[0]
     return result
+
+
+def _no_gap(*_):
+    return np.nan
 
 
 def _check_l1(l1, n, like):
@@ -170,8 +182,8 @@ def _working_sets(problem, x, l1, g, run):
         optimality = kernels.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
-        if optimality <= opts.tol:
-            run.status = 0
+        if optimality <= run.tol:
+            run.status = _enough(problem, x, l1, g, optimality, run)
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
         with np.errstate(over="ignore"):
@@ -182,7 +194,7 @@ def _working_sets(problem, x, l1, g, run):
         if whole or not final:
             # a stage of one iteration does not repay a copy of its columns
             x, g, tau = _iterate(
-                problem, x, current, l1, g, opts.tol, tau, run, None if final else opts.stage_iter
+                problem, x, current, l1, g, run.tol, tau, run, None if final else opts.stage_iter
             )
             continue
         moving = (x != 0) | (np.abs(g) > l1)
@@ -195,7 +207,7 @@ def _working_sets(problem, x, l1, g, run):
             sub = problem.restrict(chosen)
         problem.base = x
         before = run.nit
-        target = max(0.5 * opts.tol, 0.1 * optimality)
+        target = max(0.5 * run.tol, 0.1 * optimality)
         part, _, tau = _iterate(sub, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
         x[chosen] = part
         problem.absorb(sub)
@@ -206,6 +218,23 @@ def _working_sets(problem, x, l1, g, run):
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
             run.status = None if stalls < 2 else 4
         best = min(best, optimality)
+
+
+def _enough(problem, x, l1, g, optimality, run):
+    """Status 0 where the duality gap is small enough as well; else None, and run.tol is tightened.
+
+    The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
+    is small beside the one be large beside the other.
+    """
+    run.gap = run.certify(problem, x, l1, g)
+    allowed = run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1))
+    # NaN: no certificate can be had
+    if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
+        return 0
+    # the gap falls about as the measure does, or faster
+    run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))
+    run.gap = None
+    return None
 
 
 def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):

@@ -17,6 +17,9 @@ ctypedef void dgetrs_type(char* trans, int* n, int* nrhs, double* a, int* lda, i
                           int* ldb, int* info) noexcept nogil
 ctypedef void dposv_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
                          int* info) noexcept nogil
+ctypedef void spotrf_type(char* uplo, int* n, float* a, int* lda, int* info) noexcept nogil
+ctypedef void strsv_type(char* uplo, char* trans, char* diag, int* n, float* a, int* lda, float* x,
+                         int* incx) noexcept nogil
 
 cdef ddot_type* ddot
 cdef dgemv_type* dgemv
@@ -28,3 +31,5 @@ cdef dgesv_type* dgesv
 cdef dgetrf_type* dgetrf
 cdef dgetrs_type* dgetrs
 cdef dposv_type* dposv
+cdef spotrf_type* spotrf
+cdef strsv_type* strsv

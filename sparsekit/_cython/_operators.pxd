@@ -8,6 +8,12 @@ cdef inline double soft_step(double h, double x, double g, double l1) noexcept n
     return 0.0
 
 
+cdef class Factor:
+    cdef float[:, ::1] A
+    cdef float[::1] v
+    cdef void solve(self) noexcept nogil
+
+
 cdef class QuadOperator:
     cdef readonly int size
     cdef readonly double ridge
@@ -16,10 +22,14 @@ cdef class QuadOperator:
     # whether the last variable is an intercept, whose column of H the preconditioner may take out
     cdef readonly bint intercept
     cdef double[::1] common
+    # a factorised matrix like H, and the place of each variable in it, -1 where it has none
+    cdef readonly Factor factored
+    cdef const int[::1] place
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil
+    cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

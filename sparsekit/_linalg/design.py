@@ -181,6 +181,19 @@ class CSRDesign(_Scratch):
             return GramOperator(G[0], ridge), Columns(self, cols)
         return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
 
+    def gram_cost(self, cols):
+        """Estimate of the work of `gram32`, in multiply-adds of a product."""
+        nnz = float(self.counts()[cols].sum())
+        return _GRAM_SCATTER_FAR * 0.5 * nnz * (1.5 * nnz / max(self.shape[0], 1) + 1.0)
+
+    def gram32(self, cols, d, intercept):
+        """A^T diag(d) A in single precision for columns ``cols`` in any order (and the intercept)."""
+        rows = self._model_rows(cols)
+        size = len(cols) + intercept
+        G = np.empty((1, size, size), dtype=np.float32)
+        rows.gram(d, intercept, G)
+        return G[0]
+
     def _model_rows(self, cols):
         """The columns ``cols`` as short rows, in buffers that every model shares."""
         n, p = self.shape

@@ -2,12 +2,15 @@
 
 import numpy as np
 
+from .._cython._operators import Factor
 from .._device import namespace
 from .._linalg.extremes import largest
 from ._selection import Selection
 
 # rounding of sums that decide whether a variable can be left out
 _SLACK = 1e-9
+# a factorisation in single precision, per cube of its side, in multiply-adds of a sparse product
+_FACTOR_FLOP = 0.01
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 
@@ -119,6 +122,29 @@ class LinearProblem(Selection):
         d = self.state.d if radius is None else self.loss.majorant(self.state.z, radius)
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
+
+    def factor_cost(self, variables):
+        """Work of `factor` in multiply-adds of a product, and that of a product; inf where there is none."""
+        if not hasattr(self.design, "gram32"):
+            return np.inf, np.inf
+        cols, has = self._split(variables)
+        size = len(cols) + has
+        work = self.design.gram_cost(cols) + _FACTOR_FLOP * size**3
+        return work, 2.0 * float(self.design.counts()[cols].sum()) + self.n_rows
+
+    def factor(self, variables, ridge):
+        """Cholesky factor of the Hessian on sorted ``variables`` in single precision, and their places in it.
+
+        It is made in the memory of models: the next one must be made after it.
+        """
+        cols, has = self._split(variables)
+        # columns with many entries first: what they add up to lies close together
+        order = np.argsort(-self.design.counts()[cols], kind="stable")
+        factor = Factor(self.design.gram32(cols[order], self.state.d, has), ridge)
+        place = np.empty(len(variables), dtype=np.int32)
+        place[order] = np.arange(len(cols), dtype=np.int32)
+        place[len(cols) :] = len(cols)
+        return factor, place
 
     def _bound(self):
         if self._slopes is None:

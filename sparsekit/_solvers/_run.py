@@ -8,6 +8,7 @@ from scipy.optimize import OptimizeResult
 
 from .._device import is_device, kernel_module
 from .._messages import shown
+from ._preconditioner import Preconditioner
 
 MESSAGES = {
     0: "Converged: the relative optimality measure is at most tol.",
@@ -53,8 +54,8 @@ class OBAOptions:
     model_cycles, gram_cycles : int, default=2, 10
         Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
         matrix; 1 is the thesis' method.
-    forcing : float, default=0.05
-        Fall of the model's residual that ends its cycles.
+    forcing, column_forcing : float, default=0.05, 0.5
+        Fall of the model's residual that ends its cycles, and the same on sparse columns.
     cg_tol : float, default=0.4
         Relative residual of CG on a model; a matrix gets 0.1, as in the thesis.
     cg_max, cg_dense : int, default=8, 6
@@ -117,6 +118,7 @@ class OBAOptions:
     model_cycles: int = 2
     gram_cycles: int = 10
     forcing: float = 0.05
+    column_forcing: float = 0.5
     cg_tol: float = 0.4
     cg_max: int = 8
     cg_dense: int = 6
@@ -179,7 +181,6 @@ class Run:
     tol: float = 0.0
     certify: object = None
     gap: float | None = None
-    forcing: float = 0.0
     bend: float = np.inf
     rough: bool = False
     may_be_rough: bool = True
@@ -189,6 +190,7 @@ class Run:
     nfev: int = 0
     njev: int = 0
     n_cg: int = 0
+    last_cg: int = 0
     n_direct: int = 0
     n_ista: int = 0
     n_products: int = 0
@@ -198,6 +200,7 @@ class Run:
 
     def __post_init__(self):
         self.tol, self.bend = self.options.tol, self.options.bend
+        self.preconditioner = Preconditioner(self.options.ridge)
 
     def learn(self, kept):
         """What a step that kept this share of the decrease that its model promised says of the next model."""

@@ -276,6 +276,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         if kept < opts.kept_low:
             run.may_be_rough = limit is not None
         run.learn(kept)
+        run.preconditioner.learn(kept, run.last_cg)
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -313,9 +314,11 @@ def _step(problem, x, l1, g, variables, phi, run):
     kernels = run.kernels.model
     if hasattr(problem, "observe"):
         problem.observe(x, g)
+    run.preconditioner.prepare(problem, variables)
     operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
-    new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run)
+    helped = run.preconditioner.attach(operator, problem, variables)
+    new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run, helped)
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
     problem.remember(dz)
@@ -407,7 +410,7 @@ def _shorter(problem, x, x_new, dz, l1, phi_new, run):
     return x_new, phi_new
 
 
-def _minimise_model(operator, xv, gv, lv, run):
+def _minimise_model(operator, xv, gv, lv, run, helped=False):
     """Minimiser of the model, corrections of its first cycle, and the decrease that it promises."""
     opts, kernels = run.options, run.kernels
     m = len(xv)
@@ -422,7 +425,10 @@ def _minimise_model(operator, xv, gv, lv, run):
         opts.cg_tol,
         opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
     )
-    forcing = max(opts.forcing, run.forcing) if columns else opts.forcing
+    if helped:
+        cycles, cg_tol, cg_max = opts.gram_cycles, 0.01, 50
+    forcing = opts.column_forcing if columns else opts.forcing
+    forcing = 0.1 * opts.forcing if helped else forcing
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     predicted = kernels.model.solve_model(
@@ -433,7 +439,8 @@ def _minimise_model(operator, xv, gv, lv, run):
     error = getattr(operator, "error", None)
     if error is not None:
         raise error
-    run.n_cg += int(counts[2])
+    run.last_cg = int(counts[2])
+    run.n_cg += run.last_cg
     run.n_direct += int(counts[3])
     run.n_products += operator.n_products
     if not np.all(np.isfinite(new)):

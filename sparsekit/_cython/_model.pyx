@@ -304,6 +304,7 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
                 worst = fabs(r[j])
         else:
             r[j] = 0.0
+    op.face(kind)
     op.precondition(r, kind, p)
     for j in range(m):
         rz += r[j] * p[j]

@@ -1,3 +1,6 @@
+from ._factor cimport Factor
+
+
 cdef inline double soft_step(double h, double x, double g, double l1) noexcept nogil:
     # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0
     cdef double t = h * x - g
@@ -6,12 +9,6 @@ cdef inline double soft_step(double h, double x, double g, double l1) noexcept n
     if t < -l1:
         return (t + l1) / h
     return 0.0
-
-
-cdef class Factor:
-    cdef float[:, ::1] A
-    cdef float[::1] v
-    cdef void solve(self) noexcept nogil
 
 
 cdef class QuadOperator:
@@ -29,6 +26,7 @@ cdef class QuadOperator:
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
+    cdef void face(self, const signed char* kind) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil
     cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil

@@ -3,49 +3,12 @@ import numpy as np
 
 from libc.math cimport fabs
 from libc.string cimport memset
-from ._blas cimport dposv, spotrf, strsv
+from ._blas cimport dposv
+from ._factor cimport Factor
 
 
 cdef extern from "kernels.h" nogil:
     void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
-
-
-cdef class Factor:
-    """Cholesky factor in single precision of a matrix (m, m), which it overwrites, plus a part of its diagonal.
-
-    That part is raised from ``ridge`` on until the factor exists; ValueError if it has to be as large as 1.
-    """
-
-    def __init__(self, float[:, ::1] matrix, double ridge):
-        cdef int m = <int>matrix.shape[0], info = 1, i, j
-        cdef char uplo = b'U'
-        diagonal = np.diagonal(matrix).copy()
-        cdef float[::1] kept = diagonal
-        self.A, self.v = matrix, np.empty(m, dtype=np.float32)
-        if m == 0:
-            return
-        while True:
-            with nogil:
-                for i in range(m):
-                    matrix[i, i] = kept[i] * <float>(1.0 + ridge) if kept[i] > 0.0 else 1.0
-                # LAPACK's upper triangle is the lower one of rows
-                spotrf(&uplo, &m, &matrix[0, 0], &m, &info)
-            if info == 0:
-                break
-            if ridge >= 1.0:
-                raise ValueError("the matrix has no Cholesky factor")
-            ridge = max(10.0 * ridge, 1e-7)
-            with nogil:
-                for i in range(m):
-                    for j in range(i):
-                        matrix[i, j] = matrix[j, i]
-
-    cdef void solve(self) noexcept nogil:
-        # v becomes the solution for the right-hand side v
-        cdef int m = <int>self.v.shape[0], one = 1
-        cdef char uplo = b'U', turned = b'T', plain = b'N'
-        strsv(&uplo, &turned, &plain, &m, &self.A[0, 0], &m, &self.v[0], &one)
-        strsv(&uplo, &plain, &plain, &m, &self.A[0, 0], &m, &self.v[0], &one)
 
 
 cdef class QuadOperator:
@@ -86,26 +49,30 @@ cdef class QuadOperator:
                 shift -= self.common[j] / last * p[j]
             p[m - 1] = shift
 
+    cdef void face(self, const signed char* kind) noexcept nogil:
+        # told before systems on a face are solved
+        cdef Py_ssize_t j
+        if self.factored is None:
+            return
+        self.factored.forget()
+        for j in range(self.size):
+            if self.place[j] >= 0 and (kind[j] == 1 or kind[j] == 2):
+                self.factored.inside[self.place[j]] = 1
+        self.factored.face()
+
     cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil:
-        # the inverse of the whole matrix on the face: it differs from the face's by a matrix whose rank is the
-        # number of variables that left, each of which costs a step at most
         cdef Py_ssize_t j, m = self.size
-        cdef double scale = 0.0, h
-        for j in range(m):
-            if (kind[j] == 1 or kind[j] == 2) and fabs(r[j]) > scale:
-                scale = fabs(r[j])
-        if scale == 0.0:
-            scale = 1.0
-        memset(&self.factored.v[0], 0, self.factored.v.shape[0] * sizeof(float))
+        cdef double h
+        memset(&self.factored.v[0], 0, self.factored.v.shape[0] * sizeof(double))
         for j in range(m):
             if self.place[j] >= 0 and (kind[j] == 1 or kind[j] == 2):
-                self.factored.v[self.place[j]] = <float>(r[j] / scale)
+                self.factored.v[self.place[j]] = r[j]
         self.factored.solve()
         for j in range(m):
             p[j] = 0.0
             if kind[j] == 1 or kind[j] == 2:
                 if self.place[j] >= 0:
-                    p[j] = scale * self.factored.v[self.place[j]]
+                    p[j] = self.factored.v[self.place[j]]
                 else:
                     h = self.diagonal[j]
                     p[j] = r[j] / (h if h > 0.0 else 1.0)

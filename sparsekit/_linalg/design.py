@@ -190,7 +190,7 @@ class CSRDesign(_Scratch):
         """A^T diag(d) A in single precision for columns ``cols`` in any order (and the intercept)."""
         rows = self._model_rows(cols)
         size = len(cols) + intercept
-        G = np.empty((1, size, size), dtype=np.float32)
+        G = np.empty((1, size, size))
         rows.gram(d, intercept, G)
         return G[0]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._cython._operators import Factor
+from .._cython._factor import Factor
 from .._device import namespace
 from .._linalg.extremes import largest
 from ._selection import Selection
@@ -23,7 +23,7 @@ class State:
         y = loss.y
         self.z, self.u, self.d = np.zeros_like(y), np.empty_like(y), np.empty_like(y)
         self.trial_z, self.trial_u, self.trial_d = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-        self.f = self.trial_f = self.last_dz = None
+        self.f = self.trial_f = self.last_dz = self.factored = None
         self.at_origin = False
 
     def set(self, z):
@@ -144,7 +144,13 @@ class LinearProblem(Selection):
         place = np.empty(len(variables), dtype=np.int32)
         place[order] = np.arange(len(cols), dtype=np.int32)
         place[len(cols) :] = len(cols)
+        self.state.factored = self.state.d.copy()
         return factor, place
+
+    def drift(self):
+        """How far the rows' second derivatives are from those of the last factor, as a part of their sum."""
+        was = self.state.factored
+        return float(np.abs(self.state.d - was).sum()) / max(float(was.sum()), 1e-300)
 
     def _bound(self):
         if self._slopes is None:

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-# sides that are worth a factor, and that fit: 8000 take 256 MB in single precision
-_SMALLEST, _LARGEST = 200, 8000
-# a factor is made once steps without one, or with a poor one, have cost this part of its making
-_PATIENCE = 0.5
+# sides that are worth a factor, and that fit: 7000 take 392 MB
+_SMALLEST, _LARGEST = 200, 7000
+# a factor is made once steps without one, or with a poor one, have cost as much, in parts of its making
+_PATIENCE = 1.0
 # multiply-adds of a solve with the factor that cost as much as one of a sparse product
 _SOLVE = 0.25
+# change of the rows' weights, as a part of their sum, from which a factor helps no more
+_DRIFT = 0.3
 # shares of the promised decrease between which a model is taken to hold
 _LOW, _HIGH = 0.9, 1.1
 
@@ -35,7 +37,8 @@ class Preconditioner:
         if not _SMALLEST <= len(variables) <= _LARGEST:
             return
         work, self.product = problem.factor_cost(variables)
-        if self.spent < _PATIENCE * work:
+        useless = self.factor is not None and (self.factor.crowded or problem.drift() > _DRIFT)
+        if self.spent < _PATIENCE * work and not useless:
             return
         self.spent = 0.0
         try:

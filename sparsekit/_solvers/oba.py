@@ -426,7 +426,7 @@ def _minimise_model(operator, xv, gv, lv, run, helped=False):
         opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
     )
     if helped:
-        cycles, cg_tol, cg_max = opts.gram_cycles, 0.01, 50
+        cycles, cg_tol, cg_max = 3, 0.01, 20
     forcing = opts.column_forcing if columns else opts.forcing
     forcing = 0.1 * opts.forcing if helped else forcing
     if exact or operator.always_direct:

@@ -128,7 +128,7 @@ cdef class ColumnOperator(QuadOperator):
         self.diagonal = np.empty(self.size)
         if intercept:
             self.diagonal[m] = np.sum(d)
-            self.common = np.empty(self.size)
+            self.common, self.knows_common = np.empty(self.size), True
             self.common[m] = self.diagonal[m]
         for j in prange(m, nogil=True, num_threads=n_threads, schedule='static'):
             self.diagonal[j] = self._square(j)
@@ -223,7 +223,7 @@ cdef class ColumnOperator(QuadOperator):
         cdef Py_ssize_t m = self.cols.shape[0], n = self.store.n, j, i
         cdef int k
         cdef double h, g, new, move, largest, first = 0.0, last = 0.0, shift = 0.0
-        cdef bint together = self.intercept and self.diagonal[m] > 0.0
+        cdef bint together = self.intercept and self.diagonal[m] > 0.0 and l1[m] == 0.0
         if n == 0 or n_sweeps == 0:
             return False
         # pairs of d_i (A (x - x_at_entry))_i and d_i, side by side for one cache line
@@ -232,18 +232,23 @@ cdef class ColumnOperator(QuadOperator):
             self.pairs[i, 1] = self.d[i]
         for j in range(self.size):
             self.entry[j] = x[j]
-        # the intercept is where it is best at every time: its shift follows from the sum of the pairs. As a
+        # a free intercept is where it is best at every time: its shift follows from the sum of the pairs. As a
         # coordinate among others it would crawl along with every column that has a mean
         if together:
             last = self.diagonal[m]
             shift = -grad[m] / last
         for k in range(n_sweeps):
             largest = 0.0
-            for j in range(m):
+            for j in range(m if together else self.size):
                 h = self.diagonal[j] * self.ridge + (self.apart(j) if together else self.diagonal[j])
                 if not (h > 0.0) or (k > 0 and self.idle[j]):
                     continue
-                g = grad[j] + self.ridge * self.diagonal[j] * (x[j] - self.entry[j]) + self._slope(j)
+                g = grad[j] + self.ridge * self.diagonal[j] * (x[j] - self.entry[j])
+                if j < m:
+                    g += self._slope(j)
+                else:
+                    for i in range(n):
+                        g += self.pairs[i, 0]
                 if together:
                     g += self.common[j] * shift
                 self.idle[j] = x[j] == 0.0 and fabs(g) <= 0.9 * l1[j]
@@ -252,7 +257,11 @@ cdef class ColumnOperator(QuadOperator):
                 if move == 0.0:
                     continue
                 x[j] = new
-                self._shift(j, move)
+                if j < m:
+                    self._shift(j, move)
+                else:
+                    for i in range(n):
+                        self.pairs[i, 0] += self.pairs[i, 1] * move
                 if together:
                     shift -= self.common[j] / last * move
                 largest += h * move * move

@@ -43,13 +43,27 @@ cdef class Factor:
                 dpotrf(&UPPER, &m, &matrix[0, 0], &m, &info)
             if info == 0:
                 break
-            if ridge >= 1.0:
+            if ridge >= 0.5:
                 raise ValueError("the matrix has no Cholesky factor")
             ridge = max(10.0 * ridge, 1e-12)
             with nogil:
                 for i in range(m):
                     for j in range(i):
                         matrix[i, j] = matrix[j, i]
+
+    def solution(self, const double[::1] r, inside):
+        """Solution (m,) with the rows and columns ``inside`` (m,) alone; r and the result are zero elsewhere."""
+        cdef Py_ssize_t k, m = self.v.shape[0]
+        cdef const unsigned char[::1] chosen = np.ascontiguousarray(inside, dtype=np.uint8)
+        if r.shape[0] != m or chosen.shape[0] != m:
+            raise ValueError(f"r and inside must have shape ({m},); got ({r.shape[0]},) and ({chosen.shape[0]},)")
+        for k in range(m):
+            self.inside[k] = chosen[k]
+            self.v[k] = r[k]
+        with nogil:
+            self.face()
+            self.solve()
+        return np.asarray(self.v).copy()
 
     cdef void forget(self) noexcept nogil:
         if self.inside.shape[0]:

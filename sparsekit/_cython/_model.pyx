@@ -133,11 +133,12 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     if m == 0:
         return 0.0
     holds = max_holds
-    if op.intercept and op.common is None:
+    if op.intercept and not op.knows_common:
         op.common = np.empty(m)
         for j in range(m):
             step[j] = 1.0 if j == m - 1 else 0.0
         op.product(step, &op.common[0])
+        op.knows_common = True
     with nogil:
         for j in range(m):
             x[j] = x0[j]

@@ -19,6 +19,7 @@ cdef class QuadOperator:
     # whether the last variable is an intercept, whose column of H the preconditioner may take out
     cdef readonly bint intercept
     cdef double[::1] common
+    cdef bint knows_common
     # a factorised matrix like H, and the place of each variable in it, -1 where it has none
     cdef readonly Factor factored
     cdef const int[::1] place

@@ -23,6 +23,7 @@ class Selection:
         Number of variables.
     """
 
+    least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     reach = 1.0  # part of a row's last step that its damping spans at 1
     keep = 0.5  # part of its last steps that a row's damping remembers
 

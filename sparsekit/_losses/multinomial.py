@@ -225,6 +225,7 @@ class MultinomialProblem(Selection):
     variables are in the table (features, then one row of intercepts; K classes).
     """
 
+    least_ridge = 1e-7  # all classes together may shift: what the ridge alone decides
     reach = 0.4  # smaller lets steps overshoot more often
 
     def __init__(self, loss, design, intercept, state, place=None):

@@ -18,6 +18,9 @@ MESSAGES = {
     4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
 }
 
+# least part of the diagonal that is added to a matrix in double precision
+_LEAST_RIDGE = 1e-12
+
 
 @dataclass(frozen=True)
 class OBAOptions:
@@ -136,7 +139,7 @@ class OBAOptions:
     working_set: bool | None = None
 
     @property
-    def gap_tol(self):
+    def gap_tol(self) -> float:
         """Relative duality gap at which to stop: ten times tol."""
         return 10.0 * self.tol
 
@@ -182,6 +185,7 @@ class Run:
     certify: object = None
     gap: float | None = None
     bend: float = np.inf
+    ridge: float = 0.0
     rough: bool = False
     may_be_rough: bool = True
     start: float = field(default_factory=time.perf_counter)
@@ -191,6 +195,7 @@ class Run:
     njev: int = 0
     n_cg: int = 0
     last_cg: int = 0
+    slow: int = 0
     n_direct: int = 0
     n_ista: int = 0
     n_products: int = 0
@@ -199,7 +204,7 @@ class Run:
     status: int | None = None
 
     def __post_init__(self):
-        self.tol, self.bend = self.options.tol, self.options.bend
+        self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
         self.preconditioner = Preconditioner(self.options.ridge)
 
     def learn(self, kept):
@@ -209,12 +214,15 @@ class Run:
             # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
             # much more than it kept is damped
             self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
-            self.bend = opts.bend
+            self.bend, self.ridge = opts.bend, opts.ridge
         else:
             if kept > opts.kept_high:
                 self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
             # where models hold, rows that stay far on the wrong side are there to stay
-            self.bend = 2.0 * self.bend if kept < 2.0 - opts.kept_high else opts.bend
+            holds = opts.kept_high < kept < 2.0 - opts.kept_high
+            self.bend = 2.0 * self.bend if holds else opts.bend
+            # and nearly collinear columns are what the ridge then holds back
+            self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

@@ -19,6 +19,7 @@ from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
 from .._messages import numbers
 from ._generic import as_problem
+from ._minimise_model import minimise_model
 from ._quasi_newton import QuasiNewtonProblem
 from ._run import MESSAGES, Kernels, OBAOptions, Run
 from .duality import duality_gap
@@ -31,12 +32,12 @@ _ROUNDING = 1e-14
 _SMALL = 1000
 # growth of tall problems
 _TALL_GROWTH = 10.0
-# a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
-_FACTOR_LIMIT = 1500
 # part of its penalty that a zero variable's gradient must reach to enter a working set
 _NEAR = 0.8
 # shortest part of a step to try before the ISTA point is brought in
 _SHORTEST = 1 / 64
+# relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
+_SLOW, _PATIENCE = 1e-10, 15
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 
@@ -298,6 +299,11 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             if run.status is not None:
                 return x, g, tau
         flat = not progress > _ROUNDING * abs(phi)
+        # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
+        run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0
+        if run.slow >= _PATIENCE:
+            run.status = 4
+            return x, g, tau
 
 
 def _working_variables(kind, size, n_unsure, tau, free_always):
@@ -315,10 +321,11 @@ def _step(problem, x, l1, g, variables, phi, run):
     if hasattr(problem, "observe"):
         problem.observe(x, g)
     run.preconditioner.prepare(problem, variables)
-    operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough, run.bend)
+    ridge = max(run.ridge, getattr(problem, "least_ridge", 0.0))
+    operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
     helped = run.preconditioner.attach(operator, problem, variables)
-    new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run, helped)
+    new, n_corrections, predicted = minimise_model(operator, xv, g[variables], l1[variables], run, helped)
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
     problem.remember(dz)
@@ -345,7 +352,9 @@ def _step(problem, x, l1, g, variables, phi, run):
         # rounding of the sums may not reject a step that is as good
         enough = gamma + _ROUNDING * abs(gamma)
         if phi_new <= enough:
-            kept = (phi - phi_new) / max(predicted, 1e-300)
+            # a decrease that is lost in rounding says nothing of the model
+            lost = predicted <= 10.0 * _ROUNDING * abs(phi)
+            kept = 1.0 if lost else (phi - phi_new) / predicted
             if kept < run.options.kept_low:
                 x_new, phi_new = _shorter(problem, x, x_new, dz, l1, phi_new, run)
             problem.accept()
@@ -408,41 +417,3 @@ def _shorter(problem, x, x_new, dz, l1, phi_new, run):
     if share != best:
         problem.try_move(best * dz)
     return x_new, phi_new
-
-
-def _minimise_model(operator, xv, gv, lv, run, helped=False):
-    """Minimiser of the model, corrections of its first cycle, and the decrease that it promises."""
-    opts, kernels = run.options, run.kernels
-    m = len(xv)
-    new, counts = np.empty(m, like=xv), np.zeros(4, dtype=np.int64)
-    exact = isinstance(operator, kernels.GramOperator)
-    side = min(m, _FACTOR_LIMIT) if exact and not kernels.on_device else 0
-    # products with a matrix are cheap beside what made it, so its model is solved well; where a
-    # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    columns = isinstance(operator, kernels.ColumnOperator)
-    cycles = 1 if run.damping > 0 or columns else opts.model_cycles
-    cg_tol, cg_max = (
-        opts.cg_tol,
-        opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
-    )
-    if helped:
-        cycles, cg_tol, cg_max = 3, 0.01, 20
-    forcing = opts.column_forcing if columns else opts.forcing
-    forcing = 0.1 * opts.forcing if helped else forcing
-    if exact or operator.always_direct:
-        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
-    predicted = kernels.model.solve_model(
-        operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
-        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, forcing,
-        cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
-    )  # fmt: skip
-    error = getattr(operator, "error", None)
-    if error is not None:
-        raise error
-    run.last_cg = int(counts[2])
-    run.n_cg += run.last_cg
-    run.n_direct += int(counts[3])
-    run.n_products += operator.n_products
-    if not np.all(np.isfinite(new)):
-        new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
-    return new, int(counts[1]), predicted

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -36,16 +37,29 @@ def main(argv=None):
         0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
         2: wrong usage; 141: nobody reads the output any more.
     """
-    try:
-        status = _main(argv)
-        if sys.stdout is not None:  # as it is where the shell closed it
+    with _nowhere_for_closed_streams():
+        try:
+            status = _main(argv)
             sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
-        return status
-    except BrokenPipeError:
-        # what is still buffered goes nowhere, silently
-        if sys.stdout is not None:
+            return status
+        except BrokenPipeError:
+            # what is still buffered goes nowhere, silently
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
+            return NOBODY_READS
+
+
+@contextlib.contextmanager
+def _nowhere_for_closed_streams():
+    """Streams that the shell closed are None, which other packages fail at (NumPy 2.0's f2py, on import)."""
+    with contextlib.ExitStack() as stack:
+        for stream, redirect in (
+            (sys.stdout, contextlib.redirect_stdout),
+            (sys.stderr, contextlib.redirect_stderr),
+        ):
+            if stream is None:
+                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+                stack.enter_context(redirect(stack.enter_context(nowhere)))
+        yield
 
 
 def _main(argv):

@@ -155,7 +155,7 @@ def test_asking_does_not_wait_for_the_reader_of_a_named_pipe(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell is Unix's")
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_traceback(data, closed):
     """As `sparsekit compare >&-` in a shell: Python then has no sys.stdout."""
     argv = [*COMMAND, "compare", data, *FAST, "--lambda-ratio", "0.5", "--json", data.parent / "out.json"]

@@ -267,7 +267,8 @@ def test_import_costs_little_more_than_scikit_learns_linear_models(run_python):
 
 WATCH = """
 import sys
-import sklearn.datasets, sklearn.linear_model
+import sklearn.datasets, sklearn.linear_model, threadpoolctl
+threadpoolctl.ThreadpoolController()  # before 3.8 it asks ldconfig where libc is, once
 started, before = [], set(sys.modules)
 
 def watch(event, args):

@@ -32,10 +32,7 @@ class Progress:
 
     def __init__(self, total, stream=None, enabled=None):
         self.stream = stream or sys.stderr
-        if self.stream is None:  # as it is where the shell closed it
-            self.enabled = False
-        else:
-            self.enabled = self.stream.isatty() if enabled is None else enabled
+        self.enabled = self.stream.isatty() if enabled is None else enabled
         self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
 
     def __call__(self, text=""):

@@ -71,8 +71,8 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
 def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
-    A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of others, leave
-    nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
+    A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
+    others, leave nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
     """
     gap = result.dual_gap
     # ten times what a fit aims at
@@ -85,8 +85,8 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
         )
     else:
         why = (
-            "columns of X that are nearly combinations of others leave it nearly flat. A stronger penalty, or fewer "
-            "columns, makes the bound tight; the objective itself has stopped falling"
+            "columns of X that are nearly combinations of others leave it nearly flat. A stronger penalty or "
+            "fewer columns make the bound tight; the objective itself has stopped falling"
         )
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -97,7 +97,7 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
 
 
 def _spread_of_norms(X, x):
-    """Largest over smallest norm of the columns of X (n, p) that a solution uses; x holds p values a class."""
+    """Largest over smallest norm of the columns of X (n, p) that a solution with p values a class uses."""
     n_features = X.shape[1]
     n_classes = max(len(x) // n_features, 1) if n_features else 1
     used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)

@@ -1,4 +1,4 @@
-"""Weak penalties: rows thrown far to the wrong side, ill-conditioned models, and certificates that must be tight."""
+"""Weak penalties: rows thrown far to the wrong side, ill-conditioned models, certificates that are tight."""
 
 import numpy as np
 import pytest

@@ -211,7 +211,7 @@ class LinearLoss:
         return self.derivatives(self._steepest(z, radius))[2]
 
     def behind(self, z: FloatArray) -> FloatArray | None:
-        """How far each row is on the wrong side of where its loss bends, (n,); None if no part is straight."""
+        """How far each row is on the wrong side of its loss' bend, (n,); None if no part is straight."""
         return None
 
     def _steepest(self, z, radius):

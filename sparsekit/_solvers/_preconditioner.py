@@ -19,8 +19,8 @@ class Preconditioner:
 
     Far from the solution the Hessian changes from step to step and models are solved loosely; there the
     diagonal is enough. Near it the same system is solved again and again, to more and more digits, and a
-    weak penalty makes it an ill-conditioned one. The rule counts operations and no seconds, so that runs can be
-    repeated.
+    weak penalty makes it an ill-conditioned one. The rule counts operations and no seconds, so that runs
+    can be repeated.
     """
 
     def __init__(self, ridge):

@@ -68,7 +68,8 @@ def minimize_oba(
 
         mid the median of three and g the gradient of f. It is unit-free, the same for every loss, and does
         not depend on ``x0``. A duality gap, where the loss has one, must be at most ten times tol, relative
-        to the objective, as well: with a penalty far below the gradient at zero that measure is small too early.
+        to the objective, as well: where the penalty is far below the gradient at zero, that measure is small
+        too early.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None

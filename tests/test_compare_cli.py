@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file, load_diabetes
 
 from sparsekit import __version__, _cli
 from sparsekit._cli import main
-from sparsekit._compare import engine, peers
+from sparsekit._compare import engine, io, peers
 
 COMMAND = [sys.executable, "-P", "-c", "import sys; from sparsekit._cli import main; sys.exit(main())"]
 FAST = ["--peers", "liblinear", "--max-time", "2"]
@@ -227,6 +227,37 @@ def test_values_of_C_and_intercept(data, capsys):
     assert "cannot fit an unpenalised intercept" in out
 
 
+def test_the_grid_reaches_weak_penalties(data, tmp_path, capsys):
+    """By default, and by values of C, which may be any that are positive, in any order."""
+    json_file = tmp_path / "out.json"
+    for given, name, expected in (
+        ([], "lambda_ratio", [0.1, 0.01, 0.001, 1e-4, 1e-5]),
+        (["--C", "1e4,0.5,100"], "C", [0.5, 100, 1e4]),
+    ):
+        argv = ["compare", str(data), "--peers", "liblinear", *given, "--json", str(json_file)]
+        assert main(argv) == 0
+        content = json.loads(json_file.read_text(encoding="utf-8"))
+        assert [cell[name] for cell in content["cells"]] == pytest.approx(expected)
+        assert content["settings"]["max_time"] == _cli.MAX_TIME  # the user's files may be large
+        # ours gets there at every one of them
+        for cell in content["cells"]:
+            assert cell["tracks"][0]["times"]["1e-06"] is not None
+    capsys.readouterr()
+
+
+def test_without_files_slow_solvers_get_less_time(monkeypatch, tmp_path, capsys):
+    """As README has it; the sets are small, and who is not done soon is far behind."""
+    shipped = io.shipped_problems
+    monkeypatch.setattr(io, "shipped_problems", lambda **settings: shipped(**settings)[:1])
+    json_file = tmp_path / "out.json"
+    argv = ["compare", "--peers", "saga", "--C", "1e4", "--json", str(json_file)]
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert f"stopped by the limit of {_cli.MAX_TIME_SHIPPED:g} s for a solver: saga (scikit-learn)" in out
+    content = json.loads(json_file.read_text(encoding="utf-8"))
+    assert content["settings"]["max_time"] == _cli.MAX_TIME_SHIPPED
+
+
 def test_progress_bar(data, capsys):
     assert main(["compare", str(data), "--n-lambda", "1", "--progress", *FAST]) == 0
     err = capsys.readouterr().err
@@ -248,6 +279,9 @@ def test_faulty_file_names_its_line(tmp_path, capsys):
         [],
         ["compare", "--C", "-1"],
         ["compare", "--C", "1", "--n-lambda", "3"],
+        ["compare", "--C", "1", "--lambda-ratio", "0.1"],
+        ["compare", "--C", "1,nan"],
+        ["compare", "--C", "1,two"],
         ["compare", "--max-time", "0"],
         ["compare", "--n-jobs", "0"],
         ["compare", "--peers", "nobody"],

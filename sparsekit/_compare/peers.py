@@ -104,6 +104,7 @@ class Celer(Solver):
     key, title, package = "celer", "celer", "celer"
     layout = "column"
     can_free_intercept = False
+    ladder = (1.0, *TOLERANCES)  # the duality gap at zero is at most that
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """alpha = 1 / C; tol bounds the duality gap relative to n log 2."""
@@ -127,6 +128,7 @@ class Blitz(Solver):
 
     key, title, package = "blitz", "Blitz", "blitzl1"
     layout = "column"
+    ladder = LOOSE_TOLERANCES  # the dual point that it starts from is far below
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter has no place."""

@@ -12,10 +12,10 @@ import _common
 import numpy as np
 from _weak_data import load, role
 from _weak_fits import NONE, Case, liblinear, median, oba
-from _weak_report import figure_of
+from _weak_report import figure_of, finish
 
 from sparsekit import L1LogisticOBA
-from sparsekit._compare.peers import Liblinear
+from sparsekit._compare.peers import Liblinear, Sparsekit
 
 GAPS = tuple(10.0**-k for k in range(1, 9))
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(1, 15))
@@ -67,7 +67,7 @@ def first(curve, gap):
 
 def anytime(args, names, folder):
     """Measure, print a table for each set, kind of intercept and C, and draw."""
-    used = [Liblinear()]
+    used = [Liblinear(), Sparsekit()]
     lines, drawn = ["# The lowest objective by time", "", *_common.environment(args, used)], []
     for name in names:
         X, y = load(name, folder)
@@ -117,9 +117,5 @@ def _plot(drawn, path):
             )  # fmt: skip
         ax.set_title(title, fontsize=9)
         ax.set_xlabel("time (s)")
-        ax.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("relative gap (F - F*) / F*")
-    for ax in axes[len(drawn) :]:
-        ax.set_visible(False)
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=2, fontsize=9)
-    figure.savefig(path, dpi=130)
+    finish(figure, axes, len(drawn), lines, path)

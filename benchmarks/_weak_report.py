@@ -110,15 +110,31 @@ def means(rows):
 
 
 def figure_of(n_panels):
-    """A figure of panels in a row (two where there are many), and the panels' axes."""
+    """A figure of panels in a row (more where there are many), and the panels' axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    n_rows = 1 if n_panels <= PANELS else math.ceil(n_panels / PANELS)
+    n_rows = math.ceil(n_panels / PANELS)
     n_columns = math.ceil(n_panels / n_rows)
     figure = Figure(figsize=(3.4 * n_columns, 3.2 * n_rows + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+
+
+def finish(figure, axes, n_panels, lines, path):
+    """Hide empty panels, add the legend, write."""
+    from matplotlib.ticker import NullFormatter
+
+    for ax in axes[:n_panels]:
+        ax.grid(True, which="major", alpha=0.3)
+        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            if np.ptp(np.log10(limits)) > 0.8:
+                axis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
+    for ax in axes[n_panels:]:
+        ax.set_visible(False)
+    n_columns = min(len(lines), max(2, n_panels - 1))
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=n_columns, fontsize=9)
+    figure.savefig(path, dpi=130)
 
 
 def plot(rows, path, names=None):
@@ -145,11 +161,5 @@ def plot(rows, path, names=None):
             f"{name} ({mine[0]['n_samples']:.0f} x {mine[0]['n_features']:.0f})" if mine else name, fontsize=9
         )
         ax.set_xlabel("C")
-        ax.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("time of a fit at the defaults (s)")
-    for ax in axes[len(names) :]:
-        ax.set_visible(False)
-    figure.legend(
-        lines.values(), lines.keys(), loc="outside lower center", ncols=min(len(lines), 4), fontsize=9
-    )
-    figure.savefig(path, dpi=130)
+    finish(figure, axes, len(names), lines, path)

@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 from weak_penalties import chosen_sets
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._compare.peers import Liblinear, sklearn_l1
+from sparsekit._compare.peers import Liblinear, Sparsekit, sklearn_l1
 from sparsekit._compare.problem import Problem
 
 CS, FOLDS, N_LAMBDAS, REFERENCE_TOL = np.logspace(-2, 2, 9), 3, 50, 1e-10
@@ -174,7 +174,7 @@ def main(argv=None):
             if args.what != "search":
                 paths.append(path(name, X, y, args.end, args.repeats))
                 print("path: " + " | ".join(paths[-1]), flush=True)
-    lines = ["# Choosing C, at the defaults", "", *_common.environment(args, [Liblinear()])]
+    lines = ["# Choosing C, at the defaults", "", *_common.environment(args, [Liblinear(), Sparsekit()])]
     if rows:
         lines += [
             f"## {len(CS)} values from 0.01 to 100, {FOLDS} folds",

@@ -215,8 +215,11 @@ def main(argv=None):
         anytime(args, *chosen_sets(args))
         return 0
     rows = read(args.source) if args.source else cells(args)
-    used = [s for s in peers.all_solvers() if any(f"{s.key}_seconds" in row for row in rows)]
-    lines = ["# From strong to very weak penalties", "", *_common.environment(args, used)]
+    measured = {*LEFT_OUT[:2], *(name.removesuffix("_seconds") for row in rows for name in row)}
+    used = [s for s in peers.all_solvers() if s.key in measured]
+    # what was read was measured elsewhere or with other versions, which its own tables name
+    made = [f"Of {args.source}.", ""] if args.source else _common.environment(args, used)
+    lines = ["# From strong to very weak penalties", "", *made]
     lines += _weak_report.tables(rows)
     print("\n" + "\n".join(_weak_report.means(rows)))
     _common.write_markdown(args.markdown, lines)

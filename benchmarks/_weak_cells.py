@@ -44,6 +44,7 @@ def measure(case, C, *, repeats, max_time, bench=None, skip_liblinear=False):
     row |= {
         "ours_seconds": median(run.seconds for run in plain),
         "ours_gap": case.gap(ours, C, plain[-1].objective),
+        "ours_dual_gap": plain[-1].certified,
         "ours_warned": plain[-1].warned,
     }
     wanted = {"ours_to_gap_seconds": GAP}

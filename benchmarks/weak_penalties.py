@@ -10,7 +10,7 @@ defaults (tol 1e-4, max_iter 100); ours is L1LogisticOBA at its defaults. Both i
 in turn, medians of --repeats runs (short fits: up to 7). The times are of whole calls of fit on float64,
 CSR or C-ordered. Objectives are computed here in float64 for all; the gap is (F - F*) / F*, F* the lowest
 objective that anything found, with a reference of ours at tol 1e-11 among them, whose duality gap is the
-column "certified".
+column "certified". "by its bound" is what the default fit's own dual_gap_ says.
 
 "ours to that gap" is the time until an iterate of ours is as close to its optimum as LIBLINEAR's answer is
 to its own: a callback keeps the iterates, its own time taken off the clock; a gap below 1e-10 counts as

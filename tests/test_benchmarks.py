@@ -58,6 +58,7 @@ def test_weak_penalties_on_a_small_set(checkout, tmp_path):
     for row in rows:
         assert (row["data"], row["role"]) == ("text_2k", "tuning")
         assert 0 <= float(row["certified"]) < 1e-3
+        assert float(row["ours_dual_gap"]) >= float(row["ours_gap"]) - 1e-9  # the bound holds
         assert 0 <= float(row["ours_gap"]) < 1e-3 and 0 <= float(row["liblinear_gap"]) < 1e-2
         for name in ("ours_seconds", "ours_to_gap_seconds", "ours_to_liblinear_seconds", "liblinear_seconds"):
             assert 0 < float(row[name]) < math.inf, name

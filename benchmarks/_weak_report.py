@@ -139,7 +139,7 @@ def finish(figure, axes, n_panels, lines, path):
 
 
 def plot(rows, path, names=None):
-    """Times at the defaults, and of ours to LIBLINEAR's gap, against C, log-log: a panel for each of the first (or named) sets."""
+    """Times at the defaults, and of ours to LIBLINEAR's gap, against C, log-log: a panel a set."""
     there = list(dict.fromkeys(row["data"] for row in rows))
     names = [n for n in names or there[:PANELS] if n in there]
     intercepts = list(dict.fromkeys(row["intercept"] for row in rows))

@@ -72,7 +72,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         score minus the standard error of the best.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
-    fit_intercept, penalty_weights, class_weight, tol, max_iter
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the folds,
+        which are only scored, are solved to ten times tol.
         As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
     max_time : float, default=None
         Largest time in seconds of each path.
@@ -240,7 +241,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             if tasks[k] is not None:
                 tasks[k].call_on_fit_task_begin(estimator=self)
         # what is only scored, or only a start, need not be as exact as what is returned
-        scored = {**options, "tol": _SCORED * options["tol"]} if self.refit else options
+        scored = {**options, "tol": _SCORED * self.tol} if self.refit else options
         # the kernels hold no lock, so threads run at once and share X
         runs = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="threads", return_as="generator")(
             delayed(_score_fold)(

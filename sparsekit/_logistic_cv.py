@@ -72,9 +72,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         score minus the standard error of the best.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the folds,
-        which are only scored, are solved to ten times tol.
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+    fit_intercept, penalty_weights, class_weight, tol, max_iter
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
+        folds, which are only scored, are solved to ten times tol.
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None

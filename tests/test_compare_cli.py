@@ -184,16 +184,16 @@ def test_budget(data, tmp_path, capsys):
     json_file, csv_file = tmp_path / "out.json", tmp_path / "out.csv"
     files = ["--json", str(json_file), "--csv", str(csv_file)]
     start = time.monotonic()
-    # far more than fits in: some of it is done, and all that is not is said
-    argv = ["compare", str(data), "--n-lambda", "40", "--repeats", "7", "--budget", "12", "--max-time", "60"]
+    # far more than fits in, however fast the machine: some of it is done, and all that is not is said
+    argv = ["compare", str(data), "--n-lambda", "600", "--repeats", "7", "--budget", "12", "--max-time", "60"]
     assert main([*argv, "--peers", "saga", *files]) == 0
     assert time.monotonic() - start < 60
     out = capsys.readouterr().out
     assert "The budget of 12 s was spent. Left out:" in out
     content = json.loads(json_file.read_text())
     done = len(content["cells"])
-    assert 1 <= done < 40 and done + len(content["left_out"]) == 40
-    assert out.count("not begun: mine, C = ") == 40 - done
+    assert 1 <= done < 600 and done + len(content["left_out"]) == 600
+    assert out.count("not begun: mine, C = ") == 600 - done
     assert content["settings"]["budget"] == 12
     with open(csv_file, encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -251,15 +251,17 @@ def test_later_sweeps_move_what_is_not_idle(seed):
 @pytest.mark.parametrize("most", [1, 5, 20])
 def test_a_model_keeps_to_its_steps(most):
     X, d, rng = _data(300, 150, most)
-    g0, l1 = rng.standard_normal(150), np.full(150, 0.01)
+    cols = np.flatnonzero(np.diff(X.tocsc().indptr))
+    m = len(cols)
+    g0, l1 = rng.standard_normal(m), np.full(m, 0.01)
     found = {}
     for steps in (0, most):
-        op = _operator(X, np.arange(150), d + 0.01, ridge=1e-6)
+        op = _operator(X, cols, d + 0.01)
         op.most_steps = steps
-        x, counts = np.empty(150), np.zeros(4, dtype=np.int64)
+        x, counts = np.empty(m), np.zeros(4, dtype=np.int64)
         q = solve_model(
-            op, np.zeros(150), g0, l1, x, np.empty((8, 150)), np.empty(0), np.empty(150, dtype=np.int32),
-            np.empty(150, dtype=np.int8), 20, 1e-9, 1e-9, 100, 300, 0, 20, counts,
+            op, np.zeros(m), g0, l1, x, np.empty((8, m)), np.empty(0), np.empty(m, dtype=np.int32),
+            np.empty(m, dtype=np.int8), 20, 1e-9, 1e-9, 100, 300, 0, 20, counts,
         )  # fmt: skip
         found[steps] = q, counts[2]
     assert found[most][1] <= most < found[0][1]

@@ -42,8 +42,9 @@ from ._problem import (
 )
 from ._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
 
-# multiple of tol for fits that are only scored: a relative gap of 1e-3 at the default, which no score shows
-_SCORED = 10.0
+# multiples of tol for fits that are only scored, which end where models promise no more than that part of the
+# objective: 3e-4 at the default, which no score shows
+_SCORED, _PROMISED = 10.0, 30.0
 
 
 class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -74,7 +75,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
     fit_intercept, penalty_weights, class_weight, tol, max_iter
         As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
-        folds, which are only scored, are solved to ten times tol.
+        folds, which are only scored, are solved to ten times tol, or until a model of the solver that holds
+        promises less than 30 tol of the objective.
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None
@@ -241,7 +243,11 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             if tasks[k] is not None:
                 tasks[k].call_on_fit_task_begin(estimator=self)
         # what is only scored, or only a start, need not be as exact as what is returned
-        scored = {**options, "tol": _SCORED * self.tol} if self.refit else options
+        scored: dict[str, Any] = (
+            {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
+            if self.refit
+            else options
+        )
         # the kernels hold no lock, so threads run at once and share X
         runs = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="threads", return_as="generator")(
             delayed(_score_fold)(
@@ -260,6 +266,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
         statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
 
+        names = [f"fold {k} at C={C:.3g}" for k, fold in enumerate(n_iters) for C in self.Cs_[: len(fold)]]
+
         last = int(np.flatnonzero(self.Cs_ == self.C_)[0])
         self.classes_ = classes
         n_outputs = whole.n_outputs
@@ -267,9 +275,10 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             x, left = x_null, self.max_time
             for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
                 begin = time.perf_counter()
-                for result in iterate_path(loss, l1, part, x, how, max_time=left):
+                for lam, result in zip(part, iterate_path(loss, l1, part, x, how, max_time=left)):
                     statuses.append(result.status)
                     optimality.append(result.optimality)
+                    names.append(f"the fit to all rows at C={1.0 / lam:.3g}")
                     x = result.x
                 left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
             coef, intercept = unpack(result.x, n_outputs, X.shape[1], self.fit_intercept, X.dtype)
@@ -285,7 +294,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
             )
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
-        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4)
+        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4, names=names)
         return self
 
     def _choose(self, scores):

@@ -129,7 +129,7 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
         loss = make_loss(as_kernel_input(X[:, free]))
         start = None if intercept is None else pack(np.zeros((n_outputs, free.size)), intercept, True)
         # lambda_max is read off this solution, so it is solved more tightly than the path
-        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8)}
+        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
         result = minimize_oba(loss, np.zeros(loss.n_variables), start, **options)
         coef[:, free], free_intercept = unpack(result.x, n_outputs, free.size, intercept is not None)
         intercept = None if intercept is None else free_intercept
@@ -173,10 +173,12 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
     OptimizeResult
         One per penalty. The path ends early when the callback or the time stops it.
     """
-    x = x0
+    x, before, value = x0, None, np.inf
     end = None if max_time is None else time.perf_counter() + max_time
-    for lam in lambdas:
+    for k, lam in enumerate(lambdas):
         left = None
+        if before is not None:
+            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value)
         if end is not None:
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
@@ -186,7 +188,24 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
         yield result
         if result.status == STOPPED:
             return
-        x = result.x
+        before, x, value = (x if k else None), result.x, result.fun
+
+
+def _ahead(loss, l1, lambdas, before, last, value):
+    """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
+
+    ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where
+    the way straight on does not descend the start is the last solution.
+    """
+    one, two, three = lambdas
+    if not one > two > three > 0.0:
+        return last
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no better
+        guess = last + np.log(two / three) / np.log(one / two) * (last - before)
+        guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
+        stay = value - (two - three) * float(l1 @ np.abs(last))
+        found = loss.value(guess) + three * float(l1 @ np.abs(guess))
+    return guess if found < stay else last
 
 
 def collect_path(
@@ -240,18 +259,28 @@ def collect_path(
     )
 
 
-def warn_if_path_unconverged(path, options, who, stacklevel=3):
-    """One ConvergenceWarning for all the points of a path that did not converge."""
+# points that a warning names one by one
+_NAMED = 5
+
+
+def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
+    """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
     failed = ~np.isin(path.statuses, (CONVERGED, STOPPED))
     if failed.any():
+        named = "" if names is None else f": {_enumerate([names[i] for i in np.flatnonzero(failed)])}"
         warnings.warn(
             f"{who}: {failed.sum()} of {failed.size} points of the path did not converge to "
-            f"tol={options['tol']:.2e} (worst optimality {path.optimality[failed].max():.2e}); see "
+            f"tol={options['tol']:.2e} (worst optimality {path.optimality[failed].max():.2e}){named}; see "
             "statuses and optimality of the result. Increase max_iter or max_time, loosen tol, raise the "
             "smallest penalty (eps), or bring the columns of X to similar scales.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+
+def _enumerate(names):
+    left = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
 
 
 def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options):

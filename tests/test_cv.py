@@ -189,7 +189,7 @@ def test_metadata_routing(cancer):
 
 def test_convergence_warning_counts_the_solves(cancer):
     X, y = cancer
-    with pytest.warns(ConvergenceWarning, match=r"L1LogisticOBACV: 8 of 8 points .* did not converge"):
+    with pytest.warns(ConvergenceWarning, match=r"L1LogisticOBACV: 8 of 8 points .* fold 0 at C=\S+, fold 0"):
         L1LogisticOBACV(Cs=[0.1, 1.0], cv=3, max_iter=1, tol=1e-12, scoring="neg_log_loss").fit(X, y)
 
 

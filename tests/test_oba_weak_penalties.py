@@ -167,3 +167,17 @@ def test_options_of_the_bend():
     ]
     for result in results:
         assert result.status == 0 and result.fun == pytest.approx(results[0].fun, rel=1e-7)
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("shape", [(2000, 300), (1500, 3000)])
+def test_a_small_promise_ends_a_run_near_the_minimum(shape, strength):
+    X, y = text(*shape, 4)
+    loss = LogisticLoss(X, y, fit_intercept=True)
+    l1 = loss.l1_vector(strength)
+    best = minimize_oba(loss, l1, tol=1e-9)
+    short = minimize_oba(loss, l1, options=OBAOptions(promise_tol=3e-4))
+    assert short.success and short.n_products < best.n_products
+    assert short.fun <= best.fun * (1 + 3e-3)
+    # no gap is claimed that was not computed
+    assert short.dual_gap >= short.fun - best.fun

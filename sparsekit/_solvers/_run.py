@@ -18,6 +18,7 @@ MESSAGES = {
     3: "Stopped by the callback.",
     4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
 }
+CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
 
 # least part of the diagonal that is added to a matrix in double precision
 _LEAST_RIDGE = 1e-12
@@ -83,6 +84,9 @@ class OBAOptions:
         The curvature's radius after a failed step, and its decay.
     kept_low, kept_high : float, default=0.7, 0.9
         Shares of the promised decrease below and above which they act.
+    promise_tol : float, default=0
+        Decrease of the objective, relative to it, that ends a run without a proof where models hold and
+        promise no more: what is left is mostly less than five times as much. 0: never.
     segment_tol : float, default=1e-4
         Smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
     working_set : bool, default=None
@@ -141,6 +145,7 @@ class OBAOptions:
     damp_release: float = 0.5
     kept_low: float = 0.7
     kept_high: float = 0.9
+    promise_tol: float = 0.0
     segment_tol: float = 1e-4
     working_set: bool | None = None
 
@@ -190,6 +195,8 @@ class Run:
     tol: float = 0.0
     certify: object = None
     gap: float | None = None
+    promised: float = np.inf
+    content: bool = False
     bend: float = np.inf
     ridge: float = 0.0
     rough: bool = False
@@ -242,10 +249,19 @@ class Run:
         """Whether models promise what steps keep, so that they are worth solving well."""
         return self.damping == 0.0 and self.held >= _SETTLED
 
-    def look(self, absolute, l1):
+    def look(self, absolute, l1, phi):
         """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
         self.before, self.absolute = self.absolute, absolute
         self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * largest(l1))
+        little = self.options.promise_tol * abs(phi)
+        if little > 0.0:
+            # a promise falls as the square of the optimality
+            self.aim = max(self.aim, absolute * min(1.0, little / max(self.promised, little)) ** 0.5)
+
+    def take(self, kept, phi):
+        """Take note of a step at the last penalty: whether what such steps still promise is too little."""
+        holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
+        self.content = holds and self.promised <= self.options.promise_tol * abs(phi)
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

@@ -21,7 +21,7 @@ from .._messages import numbers
 from ._generic import as_problem
 from ._minimise_model import minimise_model
 from ._quasi_newton import QuasiNewtonProblem
-from ._run import MESSAGES, Kernels, OBAOptions, Run
+from ._run import CONTENT, MESSAGES, Kernels, OBAOptions, Run
 from .duality import duality_gap
 
 # largest multiple of the penalty to start from; a penalty farther away is as good as none
@@ -57,6 +57,7 @@ def minimize_oba(
     gap=True,
     options=None,
     gradient=False,
+    promise_tol=OBAOptions.promise_tol,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
@@ -69,6 +70,7 @@ def minimize_oba(
         max_time=np.inf if max_time is None else max_time,
         hessian=hessian,
         memory=memory,
+        promise_tol=promise_tol,
     )
     problem = as_problem(loss, opts, x0)
     n, like = problem.size, problem.like
@@ -114,7 +116,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         njev=run.njev + 1,
         status=run.status,
         success=run.status == 0,
-        message=MESSAGES[run.status],
+        message=CONTENT if run.content and run.status == 0 else MESSAGES[run.status],
         optimality=optimality,
         grad=g,
         n_corrections=run.corrections,
@@ -183,8 +185,14 @@ def _working_sets(problem, x, l1, g, run):
         optimality = kernels.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
+        if run.status is not None:
+            return x, g, optimality  # a callback's word holds, converged or not
         if optimality <= run.tol:
             run.status = _enough(problem, x, l1, g, optimality, run)
+        elif run.content:
+            # variables that no model has seen may promise more
+            run.content = whole or not bool((((x != 0) | (np.abs(g) > l1)) & ~inside).any())
+            run.status = 0 if run.content else None
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
         with np.errstate(over="ignore"):
@@ -258,7 +266,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     previous, flat, stalls = np.inf, False, 0
     while True:
         absolute, n_free, n_unsure = kernels.identify(x, g, l1, kind, size)
-        run.look(absolute, l1)
+        run.look(absolute, l1, phi)
         if absolute / run.scale <= tol or run.out_of_budget():
             return x, g, tau
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
@@ -299,6 +307,10 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             )
             if run.status is not None:
                 return x, g, tau
+        if limit is None and opts.promise_tol > 0:
+            run.take(kept, phi)
+            if run.content:
+                return x, g, tau
         flat = not progress > _ROUNDING * abs(phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
         run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0
@@ -327,6 +339,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     xv = x[variables]
     helped = run.preconditioner.attach(operator, problem, variables)
     new, n_corrections, predicted = minimise_model(operator, xv, g[variables], l1[variables], run, helped)
+    run.promised = predicted
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
     problem.remember(dz)

@@ -1,12 +1,15 @@
-"""Newton's method with conjugate gradients for L2-regularised Fenchel-Young losses.
+"""Newton's method for L2-regularised Fenchel-Young losses.
 
 min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (eq. (11))
 
 The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
 supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data, and the curvature of rows is raised to what it is within reach of
-their last move where models promise too much. For alpha > 0 the objective is alpha-strongly convex, and
-||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
+scores, which costs no pass over the data, for the place where the objective stops falling. For alpha > 0 the
+objective is alpha-strongly convex, and ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and
+its own predictions.
+
+Far from the solution of a weak penalty the supports of sparsemax change so much that its steps lead nowhere;
+the solutions of falling alphas lead there. So alpha falls in stages, each of them solved roughly.
 """
 
 import time
@@ -14,20 +17,32 @@ import time
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._device import is_device, to_host
-from .._linalg.positive import solve_positive
+from .._device import is_device
 from .._linalg.threads import blas_threads
+from ._fenchel_young_ascent import Ascent
+from ._fenchel_young_gap import balance, scaled_gap
+from ._fenchel_young_search import search
 from ._run import MESSAGES
 
 # relative error to expect of an objective
 _ROUNDING = 1e-15
-_ARMIJO = 1e-4
+# duality gap in units of tol times the objective at which to stop
+GAP_FACTOR = 10.0
 # steps of conjugate gradients: few as long as models promise too much
 _CG_FEW, _CG_MOST = 30, 250
-# parts of the promised decrease below and above which models look farther and less far, and how far
-_KEPT_LOW, _KEPT_HIGH, _REACH = 0.7, 0.9, 0.4
+# products that a step by conjugate gradients is taken to need at first, and how many times as many as the last
+# one; what did not get there in time needs more
+_EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
+# part of the promised decrease above which models may be solved better
+_KEPT_HIGH = 0.9
 # largest relative residual of a step
 _FORCING = 0.5
+# first alpha of the stages in units of the loss's curvature at zero, and the relative duality gap that ends one
+_FIRST, _STAGE_GAP = 0.01, 0.5
+# factor between the alphas of two stages, at least and at first; one of at most _SHORT steps makes the next
+# factor larger, one of more than _LONG smaller, and none has more than _LONGEST
+_LEAST_FALL, _FALL = 2.0, 3.0
+_SHORT, _LONG, _LONGEST = 2, 5, 30
 
 
 def minimize_fenchel_young(
@@ -50,11 +65,13 @@ def minimize_fenchel_young(
     alpha : float
         Strength of the penalty, >= 0.
     x0 : array-like of shape ``loss.shape``, default=None
-        Start; None is zero. The solution is where the loss is, in main memory or on a GPU.
+        Start; None is zero, and so is one whose objective is larger than zero's. The solution is where the
+        loss is, in main memory or on a GPU.
     penalize_intercept : bool, default=True
         Whether alpha holds for the last row of T too, as eq. (11) has it.
     tol : float
-        Largest entry of the gradient, relative to that at zero, to stop at.
+        Largest entry of the gradient, relative to that at zero, to stop at; for alpha > 0 the duality gap must
+        also be at most 10 tol times the objective.
     max_iter : int
         Newton steps.
     max_time : float, default=None
@@ -82,11 +99,80 @@ class _Run:
         self.rows = [] if history else None
         self.start = time.perf_counter()
         self.nit = self.nfev = self.n_cg = self.passes = 0
-        # how far models look, as a part of the rows' last moves, and the decrease that the last one promised
-        self.damping, self.last, self.promised = 0.0, None, 0.0
-        self.cg_max = _CG_FEW
+        # products that the next step by conjugate gradients may ask for
+        self.cg_max, self.promised, self.expected = _CG_FEW, 0.0, _EXPECTED
+        # the best lower bound of the objective
+        self.bound = -np.inf
 
     def solve(self, x0, tol, max_iter, max_time):
+        T, Z, state, at_zero = self._begin(x0)
+        pulled = self._pull(state[1])
+        scale = (_largest(pulled) if state is at_zero else _largest(self._pull(at_zero[1]))) or 1.0
+        ascent = Ascent.where_it_pays(self.loss, self.alpha, self.free, T, state[1], GAP_FACTOR * tol)
+        stage = kept = None
+        status, best, stalls, flat = None, np.inf, 0, False
+        while True:
+            f, G = self._objective(T, state, pulled, self.alpha)
+            optimality, gap = _largest(G) / scale, self._gap(f, G)
+            if self.nit or self.rows is not None:
+                status = 3 if self._report(T, f, optimality) else None
+            if optimality <= tol and not gap > GAP_FACTOR * tol * f:
+                if not self.free or not self.alpha:
+                    status = 0
+                else:
+                    # a gap needs balanced intercepts; where they cannot be, there is none
+                    T, Z, state, balanced = balance(self, T, Z, state)
+                    pulled = self._pull(state[1])
+                    f, G = self._objective(T, state, pulled, self.alpha)
+                    gap, optimality = self._gap(f, G), _largest(G) / scale
+                    if not balanced or not gap > GAP_FACTOR * tol * f:
+                        status = 0
+            measure = gap if self.alpha > 0.0 else optimality
+            stalls = stalls + 1 if flat and measure > 0.5 * best else 0
+            best = min(best, measure)
+            if status is None and self.nit >= max_iter:
+                status = 1
+            elif status is None and time.perf_counter() - self.start >= max_time:
+                status = 2
+            elif status is None and stalls >= 3:
+                status = 4
+            if status is not None:
+                break
+            if ascent is not None:
+                if self.nit:
+                    ascent.note(gap / f if f > 0.0 else 0.0)
+                if kept is None or f < kept[0]:
+                    kept = f, T, Z, state, pulled
+                if ascent.goes_on():
+                    T, bound = ascent.block()
+                    self.passes += 2
+                    self.bound = max(self.bound, bound)
+                    Z = self.loss.scores(T)
+                    state = self.evaluate(Z)
+                    pulled = self._pull(state[1])
+                    self.nit += 1
+                    continue
+                ascent, (_, T, Z, state, pulled) = None, kept
+            stage = stage or self._first_stage(T, state, pulled)
+            alpha = stage.at(self.nit, lambda alpha: self._near(T, state, pulled, alpha))
+            f, G = self._objective(T, state, pulled, alpha)
+            D = self._direction(G, Z, alpha, min(_FORCING, (_largest(G) / scale) ** 0.5))
+            step = None if D is None else search(self, T, Z, G, D, alpha)
+            if step is None:
+                # a direction of float32 products may be no descent at the last digits
+                status = 4
+                break
+            T += step.t * D
+            Z, state = step.Z, step.state
+            decrease = f - step.f
+            good = decrease > _KEPT_HIGH * self.promised > 0.0
+            self.cg_max = min(_CG_MOST, 2 * self.cg_max) if good else _CG_FEW
+            flat = alpha == self.alpha and not decrease > _ROUNDING * (abs(f) + self.loss.magnitude)
+            pulled = self._pull(state[1])
+            self.nit += 1
+        return self._result(T, Z, state, scale, status)
+
+    def _begin(self, x0):
         loss = self.loss
         like = loss.w
         T = np.zeros(loss.shape, like=like) if x0 is None else np.array(x0, dtype=np.float64, like=like)
@@ -95,99 +181,84 @@ class _Run:
         if not np.all(np.isfinite(T)):
             raise ValueError("x0 must be finite; it holds NaN or infinity")
         zero = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
-        at_zero = self._evaluate(zero)
-        scale = _largest(loss.pull(at_zero[1])) or 1.0
-        Z, state = (loss.scores(T), None) if T.any() else (zero, at_zero)
-        state = state or self._evaluate(Z)
-        f = state[0] + self._penalty(T)
-        G = self._gradient(T, state[1])
-        optimality = _largest(G) / scale
-        status, previous, stalls = None, np.inf, 0
-        while True:
-            if self.nit or self.rows is not None:
-                stop = self._report(T, f, optimality)
-                status = 3 if stop else None
-            if optimality <= tol:
-                status = 0
-            elif status is None and self.nit >= max_iter:
-                status = 1
-            elif status is None and time.perf_counter() - self.start >= max_time:
-                status = 2
-            elif status is None and stalls >= 2:
-                status = 4
-            if status is not None:
-                break
-            reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
-            D = self._direction(G, Z, reach, min(_FORCING, optimality**0.5))
-            step = None if D is None else self._search(T, Z, f, G, D)
-            if step is None:
-                # a direction of float32 products may be no descent at the last digits
-                status = 4
-                break
-            t, Z, state, f_new, dZ = step
-            self._adapt_damping(t, f - f_new, dZ)
-            T += t * D
-            flat = not f - f_new > _ROUNDING * (abs(f) + self.loss.magnitude)
-            f = f_new
-            G = self._gradient(T, state[1])
-            size = _largest(G) / scale
-            stalls = stalls + 1 if flat and size > 0.5 * min(previous, optimality) else 0
-            previous, optimality = min(previous, size), size
-            self.nit += 1
-        return self._result(T, Z, G, f, state, scale, optimality, status)
+        at_zero = self.evaluate(zero)
+        if T.any():
+            Z = loss.scores(T)
+            state = self.evaluate(Z)
+            if state[0] + self._penalty(T, self.alpha) < at_zero[0]:
+                return T, Z, state, at_zero
+            T[...] = 0.0
+        return T, zero, at_zero, at_zero
 
-    def _evaluate(self, Z):
+    def _first_stage(self, T, state, pulled):
+        """Stages from where the start is near a solution, or else where steps are good anyway."""
+        if self.loss.transform != "sparsemax":
+            return _Stages(self.alpha, self.alpha)
+        part, slope = self.penalised(T), self.penalised(pulled)
+        size, length = self.dots((slope, slope), (part, part))
+        if length > 0.0:
+            alpha = (size / length) ** 0.5
+            if self._near(T, state, pulled, alpha, 1.0):
+                return _Stages(self.alpha, alpha / _FALL)
+        return _Stages(self.alpha, _FIRST * self.loss.scale())
+
+    def evaluate(self, Z):
+        """Loss and its derivative at scores Z."""
         self.nfev += 1
         return self.loss.derivatives(Z)
 
-    def _dot(self, A, B):
-        return self._dots((A, B))[0]
-
-    def _dots(self, *pairs):
+    def dots(self, *pairs):
         """Inner products; a GPU is waited for once."""
         found = [self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads) for A, B in pairs]
         return self.kernels.numbers(found) if self.device else found
 
-    def _penalised(self, T):
+    def penalised(self, T):
+        """The rows of a table that have a penalty."""
         return T[:-1] if self.free else T
 
-    def _penalty(self, T):
-        part = self._penalised(T)
-        return 0.5 * self.alpha * self._dot(part, part)
+    def _penalty(self, T, alpha):
+        part = self.penalised(T)
+        return 0.5 * alpha * self.dots((part, part))[0]
 
-    def _gradient(self, T, R):
+    def _pull(self, R):
         self.passes += 1
-        G = self.loss.pull(R)
-        self._penalised(G)[...] += self.alpha * self._penalised(T)
-        return G
+        return self.loss.pull(R)
 
-    def _direction(self, G, Z, reach, forcing):
-        """The Newton step, by a factor where the Hessian is small, else by conjugate gradients."""
-        H = self.loss.hessian(Z, reach)
-        if H is None:
-            return self._conjugate_gradients(G, self.loss.operator(Z, reach), forcing)
-        m = len(H)
-        every = np.arange(m, like=H)
-        kept = every[: m - self.loss.n_classes] if self.free else every
-        H[kept, kept] += self.alpha
+    def _objective(self, T, state, pulled, alpha):
+        """Objective and gradient."""
+        G = pulled.copy()
+        self.penalised(G)[...] += alpha * self.penalised(T)
+        return state[0] + self._penalty(T, alpha), G
+
+    def _near(self, T, state, pulled, alpha, most=_STAGE_GAP):
+        """Whether the point's own duality gap at alpha is small."""
+        f, G = self._objective(T, state, pulled, alpha)
+        return alpha > 0.0 and self._penalty(G, 1.0) <= most * alpha * f
+
+    def _gap(self, f, G):
+        """Duality gap, with the best bound so far; where intercepts are free, as if they were balanced."""
+        if not self.alpha > 0.0:
+            return np.nan
+        gap = self._penalty(G, 1.0) / self.alpha
+        if self.free:
+            return gap
+        self.bound = max(self.bound, f - gap)
+        return min(gap, f - self.bound + _ROUNDING * (abs(f) + self.loss.magnitude))
+
+    def _direction(self, G, Z, alpha, forcing):
+        """The Newton step, by a factor where that pays, else by conjugate gradients."""
+        D = self.loss.newton_step(Z, G, alpha, self.free, self.expected)
+        if D is None:
+            before = self.n_cg
+            D, reached = self._conjugate_gradients(G, self.loss.operator(Z), alpha, forcing)
+            self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * (self.n_cg - before))
+            return D
         self.passes += 1
-        # the scores' common shift, and unused features where alpha is 0, have no curvature
-        most = (float(H.diagonal().max()) if m else 0.0) or 1.0
-        ridge = 1e-13 * most
-        while True:
-            if not ridge <= most:  # nor is it where H overflowed
-                return None
-            H[every, every] += ridge
-            try:
-                D = -solve_positive(H, G.ravel()).reshape(G.shape)
-                break
-            except np.linalg.LinAlgError:
-                ridge *= 100.0  # rounding was larger
-        self.promised = -0.5 * self._dot(G, D)
+        self.promised = -0.5 * self.dots((G, D))[0]
         return D
 
-    def _conjugate_gradients(self, G, operator, forcing):
-        """d with (H + alpha) d = -G, preconditioned by the diagonal.
+    def _conjugate_gradients(self, G, operator, alpha, forcing):
+        """d with (H + alpha) d = -G, preconditioned by the diagonal, and whether it is as good as asked for.
 
         All vectors are float32 multiples of G's size; outer steps mend what that loses.
         """
@@ -196,7 +267,7 @@ class _Run:
         g = np.zeros(shape, dtype=np.float32, like=G)
         g[:, :K] = G / scale
         M = operator.diag
-        self._penalised(M)[...] += self.alpha
+        self.penalised(M)[...] += alpha
         np.maximum(M, 1e-12 * (_largest(M) or 1.0), out=M)
         inverse = np.divide(1.0, M, out=M).ravel()
         r, d, p = -g.ravel(), np.zeros_like(g.ravel()), np.zeros_like(g.ravel())
@@ -204,10 +275,11 @@ class _Run:
         kernels.cg_turn(0.0, r, inverse, p, threads)
         size = first = kernels.dot(r, p, threads)
         enough = forcing**2 * float(first)
-        penalised = self._penalised(g).size
+        penalised = self.penalised(g).size
+        reached = False
         for _ in range(self.cg_max):
             operator.product(p.reshape(shape), Hp)
-            curve = kernels.cg_curve(p, Hp.ravel(), self.alpha, penalised, threads)
+            curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, threads)
             self.n_cg += 1
             self.passes += 1
             # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
@@ -215,45 +287,15 @@ class _Run:
                 break
             new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
             if not new > enough:
+                reached = True
                 break
             kernels.cg_turn(new / size, r, inverse, p, threads)
             size = new
         if not d.any():
             d = p  # the steepest descent
-        left, slope = self._dots((r, d), (g, d))
+        left, slope = self.dots((r, d), (g, d))
         self.promised = 0.5 * (left - slope) * scale**2
-        return d.reshape(shape)[:, :K].astype(np.float64) * scale
-
-    def _adapt_damping(self, t, decrease, dZ):
-        """Levenberg's rule by rows: models that promised much more than they kept look farther."""
-        size = dZ.max(axis=1) - dZ.min(axis=1)
-        # a row that was held back keeps half of what it had, or it would break out again
-        self.last = size if self.last is None else np.maximum(size, 0.5 * self.last)
-        kept = decrease / self.promised if t == 1.0 and self.promised > 0.0 else 0.0
-        self.cg_max = min(_CG_MOST, 2 * self.cg_max) if kept > _KEPT_HIGH else _CG_FEW
-        if kept < _KEPT_LOW:
-            self.damping = min(2.0, max(2.0 * self.damping, 0.5))
-        elif kept > _KEPT_HIGH:
-            self.damping = 0.5 * self.damping if self.damping > 0.1 else 0.0
-
-    def _search(self, T, Z, f, G, D):
-        """Step length by halving, its scores, state and objective; None if no step goes down."""
-        part, along = self._penalised(T), self._penalised(D)
-        slope, square, cross, length = self._dots((G, D), (part, part), (part, along), (along, along))
-        if not slope < 0.0:
-            return None
-        dZ = self.loss.scores(D)
-        self.passes += 1
-        a, b = self.alpha * cross, self.alpha * length
-        base, t = 0.5 * self.alpha * square, 1.0
-        for _ in range(50):
-            moved = Z + t * dZ
-            state = self._evaluate(moved)
-            f_new = state[0] + base + t * a + 0.5 * t * t * b
-            if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * (abs(f) + self.loss.magnitude):
-                return t, moved, state, f_new, dZ
-            t *= 0.5
-        return None
+        return d.reshape(shape)[:, :K].astype(np.float64) * scale, reached
 
     def _report(self, T, f, optimality):
         if self.rows is not None:
@@ -269,56 +311,51 @@ class _Run:
         except StopIteration:
             return True
 
-    def _result(self, T, Z, G, f, state, scale, optimality, status):
-        gap = np.nan
-        if self.alpha > 0.0:
-            if self.free:
-                T, Z, G, f, balanced = self._balance(T, Z, G, f, state)
-                optimality = _largest(G) / scale
-            else:
-                balanced = True
-            if balanced:
-                part = self._penalised(G)
-                gap = self._dot(part, part) / (2.0 * self.alpha)
+    def _result(self, T, Z, state, scale, status):
+        balanced = True
+        if self.alpha > 0.0 and self.free and status != 0:
+            T, Z, state, balanced = balance(self, T, Z, state)
+        elif self.free:
+            balanced = float(np.abs(state[1].sum(axis=0)).max(initial=0.0)) <= 1e-12
+        f, G = self._objective(T, state, self._pull(state[1]), self.alpha)
+        gap = self._gap(f, G) if balanced else np.nan
+        if status != 0 and gap > 0.0:
+            gap = min(gap, scaled_gap(self, f, state, G, T))
         names = ("time", "fun", "optimality")
         rows = None
         if self.rows is not None:
             rows = {name: np.array(column) for name, column in zip(names, zip(*self.rows))}
         return OptimizeResult(
             x=T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status, success=status == 0,
-            message=MESSAGES[status], optimality=optimality, dual_gap=gap, grad=G, n_cg=self.n_cg,
+            message=MESSAGES[status], optimality=_largest(G) / scale, dual_gap=gap, grad=G, n_cg=self.n_cg,
             n_data_passes=self.passes, history=rows,
         )  # fmt: skip
 
-    def _balance(self, T, Z, G, f, state):
-        """Newton steps in the free intercepts alone, so that the point's predictions are dual feasible.
 
-        They cost no pass over the data. Returns whether the intercepts' gradient is zero to rounding.
-        """
-        T, loss = T.copy(), self.loss
-        for _ in range(30):
-            g = state[1].sum(axis=0)
-            if np.max(np.abs(g)) <= 1e-14:
+class _Stages:
+    """The alphas on the way to the last one: after a stage of few steps the next is farther away."""
+
+    def __init__(self, last, first):
+        self.last, self.alpha, self.fall, self.begin = last, max(last, first), _FALL, 0
+        self._settle()
+
+    def _settle(self):
+        if self.alpha < _LEAST_FALL * self.last:
+            self.alpha = self.last
+
+    def at(self, nit, near):
+        """The alpha of the next step; ``near(alpha)`` tells whether the point ends the stage."""
+        while self.alpha > self.last:
+            steps = nit - self.begin
+            if steps <= _LONGEST and not near(self.alpha):
                 break
-            (P, rest, top), weight = loss.curvature(Z)
-            P = P.copy()
-            P[np.arange(len(P), like=P), top] = 1.0 - rest
-            H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
-            # a matrix of few classes is a GPU's burden
-            d = -np.linalg.lstsq(to_host(H), to_host(g), rcond=1e-12)[0]
-            d = np.asarray(d, like=g)
-            size = np.max(np.abs(g))
-            for t in (1.0, 0.5, 0.25, 0.125):
-                trial = self._evaluate(Z + t * d)
-                if np.max(np.abs(trial[1].sum(axis=0))) < size:
-                    break
-            else:
-                break
-            T[-1] += t * d
-            f += trial[0] - state[0]
-            Z, state = Z + t * d, trial
-        G = self._gradient(T, state[1])
-        return T, Z, G, f, float(np.max(np.abs(G[-1]))) <= 1e-12
+            if steps <= _SHORT:
+                self.fall *= _FALL
+            elif steps > _LONG:
+                self.fall = max(self.fall / _FALL, _LEAST_FALL)
+            self.begin, self.alpha = nit, max(self.last, self.alpha / self.fall)
+            self._settle()
+        return self.alpha
 
 
 def _largest(A):

@@ -91,7 +91,7 @@ class NewtonSystem:
         rows = _Rows.of(P)
         by_rows, by_variables = self._costs(rows, P)
         cost = min(by_rows if alpha > 0.0 else np.inf, by_variables)
-        if not cost <= max(products * self.product_cost(), _CHEAP):
+        if not np.isfinite(cost) or cost > max(products * self.product_cost(), _CHEAP):
             return None
         if cost == by_variables:
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
@@ -133,7 +133,7 @@ class NewtonSystem:
         if m <= self.largest:
             form = self._pairing(rows)
             if not self.dense:
-                form = min(form, 0.5 * _PAIR * float(np.square(self._entries(rows) * float(K)).sum()))
+                form = min(form, self._scattering(rows))
             by_variables = form + (m**3 / 3.0) * _FACTOR + 4.0 * m * m
         if r <= self.largest:
             form = 0.5 * a * a * p * _PRODUCT
@@ -151,8 +151,10 @@ class NewtonSystem:
         size = np.add.reduceat(np.ones(len(rows.row)), rows.start) + 1.0
         return 0.25 * float(size @ (size - 1.0)) * self.q**2 * _PRODUCT
 
-    def _entries(self, rows):
-        return np.diff(self.design.indptr)[rows.active] + self.intercept
+    def _scattering(self, rows):
+        """Nanoseconds of pairs of a compressed row's entries, each of them for every class."""
+        entries = (np.diff(self.design.indptr)[rows.active] + self.intercept) * float(self.K)
+        return 0.5 * _PAIR * float(entries @ entries)
 
     def _shared(self, rows):
         """Pairs of entries of a column in rows with curvature."""
@@ -166,39 +168,38 @@ class NewtonSystem:
     def _by_variables(self, parts, weight, G, alpha, free, rows=None):
         m, K, q = self.variables, self.K, self.q
         # variables of a class side by side
-        turned = rows is not None and (
-            self.dense
-            or self._pairing(rows) <= 0.5 * _PAIR * float(np.square(self._entries(rows) * float(K)).sum())
-        )
-        if turned:
-            H = self._paired(parts, weight, rows)
-            b = -G.T.ravel()
-        else:
-            place = np.arange(m)
-            H = _class_model.gram(self.design, place, parts, weight, self.intercept, exact=True)
-            b = -G.ravel()
-        every = np.arange(m, like=H)
-        most = (float(H.diagonal().max()) if m else 0.0) or 1.0
+        turned = rows is not None and (self.dense or self._pairing(rows) <= self._scattering(rows))
+        b = -(G.T if turned else G).ravel()
+        last = np.arange(q - 1, m, q) if turned else np.arange(m - K, m)
         penalty = np.full(m, alpha)
         if free:
-            last = np.arange(q - 1, m, q) if turned else np.arange(m - K, m)
             penalty[last] = 0.0
-            # the shift of all intercepts, which changes nothing, has no curvature
-            last = np.asarray(last, like=H)
-            H[np.ix_(last, last)] += float(H[last, last].mean()) / K
-        H[every, every] += np.asarray(penalty, like=H)
-        # what is flat, and of alpha what is lost in rounding, needs a little more
-        ridge = 0.0 if alpha > 1e-15 * most and not free else 1e-13 * most
+        ridge = least = None
         while True:
-            if not ridge <= most:  # nor is it where H overflowed
+            if turned:
+                H = self._paired(parts, weight, rows)
+            else:
+                place = np.arange(m)
+                H = _class_model.gram(self.design, place, parts, weight, self.intercept, exact=True)
+            every = np.arange(m, like=H)
+            if ridge is None:
+                most = (float(H.diagonal().max()) if m else 0.0) or 1.0
+                least = 1e-15 * most
+                # what is flat, and of alpha what is lost in rounding, needs a little more
+                ridge = 0.0 if alpha > least and not free else 100.0 * least
+            if free:
+                # the shift of all intercepts, which changes nothing, has no curvature
+                shift = np.asarray(last, like=H)
+                H[np.ix_(shift, shift)] += float(H[shift, shift].mean()) / K
+            if not ridge <= most < np.inf:  # it is infinity or NaN where H overflowed
                 return None
-            H[every, every] += ridge
+            H[every, every] += np.asarray(penalty + ridge, like=H)
             try:
                 # a C-ordered lower triangle is the upper one of what LAPACK reads
-                D = positive_solver(H.T.copy(order="A"))(b) if turned else solve_positive(H, b)
+                D = positive_solver(H.T)(b) if turned else solve_positive(H, b)
                 break
             except np.linalg.LinAlgError:
-                ridge = max(100.0 * ridge, 1e-15 * most)  # rounding was larger
+                ridge = max(100.0 * ridge, least)  # rounding was larger
         return np.ascontiguousarray(D.reshape(K, q).T) if turned else D.reshape(G.shape)
 
     def _paired(self, parts, weight, rows):

@@ -160,7 +160,7 @@ class FenchelYoungLoss:
         return (P, 1.0 - share, top), self.w * size
 
     def newton_step(self, Z, G, alpha, free, products):
-        """d with (H + alpha) d = -G by a factorisation, where that costs less than so many products; else None.
+        """d with (H + alpha) d = -G by a factorisation, or None where so many products cost less.
 
         H is the loss's Hessian at scores Z, but for what is lost beside alpha; ``free`` intercepts have none.
         """

@@ -1,20 +1,20 @@
-"""Duality gaps of L2-regularised Fenchel-Young losses where the point's own predictions give none or a bad one."""
+"""Duality gaps of Fenchel-Young losses where a point's own predictions give none, or a bad one."""
 
 import numpy as np
 
 from .._device import to_host
 
-# roundings that balanced intercepts may have, and those that a step aims at
+# sums of a balanced point's residuals, and those at which steps end
 _BALANCED, _EXACT = 1e-12, 1e-14
 
 
-def balance(run, T, Z, state):
+def balance(run, point):
     """Newton steps in the free intercepts alone, so that the point's predictions are dual feasible.
 
-    They cost no pass over the data. Returns table, scores and state behind them, and whether the intercepts'
+    They cost no pass over the data but a last one. Returns the point behind them, and whether the intercepts'
     gradient is zero to rounding.
     """
-    T, loss = T.copy(), run.loss
+    T, Z, state, loss = point.T, point.Z, (point.value, point.R), run.loss
     for _ in range(30):
         g = state[1].sum(axis=0)
         size = float(np.abs(g).max())
@@ -33,25 +33,28 @@ def balance(run, T, Z, state):
                 break
         else:
             break
+        T = T.copy()
         T[-1] += t * d
         Z, state = Z + t * d, trial
-    return T, Z, state, float(np.abs(state[1].sum(axis=0)).max()) <= _BALANCED
+    if T is not point.T:
+        point = run.point(T, Z, state)
+    return point, float(np.abs(point.R.sum(axis=0)).max()) <= _BALANCED
 
 
-def scaled_gap(run, f, state, G, T):
-    """The smallest gap of dual points between the targets and the point's predictions.
+def scaled_gap(run, point, f):
+    """The smallest gap of the dual points between the targets and the point's predictions.
 
     q + t (p - q) has t times the residuals, which weak penalties weigh much: far from a solution a small t is
     better than 1, and 0 gives the objective itself.
     """
-    slopes = run.penalised(G) - run.alpha * run.penalised(T)
+    slopes = run.penalised(point.pulled)
     cost = run.dots((slopes, slopes))[0] / (2.0 * run.alpha)
 
     def gap(t):
-        return f + run.loss.spread(state[1], t) + t * t * cost
+        return f + run.loss.spread(point.R, t) + t * t * cost
 
     low, high = 0.0, 1.0
-    for _ in range(30):  # thirds of an interval around the minimum of a convex function
+    for _ in range(40):  # thirds of an interval around the minimum of a convex function
         a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
         low, high = (low, b) if gap(a) < gap(b) else (a, high)
         if high - low < 1e-3 * high:

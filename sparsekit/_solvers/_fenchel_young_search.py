@@ -20,14 +20,14 @@ class Step:
     slope: float
 
 
-def search(run, T, Z, G, D, alpha):
+def search(run, point, G, D, alpha):
     """The step along D with hardly any slope left, or None where nothing goes down.
 
     Slopes are continuous and rise with t, those of sparsemax's loss in pieces of straight lines. So the root
     is looked for by secants, every third time by halving; sums of slopes keep their digits where differences
     of objectives are lost in rounding.
     """
-    part, along = run.penalised(T), run.penalised(D)
+    Z, part, along = point.Z, run.penalised(point.T), run.penalised(D)
     dZ = run.loss.scores(D)
     run.passes += 1
     slope, square, cross, length = run.dots((G, D), (part, part), (part, along), (along, along))

@@ -65,7 +65,7 @@ def test_conjugate_gradients_solve_the_newton_system(monkeypatch):
     loss = FenchelYoungLoss("softmax", X, rng.integers(3, size=400), 3)
     run = fenchel_young.Run(loss, 1e-3, True, None, False)
     point = run.point(rng.standard_normal(loss.shape))
-    _, G = run.objective(point, 1e-3)
+    _, G, _ = run.objective(point, 1e-3)
     directions = _fenchel_young_steps.Directions(run)
     D, products, reached = directions.conjugate_gradients(G, loss.operator(point.Z), 1e-3, 1e-5)
     exact = loss.newton_step(point.Z, G, 1e-3, False, np.inf)

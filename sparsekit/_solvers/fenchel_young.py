@@ -115,8 +115,8 @@ class Run:
         ascent = Ascent.where_it_pays(self, point, GAP_FACTOR * tol)
         status, best, stalls, flat = None, np.inf, 0, False
         while True:
-            f, G = self.objective(point, self.alpha)
-            optimality, gap = largest(G) / scale, self._gap(f, G)
+            f, G, square = self.objective(point, self.alpha)
+            optimality, gap = largest(G) / scale, self._gap(f, square)
             if self.nit or self.rows is not None:
                 status = 3 if self._report(point.T, f, optimality) else None
             if optimality <= tol and not gap > GAP_FACTOR * tol * f:
@@ -145,8 +145,10 @@ class Run:
                 break
             stages = stages or Stages.of(self, point)
             alpha = stages.at(self, point)
-            f, G = self.objective(point, alpha)
-            D = directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / scale) ** 0.5))
+            if alpha != self.alpha:
+                f, G, _ = self.objective(point, alpha)
+                optimality = largest(G) / scale
+            D = directions.at(point.Z, G, alpha, min(_FORCING, optimality**0.5))
             step = search(self, point, G, D, alpha)
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
@@ -154,7 +156,7 @@ class Run:
                 break
             point = self.point(point.T + step.t * D, step.Z, step.state)
             directions.note(f - step.f)
-            flat = alpha == self.alpha and not f - step.f > self._rounding(f)
+            flat = alpha == self.alpha and not f - step.f > self.rounding(f)
             self.nit += 1
         return self._result(point, scale, status)
 
@@ -173,7 +175,7 @@ class Run:
         if T.any():
             point = self.point(T)
             # of a bad start nothing is gained
-            if point.value + self._penalty(T, self.alpha) < zero.value:
+            if self.objective(point, self.alpha)[0] < zero.value:
                 return point, scale
         return zero, scale
 
@@ -198,41 +200,40 @@ class Run:
         """The rows of a table that have a penalty."""
         return T[:-1] if self.free else T
 
-    def _penalty(self, T, alpha):
-        part = self.penalised(T)
-        return 0.5 * alpha * self.dots((part, part))[0]
-
     def objective(self, point, alpha):
-        """Objective and its gradient."""
-        G = point.pulled.copy()
-        self.penalised(G)[...] += alpha * self.penalised(point.T)
-        return point.value + self._penalty(point.T, alpha), G
+        """Objective, its gradient, and the square of the norm of its penalised part."""
+        G, part = point.pulled.copy(), self.penalised(point.T)
+        slope = self.penalised(G)
+        slope += alpha * part
+        size, square = self.dots((part, part), (slope, slope))
+        return point.value + 0.5 * alpha * size, G, square
 
     def is_near(self, point, alpha, most=_NEAR):
         """Whether the point's own duality gap at alpha is small beside the objective."""
-        f, G = self.objective(point, alpha)
-        return alpha > 0.0 and self._penalty(G, 1.0) <= most * alpha * f
+        f, _, square = self.objective(point, alpha)
+        return alpha > 0.0 and square <= 2.0 * most * alpha * f
 
-    def _rounding(self, f):
+    def rounding(self, f):
+        """Error to expect of an objective."""
         return _ROUNDING * (abs(f) + self.loss.magnitude)
 
-    def _gap(self, f, G):
+    def _gap(self, f, square):
         """Duality gap, by the best bound so far; where intercepts are free, as if they were balanced."""
         if not self.alpha > 0.0:
             return np.nan
-        gap = self._penalty(G, 1.0) / self.alpha
+        gap = square / (2.0 * self.alpha)
         if self.free:
             return gap
         self.bound = max(self.bound, f - gap)
-        return min(gap, f - self.bound + self._rounding(f))
+        return min(gap, f - self.bound + self.rounding(f))
 
     def _certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""
         if not self.free or not self.alpha > 0.0:
             return point, True
         point, balanced = balance(self, point)
-        f, G = self.objective(point, self.alpha)
-        return point, not balanced or not self._gap(f, G) > GAP_FACTOR * tol * f
+        f, _, square = self.objective(point, self.alpha)
+        return point, not balanced or not self._gap(f, square) > GAP_FACTOR * tol * f
 
     def _report(self, T, f, optimality):
         if self.rows is not None:
@@ -252,8 +253,8 @@ class Run:
         balanced = True
         if self.free and self.alpha > 0.0:
             point, balanced = balance(self, point)
-        f, G = self.objective(point, self.alpha)
-        gap = self._gap(f, G) if balanced else np.nan
+        f, G, square = self.objective(point, self.alpha)
+        gap = self._gap(f, square) if balanced else np.nan
         if status != 0 and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
         names = ("time", "fun", "optimality")

@@ -3,6 +3,9 @@
 Row by row the best distribution p_i is a sparsemax itself. With many more features than rows some sweeps
 reach the solution, however weak a penalty is; where features are many times fewer than rows and correlated,
 sweeps lead nowhere if it is weak, and Newton's steps go on from there.
+
+Free intercepts would tie the rows together. They get alpha for their distance to where the last block left
+them, the proximal point method.
 """
 
 import math
@@ -29,7 +32,7 @@ class Ascent:
     Parameters
     ----------
     run : Run
-        Of a loss of sparsemax in main memory, with alpha > 0 for all variables.
+        Of a loss of sparsemax in main memory, with alpha > 0.
     point : Point
         Start.
     enough : float
@@ -49,23 +52,30 @@ class Ascent:
         self.squares = _class_model.squared_norms(loss.design) + loss.fit_intercept
         # what Newton's method costs, in products
         self.newton = _STEPS * min(_PRODUCTS, loss.factor_products())
-        self.spent, self.gap = 0.0, np.inf
+        self.spent, self.gap, self.dual = 0.0, np.inf, -np.inf
+        # where free intercepts stay near
+        self.center = point.T[-1].copy() if run.free else None
 
     @classmethod
     def where_it_pays(cls, run, point, enough):
         """An Ascent, or None where Newton's steps are cheap, or there is none."""
         loss = run.loss
-        if loss.transform != "sparsemax" or run.free or not run.alpha > 0.0 or run.device:
+        if loss.transform != "sparsemax" or not run.alpha > 0.0 or run.device:
             return None
         n, m = loss.design.shape[0], loss.shape[0] * loss.shape[1]
         if min(m, n * (loss.n_classes - 1)) <= _SMALL:
             return None
         return cls(run, point, enough)
 
-    def goes_on(self, gap):
-        """Whether another block pays, with this relative duality gap."""
-        gap = min(gap, 1.0)
+    def goes_on(self, f, gap):
+        """Whether another block pays, with this objective and duality gap."""
+        if self.center is not None:
+            # the point's own predictions are far from balanced
+            gap = abs(f - self.dual)
+        gap = min(gap / f, 1.0) if f > 0.0 else 0.0
         ratio, self.gap = gap / self.gap if self.gap > 0.0 else 0.0, gap
+        if not gap > self.enough and self.center is not None:
+            return False
         if self.spent <= _PATIENCE * self.newton:
             return True
         if ratio > _SLOW:
@@ -74,7 +84,7 @@ class Ascent:
         return self.spent + blocks * _BLOCK * _SWEEP <= self.newton
 
     def block(self):
-        """Sweeps; returns the table that belongs to the distributions, and the dual objective."""
+        """Sweeps; returns the table that belongs to the distributions, and a lower bound of the objective."""
         loss, design = self.loss, self.loss.design
         T = self._table()
         for _ in range(_BLOCK):
@@ -91,8 +101,20 @@ class Ascent:
         T = self._table()  # sweeps add up rounding
         R = self.P - self.Q
         R *= self.weight
-        return T, -loss.spread(R, 1.0) - 0.5 * self.alpha * float(np.vdot(T, T))
+        moved = T
+        if self.center is not None:
+            moved = T.copy()
+            moved[-1] -= self.center
+        self.dual = -loss.spread(R, 1.0) - 0.5 * self.alpha * float(np.vdot(moved, moved))
+        if self.center is None:
+            return T, self.dual
+        self.dual += float(self.center @ R.sum(axis=0))
+        self.center = T[-1].copy()
+        return T, -np.inf
 
     def _table(self):
         self.run.passes += 1
-        return self.loss.pull(self.weight * (self.P - self.Q)) / -self.alpha
+        T = self.loss.pull(self.weight * (self.P - self.Q)) / -self.alpha
+        if self.center is not None:
+            T[-1] += self.center
+        return T

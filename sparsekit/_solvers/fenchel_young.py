@@ -134,7 +134,7 @@ class Run:
             if ascent is not None:
                 if best_point is None or f < best_point[0]:
                     best_point = f, point
-                if status is None and ascent.goes_on(gap / f if f > 0.0 else 0.0):
+                if status is None and ascent.goes_on(f, gap):
                     T, bound = ascent.block()
                     self.bound = max(self.bound, bound)
                     point = self.point(T)

@@ -7,6 +7,8 @@ import numpy as np
 
 # part of the slope at the start that may be left, and evaluations
 _ENOUGH, _MOST = 0.1, 30
+# part of what the first slope promises that has to be kept
+_ARMIJO = 1e-4
 
 
 @dataclass
@@ -20,8 +22,8 @@ class Step:
     slope: float
 
 
-def search(run, point, G, D, alpha):
-    """The step along D with hardly any slope left, or None where nothing goes down.
+def search(run, point, f, G, D, alpha):
+    """The step along D from objective f with hardly any slope left, or None where nothing goes down.
 
     Slopes are continuous and rise with t, those of sparsemax's loss in pieces of straight lines. So the root
     is looked for by secants, every third time by halving; sums of slopes keep their digits where differences
@@ -38,16 +40,18 @@ def search(run, point, G, D, alpha):
         moved = Z + t * dZ
         state = run.evaluate(moved)
         rise = run.dots((state[1], dZ))[0] + alpha * (cross + t * length)
-        f = state[0] + 0.5 * alpha * (square + 2.0 * t * cross + t * t * length)
-        return Step(t, moved, state, f, rise if np.isfinite(rise) and np.isfinite(f) else np.inf)
+        after = state[0] + 0.5 * alpha * (square + 2.0 * t * cross + t * t * length)
+        return Step(t, moved, state, after, rise if np.isfinite(rise) and np.isfinite(after) else np.inf)
 
     low, low_slope, high, best, t = 0.0, slope, None, None, 1.0
     for k in range(_MOST):
         step = at(t)
-        if best is None or abs(step.slope) < abs(best.slope):
-            best = step
-        if abs(step.slope) <= -_ENOUGH * slope:
-            return step
+        # a slope that is steep for a moment only may be small, and uphill, far behind the minimum
+        if step.f <= f + _ARMIJO * t * slope + 2.0 * run.rounding(f):
+            if best is None or abs(step.slope) < abs(best.slope):
+                best = step
+            if abs(step.slope) <= -_ENOUGH * slope:
+                return step
         if step.slope > 0.0:
             high = step
         else:
@@ -59,4 +63,4 @@ def search(run, point, G, D, alpha):
         t = low + (high.t - low) * share
         if not low < t < high.t:
             break
-    return best if best.slope < -slope else None
+    return best

@@ -15,6 +15,8 @@ _FIRST = 0.01
 # next factor larger, one of more than _LONG smaller, and none has more than _LONGEST
 _LEAST_FALL, _FALL = 2.0, 3.0
 _SHORT, _LONG, _LONGEST = 2, 5, 30
+# relative duality gap at the last alpha from which there is no need for others
+_HALF = 0.5
 # part of the first alpha below which there is no difference to 0
 _NEGLIGIBLE = 1e-12
 
@@ -37,6 +39,9 @@ class Stages:
     def of(cls, run, point):
         """Stages from where the point is near a solution, or else where steps are good anyway."""
         if run.loss.transform != "sparsemax":
+            return cls(run.alpha, run.alpha)
+        f = run.objective(point, run.alpha)[0]
+        if f - run.bound <= _HALF * f:
             return cls(run.alpha, run.alpha)
         part, slope = run.penalised(point.T), run.penalised(point.pulled)
         size, length = run.dots((slope, slope), (part, part))
@@ -134,7 +139,13 @@ class Directions:
         run.passes += products
         left, slope = run.dots((r, d), (g, d))
         self.promised = 0.5 * (left - slope) * scale * scale
-        return d.reshape(shape)[:, :K].astype(np.float64) * scale, products, reached
+        D = d.reshape(shape)[:, :K].astype(np.float64) * scale
+        # a shift of all classes has no curvature but alpha: what rounding makes of it may be large
+        shift = np.zeros_like(D[:, 0])
+        if alpha > 0.0:
+            run.penalised(shift)[...] = run.penalised(G).sum(axis=1) / -alpha
+        D += ((shift - D.sum(axis=1)) / K)[:, None]
+        return D, products, reached
 
 
 def largest(A):

@@ -149,7 +149,7 @@ class Run:
                 f, G, _ = self.objective(point, alpha)
                 optimality = largest(G) / scale
             D = directions.at(point.Z, G, alpha, min(_FORCING, optimality**0.5))
-            step = search(self, point, G, D, alpha)
+            step = search(self, point, f, G, D, alpha)
             if step is None:
                 # a direction of float32 products may be no descent at the last digits
                 status = 4

@@ -39,7 +39,7 @@ def warn_if_ended_early(loss):
             return
         high = ""
         if np.isfinite(result.dual_gap) and result.fun > 0.0:
-            high = f" The objective may be {100.0 * result.dual_gap / result.fun:.2g} % too high."
+            high = f" The objective may be {100.0 * result.dual_gap / result.fun:.3g} % too high."
         warnings.warn(
             f"{who} did not converge: {_WHY[result.status].format(**options)}{_advice(loss)}.{high} "
             f"Optimality {result.optimality:.2e}, tol {options['tol']:.2e}, {result.nit} iterations.",

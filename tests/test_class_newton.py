@@ -49,9 +49,9 @@ def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypa
 
 
 def test_curvature_that_is_left_out_is_a_part_of_alpha():
-    loss, Z, G, H = system("softmax", np.asarray, True)
+    loss, Z, G, _ = system("softmax", np.asarray, True)
     Z = 30.0 * Z  # saturated
-    (P, rest, top), weight = loss.curvature(Z)
+    (P, _, _), weight = loss.curvature(Z)
     loss.newton_step(Z, G, 1.0, False, np.inf)
     left = loss._newton._without_little(P, weight, 1.0)
     assert np.count_nonzero(left) < np.count_nonzero(P)

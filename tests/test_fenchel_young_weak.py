@@ -84,7 +84,7 @@ def test_a_row_far_on_the_wrong_side_comes_back(transform, K, alpha, others):
     rng = np.random.default_rng(0)
     n, p = 20000, 8  # enough rows that this start is no worse than zero
     X = rng.standard_normal((n, p))
-    y = (X @ rng.standard_normal((p, K)) + rng.gumbel(size=(n, K))).argmax(axis=1)
+    y = (3.0 * X @ rng.standard_normal((p, K)) + rng.gumbel(size=(n, K))).argmax(axis=1)
     # a feature that the first row has for itself, or almost
     X[:, -1] *= others
     X[0, -1] = 1.0

@@ -82,17 +82,17 @@ def test_a_default_fit_is_certain_for_every_penalty(cls, name):
 def test_a_row_far_on_the_wrong_side_comes_back(transform, K, alpha, others):
     """Deep in the straight part of the loss there is no curvature: Newton's model has no minimiser near."""
     rng = np.random.default_rng(0)
-    n, p = 20000, 8  # enough rows that this start is no worse than zero
+    n, p = 8000, 8  # enough rows that this start is no worse than zero
     X = rng.standard_normal((n, p))
-    y = (3.0 * X @ rng.standard_normal((p, K)) + rng.gumbel(size=(n, K))).argmax(axis=1)
+    y = (3.0 * X[:, 1:] @ rng.standard_normal((p - 1, K)) + rng.gumbel(size=(n, K))).argmax(axis=1)
     # a feature that the first row has for itself, or almost
-    X[:, -1] *= others
-    X[0, -1] = 1.0
+    X[:, 0] *= others
+    X[0, 0] = 1.0
     loss = FenchelYoungLoss(transform, X, y, K)
     best = minimize_fenchel_young(loss, alpha, tol=1e-9)
     start = best.x.copy()
-    start[p - 1] = 0.0
-    start[p - 1, (y[0] + 1) % K] = 1000.0
+    start[0] = 0.0
+    start[0, (y[0] + 1) % K] = 1000.0
     assert loss.scores(start)[0].max() > loss.scores(start)[0, y[0]] + 900.0
     assert loss.derivatives(loss.scores(start))[0] < loss.derivatives(np.zeros((n, K)))[0]
     res = minimize_fenchel_young(loss, alpha, start)

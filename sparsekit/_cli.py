@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -19,7 +20,10 @@ from ._show_versions import show_versions
 OK, FAILED, USAGE = 0, 1, 2
 # what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
 NOBODY_READS = 141
-DEFAULT_RATIOS = (0.1, 0.01, 0.001)
+# the last two are where a model fits its rows almost without a penalty, and slow solvers become very slow
+DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
+# seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
+MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
 
 
 def main(argv=None):
@@ -36,16 +40,29 @@ def main(argv=None):
         0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
         2: wrong usage; 141: nobody reads the output any more.
     """
-    try:
-        status = _main(argv)
-        if sys.stdout is not None:  # as it is where the shell closed it
+    with _nowhere_for_closed_streams():
+        try:
+            status = _main(argv)
             sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
-        return status
-    except BrokenPipeError:
-        # what is still buffered goes nowhere, silently
-        if sys.stdout is not None:
+            return status
+        except BrokenPipeError:
+            # what is still buffered goes nowhere, silently
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOBODY_READS
+            return NOBODY_READS
+
+
+@contextlib.contextmanager
+def _nowhere_for_closed_streams():
+    """Streams that the shell closed are None, which other packages fail at (NumPy 2.0's f2py, on import)."""
+    with contextlib.ExitStack() as stack:
+        for stream, redirect in (
+            (sys.stdout, contextlib.redirect_stdout),
+            (sys.stderr, contextlib.redirect_stderr),
+        ):
+            if stream is None:
+                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+                stack.enter_context(redirect(stack.enter_context(nowhere)))
+        yield
 
 
 def _main(argv):
@@ -89,12 +106,18 @@ def _parser():
         help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz, .parquet",
     )
     grid = compare.add_mutually_exclusive_group()
-    grid.add_argument("--C", type=_numbers, metavar="C1,C2,...", help="values of C, in scikit-learn's scale")
+    grid.add_argument(
+        "--C",
+        type=_numbers,
+        metavar="C1,C2,...",
+        help="values of C = 1/lambda, in scikit-learn's scale, the same for every file",
+    )
     grid.add_argument(
         "--lambda-ratio",
         type=_numbers,
         metavar="R1,R2,...",
-        help="lambda = 1/C as shares of the smallest that selects nothing (default: 0.1,0.01,0.001)",
+        help="lambda = 1/C as shares of the smallest that selects nothing (default: "
+        f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
     )
     grid.add_argument(
         "--n-lambda",
@@ -118,9 +141,9 @@ def _parser():
     add(
         "--max-time",
         type=_positive,
-        default=10.0,
         metavar="S",
-        help="seconds of fitting for one solver at one C (default: 10)",
+        help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
+        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g})",
     )
     add(
         "--budget",
@@ -243,7 +266,8 @@ def _compare(args):
 
     grids = [(p, _grid(args, p)) for p in problems]
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
-    options = Options(max_time=args.max_time, repeats=args.repeats)
+    max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
+    options = Options(max_time=max_time, repeats=args.repeats)
     print(report.header(solvers, args.intercept))
     cells, todo = [], [(p, C) for p, values in grids for C in values]
     with Bench(solvers, options, progress, deadline=deadline) as bench:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,6 +41,8 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
     def sparsify(self) -> Any:
         """Hold ``coef_`` as a SciPy CSR matrix, which saves memory where most coefficients are zero.
 
+        A vector becomes a matrix of one row.
+
         Returns
         -------
         self
@@ -47,6 +50,10 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         """
         if self._on_device():
             raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().sparsify()")
+        check_is_fitted(self)
+        if not sp.issparse(self.coef_):
+            # of a vector scikit-learn 1.9 makes a csr_matrix of one dimension, most of whose methods fail
+            self.coef_ = np.atleast_2d(self.coef_)
         return super().sparsify()
 
 

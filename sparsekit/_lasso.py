@@ -53,7 +53,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         The fit stops when the optimality measure is at most tol: the largest entry of
         :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
         weighted sum of squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry
-        of the gradient at zero; with an intercept y is centred first.
+        of the gradient at zero; with an intercept y is centred first; and
+        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
+        1e-4 of its objective; where rounding forbids that, a warning says so.
     max_iter : int, default: that of :func:`minimize_oba`
         Largest number of outer iterations.
     max_time : float, default=None

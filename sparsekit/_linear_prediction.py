@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
+from sklearn.utils.validation import validate_data
 
 from ._device import namespace
 from ._device_input import device_accuracy, device_r2
@@ -29,7 +33,24 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._device_scores(X) if self._is_on_device(X) else super().predict(X)
+        if self._is_on_device(X):
+            return self._device_scores(X)
+        if not sp.issparse(self.coef_):
+            return super().predict(X)
+        # scikit-learn's answer would be a column for dense X, and none for sparse X
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        return X @ self.coef_.toarray().ravel() + self.intercept_
+
+    def densify(self) -> Any:
+        """Turn ``coef_`` back into a vector.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self.coef_ = super().densify().coef_.reshape(-1)
+        return self
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R^2 of the predictions.

@@ -111,7 +111,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     tol : float, default: that of :func:`minimize_oba`
         The fit stops when the optimality measure is at most tol: the largest entry of
         :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed loss,
-        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero.
+        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero, and
+        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
+        1e-4 of its objective; where rounding forbids that, a warning says so.
     max_iter : int, default: that of :func:`minimize_oba`
         Largest number of outer iterations.
     max_time : float, default=None

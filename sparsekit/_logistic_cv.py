@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -41,6 +42,9 @@ from ._problem import (
 )
 from ._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
 
+# multiple of tol for fits that are only scored: a relative gap of 1e-3 at the default, which no score shows
+_SCORED = 10.0
+
 
 class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation.
@@ -69,7 +73,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
     fit_intercept, penalty_weights, class_weight, tol, max_iter
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
+        folds, which are only scored, are solved to ten times tol.
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None
@@ -235,10 +240,12 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
             if tasks[k] is not None:
                 tasks[k].call_on_fit_task_begin(estimator=self)
+        # what is only scored, or only a start, need not be as exact as what is returned
+        scored = {**options, "tol": _SCORED * self.tol} if self.refit else options
         # the kernels hold no lock, so threads run at once and share X
         runs = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="threads", return_as="generator")(
             delayed(_score_fold)(
-                whole, y, classes, fold, k, lambdas, options, self.max_time, scorer,
+                whole, y, classes, fold, k, lambdas, scored, self.max_time, scorer,
                 routed.scorer.score, not self.refit,
             )
             for k, fold in enumerate(folds)
@@ -257,11 +264,14 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.classes_ = classes
         n_outputs = whole.n_outputs
         if self.refit:
-            for result in iterate_path(
-                loss, l1, lambdas[: last + 1], x_null, options, max_time=self.max_time
-            ):
-                statuses.append(result.status)
-                optimality.append(result.optimality)
+            x, left = x_null, self.max_time
+            for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
+                begin = time.perf_counter()
+                for result in iterate_path(loss, l1, part, x, how, max_time=left):
+                    statuses.append(result.status)
+                    optimality.append(result.optimality)
+                    x = result.x
+                left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
             coef, intercept = unpack(result.x, n_outputs, X.shape[1], self.fit_intercept, X.dtype)
             self.optimality_, self.objective_ = float(result.optimality), float(result.fun)
             self.dual_gap_ = float(result.dual_gap)

@@ -66,8 +66,10 @@ def minimize_oba(
 
         .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| \;/\; \max_j |\nabla_j f(0)|,
 
-        mid the median of three and g the gradient of f. It is unit-free and the same for every loss, and does
-        not depend on ``x0``.
+        mid the median of three and g the gradient of f. It is unit-free, the same for every loss, and does
+        not depend on ``x0``. A duality gap, where the loss has one, must be at most ten times tol, relative
+        to the objective, as well: where the penalty is far below the gradient at zero, that measure is small
+        too early.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from unittest import mock
 
 import order
 import processes
@@ -102,6 +103,16 @@ def _nothing_left_behind():
     left = before.restore()
     if left:
         pytest.fail(f"the test leaves changed: {', '.join(left)}", pytrace=False)
+
+
+@pytest.fixture
+def own_environment():
+    """Keep the environment: some solvers of others set variables when they are imported.
+
+    In a comparison each has a process of its own.
+    """
+    with mock.patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(scope="session")

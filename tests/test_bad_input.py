@@ -16,6 +16,7 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import scale
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+from sparsekit._solvers import oba
 
 ALL = [L1LogisticOBA(), LassoOBA(0.1), L1LogisticOBACV(Cs=3, cv=3)]
 names = [type(model).__name__ for model in ALL]
@@ -237,12 +238,29 @@ def test_whole_matrix_of_extreme_scale(cancer, factor):
         np.testing.assert_allclose(lasso.coef_ * factor, other.coef_, atol=1e-4)
 
 
-def test_a_tolerance_that_means_nothing_is_warned_about(cancer):
+def test_scales_of_columns_do_not_loosen_the_fit(cancer):
     X, y = cancer
     scaled = X.copy()
     scaled[:, 5:10] *= 1e8  # their gradient at zero is the unit of tol
-    with pytest.warns(ConvergenceWarning, match=r"duality gap shows .* differ too much in scale"):
-        L1LogisticOBA(C=0.5).fit(scaled, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = L1LogisticOBA(C=0.5).fit(scaled, y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    tight = L1LogisticOBA(C=0.5, tol=1e-12).fit(scaled, y)
+    assert model.objective_ - tight.objective_ <= model.dual_gap_
+
+
+@pytest.mark.parametrize(
+    "scale, cause", [(1e9, "differ too much in scale"), (1.0, "nearly combinations of others")]
+)
+def test_a_gap_that_stays_large_is_warned_about(monkeypatch, cancer, scale, cause):
+    """Where nothing moves any more; here because no iteration is spent on the gap."""
+    X, y = cancer
+    scaled = X.copy()
+    scaled[:, 0] *= scale
+    monkeypatch.setattr(oba, "_TIGHTEST", 1e9)
+    with pytest.warns(ConvergenceWarning, match=rf"duality gap shows .* % too high: .* {cause}"):
+        L1LogisticOBA(C=1e5, max_iter=1000).fit(scaled, y)
 
 
 def test_huge_target_mean_does_not_loosen_the_lasso():

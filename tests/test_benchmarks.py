@@ -1,10 +1,14 @@
 """The benchmarks take from the package what it has; running them takes minutes, data and peers."""
 
 import ast
+import csv
 import importlib
+import math
+import sys
 from importlib.util import find_spec
 
 import pytest
+from children import run_limited
 
 
 def imported_names(path):
@@ -28,3 +32,39 @@ def test_what_benchmarks_import_exists(checkout):
         pytest.skip(
             f"{len(left_out)} imports of sparsekit.torch need PyTorch, which is not installed; others exist"
         )
+
+
+def test_weak_penalties_on_a_small_set(checkout, tmp_path):
+    """Each kind of intercept, from a penalty that selects nothing to a weak one; times are not looked at."""
+    path = tmp_path / "rows.csv"
+    script = checkout / "benchmarks" / "weak_penalties.py"
+    argv = [
+        script,
+        "--sets",
+        "text_2k",
+        "--C",
+        "100,0.01",
+        "--intercept",
+        "none,free,penalised",
+        "--repeats",
+        "1",
+    ]
+    done = run_limited([sys.executable, *argv, "--peers", "none", "--csv", path], timeout=200)
+    assert done.returncode == 0, done.stderr
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["intercept"] for row in rows] == ["none", "none", "free", "free", "penalised", "penalised"]
+    assert [float(row["C"]) for row in rows] == [0.01, 100] * 3
+    for row in rows:
+        assert (row["data"], row["role"]) == ("text_2k", "tuning")
+        assert 0 <= float(row["certified"]) < 1e-3
+        assert float(row["ours_dual_gap"]) >= float(row["ours_gap"]) - 1e-9  # the bound holds
+        assert 0 <= float(row["ours_gap"]) < 1e-3 and 0 <= float(row["liblinear_gap"]) < 1e-2
+        for name in ("ours_seconds", "ours_to_gap_seconds", "ours_to_liblinear_seconds", "liblinear_seconds"):
+            assert 0 < float(row[name]) < math.inf, name
+        # LIBLINEAR has the lower value on its own problem only
+        assert (row["liblinear_gap_of_free_problem"] != "") == (row["intercept"] == "free")
+    assert "geometric mean of 2 cells" in done.stdout
+    again = run_limited([sys.executable, script, "--from", path], timeout=200)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.strip() == done.stdout[done.stdout.index("- tuning sets") :].strip()

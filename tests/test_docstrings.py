@@ -41,7 +41,7 @@ ENFORCED = {
 # Members of the losses that solvers call and users have no use for, modules that pass on to a function, and
 # classes whose objects users are given.
 UNLISTED = re.compile(
-    r"Loss\.(derivatives|majorant|problem|slope_range|curvature_weights|dual_value)$"
+    r"Loss\.(derivatives|majorant|behind|problem|slope_range|curvature_weights|dual_value)$"
     r"|torch\.Sparsemax(Loss)?\.forward$"
     rf"|\.({'|'.join(value.__name__ for value in RETURNED)})$"
 )

@@ -11,12 +11,12 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA
+from sparsekit import BoundedRegressor, L1LogisticOBA, L1LogisticOBACV, LassoOBA
 from sparsekit.metrics import kkt_violation
 
 TIGHT = 1e-9
@@ -302,6 +302,39 @@ def test_warm_start_from_sparsified_coefficients(cancer):
     assert sp.issparse(model.coef_)
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-10)
     assert model.fit(X, y).n_iter_[0] == 0 and not sp.issparse(model.coef_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model", [LassoOBA(0.1), BoundedRegressor("squared", alpha=0.1, l1_ratio=1.0)])
+def test_sparsified_regressions(model, dtype):
+    """One row of coefficients predicts what the vector did, of every container."""
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X).astype(dtype)
+    model = clone(model).fit(X, y)
+    coef, expected = model.coef_, model.predict(X)
+    containers = [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array]
+    for _ in range(2):  # a second call changes nothing
+        assert model.sparsify() is model and sp.issparse(model.coef_) and model.coef_.shape == (1, X.shape[1])
+        for container in containers:
+            found = model.predict(container(X))
+            assert isinstance(found, np.ndarray) and found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert copy.score(X, y) == pytest.approx(clone(model).fit(X, y).score(X, y))
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, 1:])
+    for _ in range(2):
+        assert model.densify() is model
+        np.testing.assert_array_equal(model.coef_, coef, strict=True)
+    assert model.sparsify().fit(X, y).coef_.shape == coef.shape
+
+
+@pytest.mark.parametrize("model", [LassoOBA(), L1LogisticOBA(), BoundedRegressor()])
+def test_sparsify_needs_a_fit(model):
+    for method in (model.sparsify, model.densify):
+        with pytest.raises(NotFittedError):
+            method()
 
 
 @pytest.mark.parametrize("model", [L1LogisticOBA(C=0.3), LassoOBA(0.01), L1LogisticOBACV(Cs=4, cv=3)])

@@ -3,6 +3,7 @@
 import ast
 import os
 import random
+import re
 import signal
 import sys
 import tomllib
@@ -243,7 +244,8 @@ def test_a_hang_ends_with_a_message(tmp_path):
         return run_limited([*command, "-o", "faulthandler_exit_on_timeout=true"], cwd=tmp_path, timeout=200)
 
     said = run("in_python or after", "--timeout=2", "--timeout-method=signal").stdout
-    assert "Timeout (>2.0s)" in said and "1 failed, 1 passed" in said
+    # pytest-timeout before 2.4 has no parentheses
+    assert re.search(r"Timeout \(?>2\.0s", said) and "1 failed, 1 passed" in said
     done = run("compiled", "-o", "faulthandler_timeout=2")
     assert done.returncode == 1
     assert "test_in_compiled_code" in done.stderr and "Timeout (0:00:02)" in done.stderr

@@ -1,10 +1,10 @@
 """Measurement: how long does each solver take to come within a relative gap of the optimum?
 
 A solver is run from zero to a ladder of accuracies, each a complete call as a user would make it. The
-answers are judged by one objective function in float64. The time to a gap g is the smallest median
-time among the rungs whose relative gap (F - F*) / F* is at most g, F* being the lowest objective that
-anything reached on this problem. Solvers take turns rung by rung, so that a drift of the machine's
-load hits all alike.
+answers are judged by one objective function in float64, never by a solver's own account. The time to a gap
+g is the smallest median time among the rungs whose relative gap (F - F*) / F* is at most g, F* being the
+lowest objective that anything reached on this problem. Solvers take turns rung by rung, so that a drift of
+the machine's load hits all alike.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 
 from .worker import Isolated, Local, Outcome
 
-MIN_TOTAL = 0.2  # seconds: shorter fits are repeated until their sum reaches this ...
+MIN_TOTAL = 0.2  # seconds: shorter fits that decide a time are repeated until their sum reaches this ...
 MAX_REPEATS = 7  # ... or there are this many
 MAX_ITER = 10000  # of the solvers whose knob is a tolerance; the time budget is the real limit
-# a rung that is this many times slower than the fastest deciding one cannot become the fastest by repetition
+# a rung that is this many times slower than the fastest deciding one cannot become the fastest by repetition;
+# one that ran only once can by twice as much
 RIVAL = 1.5
 REFERENCE_TOL, REFERENCE_ITER, REFERENCE_BUDGETS = 1e-10, 1000, 3
 # F* must be known this much better than the gap at which solvers stop, or a gap of zero means nothing
@@ -29,8 +30,8 @@ CERTIFIED_SHARE = 0.3
 WARM_UP_TIME = 120.0
 # tight enough that every part of a solver runs once
 WARM_UP_TOL, WARM_UP_ITER = 1e-4, 100
-# why a track ended: no time is left for anything
-OVER_BUDGET = "budget"
+# why a track ended: no time is left for anything; a fit overran its solver's limit; the next one would
+OVER_BUDGET, CUT_OFF, OUT_OF_TIME = "budget", "cut off", "out of time"
 
 
 @dataclass
@@ -111,6 +112,7 @@ class Cell:
     certified_gap: float = float("nan")
     referenced: bool = False
     interrupted: bool = False
+    max_time: float = float("nan")
 
     def gap(self, objective):
         """(F - F*) / F*."""
@@ -124,6 +126,11 @@ class Cell:
     def unfinished(self):
         """Tracks that the budget of all measurements kept from their end."""
         return [t for t in self.tracks if t.stopped == OVER_BUDGET]
+
+    def out_of_time(self, gap):
+        """Tracks that their own limit of seconds kept from a gap."""
+        late = [t for t in self.tracks if t.stopped in (CUT_OFF, OUT_OF_TIME)]
+        return [t for t in late if math.isinf(self.time_to(t, gap))]
 
     def track(self, key):
         """Track of the solver with this key, or None."""
@@ -170,15 +177,25 @@ class Bench:
         for runner in self._runners.values():
             runner.close()
 
-    def measure(self, problem, C, n_threads=1):
+    def measure(self, problem, C, n_threads=1, known=None):
         """Measure one cell.
+
+        Parameters
+        ----------
+        problem : Problem
+        C : float
+        n_threads : int, default=1
+        known : float, optional
+            The lowest objective as it was found elsewhere; no reference solution is looked for then.
 
         Returns
         -------
         Cell
             With ``interrupted=True`` and what was measured so far if Ctrl-C came in between.
         """
-        cell = Cell(problem, float(C), int(n_threads))
+        cell = Cell(problem, float(C), int(n_threads), max_time=self.options.max_time)
+        if known is not None:
+            cell.best_objective, cell.referenced = float(known), True
         for solver in self.solvers:
             reason = solver.refuses(problem)
             if reason:
@@ -252,7 +269,7 @@ class Bench:
             track.failure = out.error
             return
         if out.cut_off or out.over_budget:
-            track.cut_off, track.stopped = out.seconds, OVER_BUDGET if out.over_budget else "cut off"
+            track.cut_off, track.stopped = out.seconds, OVER_BUDGET if out.over_budget else CUT_OFF
             return
         fit = out.fit
         if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
@@ -275,7 +292,7 @@ class Bench:
     def _reference(self, cell):
         """An untimed run of this package to a tight tolerance; peers are too slow at that to wait for."""
         track = cell.track("sparsekit")
-        if track is None or track.failure:
+        if track is None or track.failure or cell.referenced:
             return
         self.progress(f"{track.solver.title}: reference solution")
         limit = REFERENCE_BUDGETS * self.options.max_time
@@ -302,7 +319,7 @@ class Bench:
 
     def _has_next(self, cell, track):
         options = self.options
-        if track.failure or track.stopped in ("cut off", OVER_BUDGET):
+        if track.failure or track.stopped in (CUT_OFF, OVER_BUDGET):
             return False
         # without a certificate the reference run has to do; without both, a solver would be its own F*
         if np.isnan(cell.certified_gap):
@@ -321,7 +338,7 @@ class Bench:
             if track.solver.knob == "max_iter":
                 expected *= track.solver.ladder[len(track.rungs)] / track.rungs[-1].knob
             if track.spent + expected > options.max_time:
-                track.stopped = "out of time"
+                track.stopped = OUT_OF_TIME
                 return False
         return True
 
@@ -329,13 +346,12 @@ class Bench:
         n = len(rung.times)
         if n >= MAX_REPEATS:
             return False
-        if sum(rung.times) < MIN_TOTAL:
-            return True
-        if n >= self.options.repeats:
+        if sum(rung.times) >= MIN_TOTAL and n >= self.options.repeats:
             return False
         for gap in self.options.gaps:
             fastest = cell.time_to(track, gap)
-            if cell.gap(rung.objective) <= gap and rung.median <= RIVAL * fastest:
+            rival = 2 * RIVAL if n == 1 else RIVAL
+            if cell.gap(rung.objective) <= gap and rung.median <= rival * fastest:
                 return True
         return False
 

@@ -1,91 +1,20 @@
-"""Every compared solver behind one calling convention.
+"""Every compared solver behind one calling convention, that of ``solver``.
 
-The problem is stated in scikit-learn's scale, ``||w||_1 + C * sum_i log(1 + exp(-y_i z_i))``; an
-adapter converts to its solver's own. Nothing here is imported before a solver is asked for, and a
-solver that is not installed says so instead of failing.
+Nothing here is imported before a solver is asked for, and a solver that is not installed says so instead of
+failing.
 """
 
 from __future__ import annotations
 
-import importlib
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from importlib import metadata
+import importlib.util
 
 import numpy as np
 
-# half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
-TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 25))
-# for tolerances relative to lambda: at 0.001 lambda_max the loosest useful one is above lambda
-LOOSE_TOLERANCES = (10.0, 3.2, 1.0, *TOLERANCES)
-ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10000, 30000, 100000)
-# a dense p x p Hessian beyond this is not attempted
-MAX_HESSIAN_BYTES = 1 << 30
+from .liblinear_package import LiblinearMulticore, LiblinearOfficial
+from .solver import ITERATIONS, LOOSE_TOLERANCES, TOLERANCES, Fit, Solver, hessian_too_large
 
-
-@dataclass
-class Fit:
-    """One answer: coefficients (p,) or (K, p), intercept (scalar or (K,)), and the solver's own count."""
-
-    coef: np.ndarray
-    intercept: float | np.ndarray
-    n_iter: int
-
-
-class Solver(ABC):
-    """What a compared solver declares, and how it is called.
-
-    Attributes
-    ----------
-    key, title : str
-        Name on the command line and in tables.
-    package, pip : str
-        Distribution that provides it and what to install.
-    layout : {"row", "column"}
-        Memory layout of X that it likes best; the conversion is not timed.
-    can_free_intercept, multithreaded, multinomial : bool
-    compiles : bool
-        Whether its first fit compiles code at run time.
-    knob : {"tol", "max_iter"}
-        What the rungs of the accuracy ladder set.
-    """
-
-    key = title = package = pip = ""
-    layout = "row"
-    can_free_intercept = True
-    multithreaded = False
-    multinomial = False
-    compiles = False
-    knob = "tol"
-    ladder = TOLERANCES
-
-    @property
-    def version(self):
-        """Version of the installed distribution, or None."""
-        try:
-            return metadata.version(self.package)
-        except metadata.PackageNotFoundError:
-            return None
-
-    def missing(self):
-        """Why it cannot be used here, with the command that changes that; None if it can."""
-        if self.version is None:
-            return f"not installed: pip install {self.pip or self.package}"
-        return None
-
-    def refuses(self, problem):
-        """Why it cannot solve this problem; None if it can."""
-        if problem.fit_intercept and not self.can_free_intercept:
-            return "cannot fit an unpenalised intercept"
-        return None
-
-    def data(self, problem):
-        """Arguments (X, y) as this solver takes them; made outside of the timing."""
-        return problem.design(self.layout), problem.y
-
-    @abstractmethod
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """Solve from zero and return a Fit; this call is what is timed."""
+# adelie's tolerance bounds squared changes: at weak penalties a gap of 1e-6 takes one below the others' last
+ADELIE_TOLERANCES = (*TOLERANCES[3:], 3.2e-13, 1e-13, 1e-14, 1e-15)
 
 
 class _SklearnSolver(Solver):
@@ -111,7 +40,7 @@ class _SklearnSolver(Solver):
             fit_intercept=fit_intercept,
             solver=self.solver,
             random_state=0,
-            **_sklearn_l1(self.version),
+            **sklearn_l1(self.version),
         ).fit(X, y)
         coef = model.coef_ if len(model.classes_) > 2 else model.coef_[0]
         return Fit(coef, model.intercept_, int(np.max(model.n_iter_)))
@@ -147,45 +76,7 @@ class NewtonCDGram(_SklearnSolver):
 
     def refuses(self, problem):
         """Too many features for a p x p matrix."""
-        return super().refuses(problem) or _hessian_too_large(problem)
-
-
-class LiblinearOfficial(Solver):
-    """LIBLINEAR's own Python package, newest release, ``-s 6``."""
-
-    key, title, package = "liblinear-official", "LIBLINEAR (official)", "liblinear-official"
-    compiles = True  # its CSR conversion is a numba function where numba is installed
-    can_free_intercept = False  # its option -R does not exist for -s 6
-
-    def __init__(self):
-        self._threads_option = None
-
-    def data(self, problem):
-        """CSR in every case: a dense array would be converted row by row in Python."""
-        from scipy import sparse
-
-        return sparse.csr_matrix(problem.design("row")), problem.y
-
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """train(y, X, "-s 6 -c C -e tol"); max_iter is fixed inside the library."""
-        from liblinear.liblinearutil import train
-
-        options = f"-s 6 -c {float(C)} -e {float(tol)} -q" + self._threads(n_threads)
-        model = train(y, X, options)
-        # of the labels -1 and +1 the library puts +1 first, whichever it meets first
-        return Fit(np.ctypeslib.as_array(model.w, (X.shape[1],)).copy(), 0.0, -1)
-
-    def _threads(self, n_threads):
-        # only the separate "multicore" builds know -m; ask once
-        if self._threads_option is None:
-            from liblinear.liblinear import parameter
-
-            try:
-                parameter("-s 6 -q -m 1")
-                self._threads_option = True
-            except ValueError:
-                self._threads_option = False
-        return f" -m {n_threads}" if self._threads_option else ""
+        return super().refuses(problem) or hessian_too_large(problem)
 
 
 class Skglm(Solver):
@@ -213,6 +104,7 @@ class Celer(Solver):
     key, title, package = "celer", "celer", "celer"
     layout = "column"
     can_free_intercept = False
+    ladder = (1.0, *TOLERANCES)  # the duality gap at zero is at most that
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """alpha = 1 / C; tol bounds the duality gap relative to n log 2."""
@@ -231,6 +123,68 @@ class Celer(Solver):
         return Fit(coefs[:, 0], 0.0, int(n_iter[0]))
 
 
+class Blitz(Solver):
+    """blitzl1's working sets with proximal Newton, the C++ of the method's authors."""
+
+    key, title, package = "blitz", "Blitz", "blitzl1"
+    layout = "column"
+    ladder = LOOSE_TOLERANCES  # the dual point that it starts from is far below
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter has no place."""
+        import blitzl1
+        from blitzl1 import _blitzl1 as wrapper
+
+        # the release asks NumPy for the dtype of a pointer, which none since 1.16 knows
+        wrapper.data_as = _as_pointer
+        blitzl1.set_use_intercept(bool(fit_intercept))
+        blitzl1.set_tolerance(tol)
+        found = blitzl1.LogRegProblem(X, y).solve(1.0 / C)
+        return Fit(found.x, found.intercept, found._num_iterations)
+
+
+class Adelie(Solver):
+    """adelie's group elastic net with groups of one: IRLS, coordinate descent and screening in C++."""
+
+    key, title, package = "adelie", "adelie", "adelie"
+    layout = "column"
+    multithreaded = True
+    ladder = ADELIE_TOLERANCES
+
+    def missing(self):
+        """How to install it: its metadata ask for NumPy below 2, but it works with later ones."""
+        if super().missing():
+            return "not installed: pip install --no-deps adelie, then pip install ipython matplotlib"
+        if importlib.util.find_spec("IPython") is None or importlib.util.find_spec("matplotlib") is None:
+            return "needs what it imports: pip install ipython matplotlib"
+        return None
+
+    def data(self, problem):
+        """Targets in {0, 1}."""
+        return problem.design(self.layout), (problem.y > 0).astype(np.float64)
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        """Mean-scaled: one lambda = 1 / (n C); tol for its IRLS and for its coordinate descent."""
+        import adelie
+        from scipy import sparse
+
+        view = adelie.matrix.sparse if sparse.issparse(X) else adelie.matrix.dense
+        state = adelie.grpnet(
+            view(X, method="naive", n_threads=n_threads),
+            adelie.glm.binomial(y),
+            lmda_path=np.array([1.0 / (C * X.shape[0])]),
+            intercept=fit_intercept,
+            early_exit=False,
+            irls_max_iters=max_iter,
+            irls_tol=tol,
+            max_iters=100 * max_iter,
+            tol=tol,
+            n_threads=n_threads,
+            progress_bar=False,
+        )
+        return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
+
+
 class Glum(Solver):
     """glum's IRLS with coordinate descent on the Hessian."""
 
@@ -241,7 +195,7 @@ class Glum(Solver):
 
     def refuses(self, problem):
         """Too many features for a p x p Hessian."""
-        return super().refuses(problem) or _hessian_too_large(problem)
+        return super().refuses(problem) or hessian_too_large(problem)
 
     def data(self, problem):
         """Targets in {0, 1}."""
@@ -287,8 +241,16 @@ class Sparsekit(Solver):
 
 def all_solvers():
     """One instance of every adapter, this package first."""
-    classes = (Sparsekit, Liblinear, LiblinearOfficial, Skglm, Celer, Glum, Saga, NewtonCD, NewtonCDGram)
+    of_others = (Skglm, Celer, Blitz, Adelie, Glum)
+    of_sklearn = (Saga, NewtonCD, NewtonCDGram)
+    classes = (Sparsekit, Liblinear, LiblinearOfficial, LiblinearMulticore, *of_others, *of_sklearn)
     return [cls() for cls in classes]
+
+
+def _as_pointer(array, pointer):
+    """The array in the pointer's type, a copy only where that differs, and a pointer to it."""
+    array = np.asarray(array, dtype=pointer._type_)
+    return array, array.ctypes.data_as(pointer)
 
 
 def _sklearn_logistic_solvers():
@@ -300,21 +262,7 @@ def _sklearn_logistic_solvers():
     return names
 
 
-def _sklearn_l1(version):
-    # penalty= is deprecated from 1.8 on, where l1_ratio alone says it
+def sklearn_l1(version):
+    """Arguments of LogisticRegression that make its penalty L1: ``penalty`` is deprecated from 1.8 on."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return {"l1_ratio": 1.0} if (major, minor) >= (1, 8) else {"penalty": "l1"}
-
-
-def _hessian_too_large(problem):
-    n_bytes = 8 * problem.X.shape[1] ** 2
-    if n_bytes > MAX_HESSIAN_BYTES:
-        return f"would need a dense p x p Hessian of {n_bytes / 2**30:.1f} GiB"
-    return None
-
-
-def numba_threads():
-    """Number of threads numba was started with, or None where it is not installed."""
-    if importlib.util.find_spec("numba") is None:
-        return None
-    return importlib.import_module("numba").config.NUMBA_NUM_THREADS

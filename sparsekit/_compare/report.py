@@ -12,6 +12,7 @@ from importlib import metadata
 import numpy as np
 
 from .engine import OVER_BUDGET
+from .solver import Solver
 
 OURS, BASELINE = "sparsekit", "liblinear"
 
@@ -32,10 +33,7 @@ class Progress:
 
     def __init__(self, total, stream=None, enabled=None):
         self.stream = stream or sys.stderr
-        if self.stream is None:  # as it is where the shell closed it
-            self.enabled = False
-        else:
-            self.enabled = self.stream.isatty() if enabled is None else enabled
+        self.enabled = self.stream.isatty() if enabled is None else enabled
         self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
 
     def __call__(self, text=""):
@@ -72,14 +70,15 @@ def machine():
 
 def versions(solvers):
     """Version of every installed distribution that takes part, and of the array libraries."""
-    names = {s.package for s in solvers} | {"numpy", "scipy", "numba"}
     found = {}
-    for name in sorted(names):
+    for name in {s.package for s in solvers} | {"numpy", "scipy", "numba"}:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = None
-    return found
+    # a solver may stand in a folder that only it knows
+    found |= {s.package: s.version for s in solvers if isinstance(s, Solver)}
+    return dict(sorted(found.items()))
 
 
 def header(solvers, fit_intercept):
@@ -173,10 +172,11 @@ def table(cell, gaps):
             f"  best objective {cell.best_objective:.10g}, "
             f"certified to {max(cell.certified_gap, 0):.0e} by its duality gap"
         )
+    late = cell.out_of_time(min(gaps))
+    if late:
+        notes.append(f"  stopped by the limit of {seconds(cell.max_time)} s for a solver: {_titles(late)}")
     if cell.unfinished:
-        notes.append(
-            f"  budget spent before the end of: {', '.join(t.solver.title for t in cell.unfinished)}"
-        )
+        notes.append(f"  budget spent before the end of: {_titles(cell.unfinished)}")
     if cell.interrupted:
         notes.append("  interrupted: what is shown was measured before")
     return "\n".join([cell_title(cell), _aligned(columns, rows), *notes])

@@ -104,7 +104,7 @@ class Isolated:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 # where the shell closed it, another pipe would take its number
-                stderr=subprocess.DEVNULL if sys.stderr is None else None,
+                stderr=subprocess.DEVNULL if sys.__stderr__ is None else None,
             )
             self._answers = queue.Queue()
             self._reader = threading.Thread(

@@ -17,6 +17,13 @@ ctypedef void dgetrs_type(char* trans, int* n, int* nrhs, double* a, int* lda, i
                           int* ldb, int* info) noexcept nogil
 ctypedef void dposv_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
                          int* info) noexcept nogil
+ctypedef void dpotrf_type(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil
+ctypedef void dtrsv_type(char* uplo, char* trans, char* diag, int* n, double* a, int* lda, double* x,
+                         int* incx) noexcept nogil
+ctypedef void dpotrs_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
+                          int* info) noexcept nogil
+ctypedef void dtrsm_type(char* side, char* uplo, char* trans, char* diag, int* m, int* n, double* alpha,
+                         double* a, int* lda, double* b, int* ldb) noexcept nogil
 
 cdef ddot_type* ddot
 cdef dgemv_type* dgemv
@@ -28,3 +35,7 @@ cdef dgesv_type* dgesv
 cdef dgetrf_type* dgetrf
 cdef dgetrs_type* dgetrs
 cdef dposv_type* dposv
+cdef dpotrf_type* dpotrf
+cdef dpotrs_type* dpotrs
+cdef dtrsv_type* dtrsv
+cdef dtrsm_type* dtrsm

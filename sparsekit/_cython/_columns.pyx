@@ -111,7 +111,6 @@ cdef class ColumnOperator(QuadOperator):
     cdef ColumnStore store
     cdef const int32_t[::1] cols
     cdef const double[::1] d
-    cdef bint intercept
     cdef int n_threads
     cdef double[:, ::1] sums, pairs
     cdef double[::1] t, entry
@@ -129,8 +128,12 @@ cdef class ColumnOperator(QuadOperator):
         self.diagonal = np.empty(self.size)
         if intercept:
             self.diagonal[m] = np.sum(d)
+            self.common, self.knows_common = np.empty(self.size), True
+            self.common[m] = self.diagonal[m]
         for j in prange(m, nogil=True, num_threads=n_threads, schedule='static'):
             self.diagonal[j] = self._square(j)
+            if self.intercept:
+                self.common[j] = self._sum(j)
         self.t = np.empty(n)
         self.sums = np.empty((store.blocks, self.size))
         self.pairs, self.entry = np.empty((n, 2)), np.empty(self.size)
@@ -145,6 +148,17 @@ cdef class ColumnOperator(QuadOperator):
             end = self.store.cut[b + 1, self.cols[j]]
             total += sk_segment_square(&self.store.row[at], &self.store.val[at], end - at,
                                        &self.d[b * self.store.height])
+        return total
+
+    cdef double _sum(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t b
+        cdef int64_t at, end
+        cdef double total = 0.0
+        for b in range(self.store.blocks):
+            at = self.store.cut[b, self.cols[j]]
+            end = self.store.cut[b + 1, self.cols[j]]
+            total += sk_segment_dot(&self.store.row[at], &self.store.val[at], end - at,
+                                    &self.d[b * self.store.height])
         return total
 
     cdef void _block(self, Py_ssize_t b, const double* v) noexcept nogil:
@@ -208,7 +222,8 @@ cdef class ColumnOperator(QuadOperator):
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
         cdef Py_ssize_t m = self.cols.shape[0], n = self.store.n, j, i
         cdef int k
-        cdef double h, g, new, move, largest, first = 0.0
+        cdef double h, g, new, move, largest, first = 0.0, last = 0.0, shift = 0.0
+        cdef bint together = self.intercept and self.diagonal[m] > 0.0 and l1[m] == 0.0
         if n == 0 or n_sweeps == 0:
             return False
         # pairs of d_i (A (x - x_at_entry))_i and d_i, side by side for one cache line
@@ -217,10 +232,15 @@ cdef class ColumnOperator(QuadOperator):
             self.pairs[i, 1] = self.d[i]
         for j in range(self.size):
             self.entry[j] = x[j]
+        # a free intercept is where it is best at every time: its shift follows from the sum of the pairs. As a
+        # coordinate among others it would crawl along with every column that has a mean
+        if together:
+            last = self.diagonal[m]
+            shift = -grad[m] / last
         for k in range(n_sweeps):
             largest = 0.0
-            for j in range(self.size):
-                h = self.diagonal[j] * (1.0 + self.ridge)
+            for j in range(m if together else self.size):
+                h = self.diagonal[j] * self.ridge + (self.apart(j) if together else self.diagonal[j])
                 if not (h > 0.0) or (k > 0 and self.idle[j]):
                     continue
                 g = grad[j] + self.ridge * self.diagonal[j] * (x[j] - self.entry[j])
@@ -229,6 +249,8 @@ cdef class ColumnOperator(QuadOperator):
                 else:
                     for i in range(n):
                         g += self.pairs[i, 0]
+                if together:
+                    g += self.common[j] * shift
                 self.idle[j] = x[j] == 0.0 and fabs(g) <= 0.9 * l1[j]
                 new = soft_step(h, x[j], g, l1[j])
                 move = new - x[j]
@@ -240,12 +262,18 @@ cdef class ColumnOperator(QuadOperator):
                 else:
                     for i in range(n):
                         self.pairs[i, 0] += self.pairs[i, 1] * move
+                if together:
+                    shift -= self.common[j] / last * move
                 largest += h * move * move
             self.n_sweeps += 1
             if k == 0:
                 first = largest
             if largest <= 1e-3 * first:
                 break
+        if together:
+            x[m] += shift
+            for i in range(n):
+                self.pairs[i, 0] += self.pairs[i, 1] * shift
         for j in prange(m, num_threads=self.n_threads, schedule='static'):
             grad[j] += self._slope(j) + self.ridge * self.diagonal[j] * (x[j] - self.entry[j])
         if self.intercept:

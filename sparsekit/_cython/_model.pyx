@@ -5,6 +5,8 @@ diagonal, or as a Python callable. ``solve_model`` runs lines 10-24 of Algorithm
 default several times: the model costs no pass over the data, so its active set is settled
 here before the data is touched again.
 """
+import numpy as np
+
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs, sqrt
 
@@ -131,6 +133,12 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     if m == 0:
         return 0.0
     holds = max_holds
+    if op.intercept and not op.knows_common:
+        op.common = np.empty(m)
+        for j in range(m):
+            step[j] = 1.0 if j == m - 1 else 0.0
+        op.product(step, &op.common[0])
+        op.knows_common = True
     with nogil:
         for j in range(m):
             x[j] = x0[j]
@@ -293,13 +301,14 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
     for j in range(m):
         if kind[j] == 1 or kind[j] == 2:
             r[j] = -pg[j] - (hp[j] if warm else 0.0)
-            p[j] = r[j] / _positive(op.diagonal[j])
-            rz += r[j] * p[j]
             if fabs(r[j]) > worst:
                 worst = fabs(r[j])
         else:
             r[j] = 0.0
-            p[j] = 0.0
+    op.face(kind)
+    op.precondition(r, kind, p)
+    for j in range(m):
+        rz += r[j] * p[j]
     done[0] = worst <= bound
     if done[0]:
         return 0
@@ -324,15 +333,16 @@ cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double
                 r[j] -= alpha * hp[j]
                 if fabs(r[j]) > worst:
                     worst = fabs(r[j])
-                rz_new += r[j] * r[j] / _positive(op.diagonal[j])
         if worst <= bound:
             done[0] = True
             return steps
+        op.precondition(r, kind, hp)
+        for j in range(m):
+            rz_new += r[j] * hp[j]
         beta = rz_new / rz
         rz = rz_new
         for j in range(m):
-            if kind[j] == 1 or kind[j] == 2:
-                p[j] = r[j] / _positive(op.diagonal[j]) + beta * p[j]
+            p[j] = hp[j] + beta * p[j]
     return max_steps
 
 
@@ -345,6 +355,3 @@ cdef double _residual(const double[::1] g, const double[::1] x, const double[::1
             worst = r
     return worst
 
-
-cdef inline double _positive(double h) noexcept nogil:
-    return h if h > 0.0 else 1.0

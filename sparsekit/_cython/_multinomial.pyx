@@ -291,7 +291,7 @@ cdef class _ClassOperator(QuadOperator):
     cdef float[:, ::1] V
     cdef float[:, :, ::1] work
     cdef Py_ssize_t F, K
-    cdef bint intercept
+    cdef bint has_intercepts
     cdef int n_threads
 
     cdef double _load(self, const double* v) noexcept nogil:
@@ -339,7 +339,7 @@ cdef class ClassRowOperator(_ClassOperator):
         self.P, self.top, self.weight, self.place = P, top, weight, place
         self.diagonal = diagonal
         self.size = <int>self.diagonal.shape[0]
-        self.ridge, self.intercept, self.n_threads = ridge, intercept, n_threads
+        self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, n_threads
         # parts depend on the data alone, so that sums do not depend on the threads
         parts = min(max(len(data) // max(4 * (F + 1), 5000), 1), 8)
         self.V = np.zeros((F + 1, self.K), dtype=np.float32)
@@ -363,19 +363,19 @@ cdef class ClassRowOperator(_ClassOperator):
             return
         if self.K == 8:
             sk_curve_rows_8(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                            &self.V[0, 0], to, lo, hi, self.F, self.intercept)
+                            &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
         elif self.K == 16:
             sk_curve_rows_16(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.intercept)
+                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
         elif self.K == 24:
             sk_curve_rows_24(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.intercept)
+                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
         elif self.K == 32:
             sk_curve_rows_32(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.intercept)
+                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
         else:
             sk_curve_rows_any(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                              &self.V[0, 0], to, lo, hi, self.F, self.intercept, &self.score[b, 0], self.K)
+                              &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts, &self.score[b, 0], self.K)
 
 
 cdef class ClassDenseOperator(_ClassOperator):
@@ -389,7 +389,7 @@ cdef class ClassDenseOperator(_ClassOperator):
         self.P, self.top, self.weight, self.place = P, top, weight, place
         self.diagonal = diagonal
         self.size = <int>self.diagonal.shape[0]
-        self.ridge, self.intercept, self.n_threads = ridge, intercept, 1
+        self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, 1
         self.V = np.zeros((self.F + 1, self.K), dtype=np.float32)
         self.work = np.empty((1, self.F + 1, self.K), dtype=np.float32)
         self.block = np.empty((512, self.K), dtype=np.float32)
@@ -417,7 +417,7 @@ cdef class ClassDenseOperator(_ClassOperator):
             else:
                 memset(T, 0, rows * K * sizeof(float))
             sk_curve_dense(T, &self.P[0, 0], &self.top[0], &self.weight[0],
-                           V + self.F * self.K if self.intercept else NULL, to + self.F * self.K, lo, hi, K)
+                           V + self.F * self.K if self.has_intercepts else NULL, to + self.F * self.K, lo, hi, K)
             if F:
                 sgemm(&plain, &turned, &K, &F, &rows, &one, T, &K, A, &F, &one, to, &K)
             lo = hi

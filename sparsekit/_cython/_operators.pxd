@@ -1,3 +1,6 @@
+from ._factor cimport Factor
+
+
 cdef inline double soft_step(double h, double x, double g, double l1) noexcept nogil:
     # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0
     cdef double t = h * x - g
@@ -13,8 +16,19 @@ cdef class QuadOperator:
     cdef readonly double ridge
     # whether ``factor`` is cheap for any free set and needs no ``work``
     cdef readonly bint always_direct
+    # whether the last variable is an intercept, whose column of H the preconditioner may take out
+    cdef readonly bint intercept
+    cdef double[::1] common
+    cdef bint knows_common
+    # a factorised matrix like H, and the place of each variable in it, -1 where it has none
+    cdef readonly Factor factored
+    cdef const int[::1] place
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
+    cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
+    cdef void face(self, const signed char* kind) noexcept nogil
+    cdef double apart(self, Py_ssize_t j) noexcept nogil
+    cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

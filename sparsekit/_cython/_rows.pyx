@@ -21,10 +21,14 @@ cdef extern from "kernels.h" nogil:
                              Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, int)
     void sk_hessian_rows_i32(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
                              Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, int)
-    void sk_gram_rows_u16(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
+    void sk_gram_rows_u16_double(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
                           Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, int)
-    void sk_gram_rows_i32(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
+    void sk_gram_rows_u16_float(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, float*, Py_ssize_t, int)
+    void sk_gram_rows_i32_double(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
                           Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, int)
+    void sk_gram_rows_i32_float(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, float*, Py_ssize_t, int)
     void sk_hessian_dense(const float*, const double*, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t,
                           int)
     void sk_diagonal_rows_u16(const int64_t*, const int64_t*, const uint16_t*, const float*,
@@ -149,16 +153,16 @@ cdef class ModelRows:
             sk_hessian_rows_i32(&self.start[0], &self.stop[0], &self.col32[0], &self.val[0], d, self.parts[b],
                                 self.parts[b + 1], v, out, self.m, intercept)
 
-    def gram(self, const double[::1] d, bint intercept, double[:, :, ::1] work):
+    def gram(self, const double[::1] d, bint intercept, real[:, :, ::1] work):
         """work[0] = A^T diag(d) A, A = X or [X, 1]; ``work`` (one or all parts, size, size)."""
         cdef Py_ssize_t blocks = work.shape[0], parts = self.parts.shape[0] - 1, b, i, j
         cdef Py_ssize_t size = self.m + intercept
-        cdef double* G
-        cdef double* part
+        cdef real* G
+        cdef real* part
         if size == 0:
             return
         for b in prange(blocks, nogil=True, num_threads=self.n_threads, schedule='static'):
-            memset(&work[b, 0, 0], 0, size * size * sizeof(double))
+            memset(&work[b, 0, 0], 0, size * size * sizeof(real))
             if self.n:
                 self._gram_part((parts * b) // blocks, (parts * (b + 1)) // blocks, &d[0], &work[b, 0, 0],
                                 size, intercept)
@@ -175,14 +179,20 @@ cdef class ModelRows:
                     G[i * size + j] += G[j * size + i]
                     G[j * size + i] = G[i * size + j]
 
-    cdef void _gram_part(self, Py_ssize_t first, Py_ssize_t last, const double* d, double* G, Py_ssize_t size,
+    cdef void _gram_part(self, Py_ssize_t first, Py_ssize_t last, const double* d, real* G, Py_ssize_t size,
                          bint intercept) noexcept nogil:
+        cdef const int64_t* start = &self.start[0]
+        cdef const int64_t* stop = &self.stop[0]
+        cdef Py_ssize_t lo = self.parts[first], hi = self.parts[last]
         if self.m <= 65535:
-            sk_gram_rows_u16(&self.start[0], &self.stop[0], &self.col16[0], &self.val[0], d, self.parts[first],
-                             self.parts[last], G, size, intercept)
+            if real is double:
+                sk_gram_rows_u16_double(start, stop, &self.col16[0], &self.val[0], d, lo, hi, G, size, intercept)
+            else:
+                sk_gram_rows_u16_float(start, stop, &self.col16[0], &self.val[0], d, lo, hi, G, size, intercept)
+        elif real is double:
+            sk_gram_rows_i32_double(start, stop, &self.col32[0], &self.val[0], d, lo, hi, G, size, intercept)
         else:
-            sk_gram_rows_i32(&self.start[0], &self.stop[0], &self.col32[0], &self.val[0], d, self.parts[first],
-                             self.parts[last], G, size, intercept)
+            sk_gram_rows_i32_float(start, stop, &self.col32[0], &self.val[0], d, lo, hi, G, size, intercept)
 
     def diagonal(self, const double[::1] d, bint intercept):
         """Diagonal of A^T diag(d) A, (m or m + 1,)."""
@@ -208,7 +218,6 @@ cdef class RowOperator(QuadOperator):
     cdef ModelRows rows
     cdef const double[::1] d
     cdef double[:, ::1] work
-    cdef bint intercept
 
     def __init__(self, ModelRows rows, const double[::1] d, bint intercept, double ridge):
         self.rows = rows
@@ -245,7 +254,6 @@ cdef class DenseOperator(QuadOperator):
     cdef float[:, ::1] work
     cdef float[::1] v32
     cdef Py_ssize_t parts
-    cdef bint intercept
     cdef int n_threads
 
     def __init__(self, A, const double[::1] d, diagonal, bint intercept, double ridge, int n_threads):

@@ -120,6 +120,28 @@ SK_MULTI(void, sk_axpy,
  * 16-bit column numbers where they fit and float32 values. The copy serves Hessians only,
  * where seven digits are plenty, and half the bytes are half the time: these loops wait for
  * memory. Four partial sums keep a row's dot product from waiting for itself. */
+/* G += A^T diag(d) A, each pair of columns in one of its two places; G of order size */
+#define SK_GRAM_ROWS(NAME, INDEX, REAL)                                                                \
+    static void sk_gram_rows_##NAME##_##REAL(const int64_t *start, const int64_t *stop,                \
+                                             const INDEX *col, const float *val, const double *d,      \
+                                             sk_size lo, sk_size hi, REAL *G, sk_size size,            \
+                                             int intercept) {                                          \
+        REAL *last = G + (size - 1) * size;                                                            \
+        for (sk_size i = lo; i < hi; i++) {                                                            \
+            const INDEX *c = col + start[i];                                                           \
+            const float *x = val + start[i];                                                           \
+            sk_size len = stop[i] - start[i];                                                          \
+            double di = d[i];                                                                          \
+            for (sk_size a = 0; a < len; a++) {                                                        \
+                REAL t = (REAL)(di * x[a]);                                                            \
+                REAL *row = G + (sk_size)c[a] * size;                                                  \
+                for (sk_size b = 0; b <= a; b++) row[c[b]] += t * x[b];                                \
+                if (intercept) last[c[a]] += t;                                                        \
+            }                                                                                          \
+            if (intercept) last[size - 1] += (REAL)di;                                                 \
+        }                                                                                              \
+    }
+
 #define SK_ROW_KERNELS(NAME, INDEX)                                                              \
     SK_INLINE double sk_row_dot_##NAME(const INDEX *restrict col, const float *restrict val,     \
                                        sk_size len, const double *restrict v) {                  \
@@ -150,25 +172,8 @@ SK_MULTI(void, sk_axpy,
         }                                                                                        \
         if (intercept) out[m] += last;                                                           \
     }                                                                                            \
-    /* G += A^T diag(d) A, each pair of columns in one of its two places; G of order size */      \
-    static void sk_gram_rows_##NAME(const int64_t *start, const int64_t *stop, const INDEX *col, \
-                                    const float *val, const double *d, sk_size lo, sk_size hi,   \
-                                    double *G, sk_size size, int intercept) {                    \
-        double *last = G + (size - 1) * size;                                                    \
-        for (sk_size i = lo; i < hi; i++) {                                                      \
-            const INDEX *c = col + start[i];                                                     \
-            const float *x = val + start[i];                                                     \
-            sk_size len = stop[i] - start[i];                                                    \
-            double di = d[i];                                                                    \
-            for (sk_size a = 0; a < len; a++) {                                                  \
-                double t = di * x[a];                                                            \
-                double *row = G + (sk_size)c[a] * size;                                          \
-                for (sk_size b = 0; b <= a; b++) row[c[b]] += t * x[b];                          \
-                if (intercept) last[c[a]] += t;                                                  \
-            }                                                                                    \
-            if (intercept) last[size - 1] += di;                                                 \
-        }                                                                                        \
-    }                                                                                            \
+    SK_GRAM_ROWS(NAME, INDEX, double)                                                            \
+    SK_GRAM_ROWS(NAME, INDEX, float)                                                             \
     /* out[j] += sum_i d_i x_ij^2 */                                                             \
     static void sk_diagonal_rows_##NAME(const int64_t *start, const int64_t *stop,               \
                                         const INDEX *col, const float *val, const double *d,     \

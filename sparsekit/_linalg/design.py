@@ -31,6 +31,7 @@ _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pay
 _SMALL_SIDE = 600
 _THREAD_WORK = 200000  # entries of X for each thread
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
+_SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
 _STRIDE = 8  # and the part of all rows, 1 in so many
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
@@ -180,6 +181,19 @@ class CSRDesign(_Scratch):
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
+
+    def gram_cost(self, cols):
+        """Estimate of the work of `gram32`, in multiply-adds of a product."""
+        nnz = float(self.counts()[cols].sum())
+        return _GRAM_SCATTER_FAR * 0.5 * nnz * (1.5 * nnz / max(self.shape[0], 1) + 1.0)
+
+    def gram32(self, cols, d, intercept):
+        """A^T diag(d) A in single precision for columns ``cols`` in any order (and the intercept)."""
+        rows = self._model_rows(cols)
+        size = len(cols) + intercept
+        G = np.empty((1, size, size))
+        rows.gram(d, intercept, G)
+        return G[0]
 
     def _model_rows(self, cols):
         """The columns ``cols`` as short rows, in buffers that every model shares."""
@@ -361,7 +375,7 @@ class DenseDesign(_Scratch):
                 stride = 1 if G[0].diagonal().min() <= 0 else stride
             if stride <= 1:
                 _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
-            return GramOperator(G[0], ridge), Columns(self, cols)
+            return GramOperator(G[0], max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
         elif self._single is None:

@@ -2,12 +2,15 @@
 
 import numpy as np
 
+from .._cython._factor import Factor
 from .._device import namespace
 from .._linalg.extremes import largest
 from ._selection import Selection
 
 # rounding of sums that decide whether a variable can be left out
 _SLACK = 1e-9
+# a factorisation in single precision, per cube of its side, in multiply-adds of a sparse product
+_FACTOR_FLOP = 0.01
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 
@@ -20,7 +23,7 @@ class State:
         y = loss.y
         self.z, self.u, self.d = np.zeros_like(y), np.empty_like(y), np.empty_like(y)
         self.trial_z, self.trial_u, self.trial_d = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-        self.f = self.trial_f = self.last_dz = None
+        self.f = self.trial_f = self.last_dz = self.factored = None
         self.at_origin = False
 
     def set(self, z):
@@ -108,20 +111,46 @@ class LinearProblem(Selection):
         """Whether iterations on ``size`` of the variables repay the copy of their columns."""
         return self.design.selection_pays(size)
 
-    def model(self, variables, ridge, damping=0.0, rough=False):
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        With ``damping`` r > 0 each row's second derivative is the largest within r |dz_i| of
-        its predictor, dz the last full step that was tried: rows that were moved into a
-        region of more curvature than the model knew get that curvature, the others keep
-        theirs. A ``rough`` model may see only some of the rows.
+        Each row's second derivative is the largest within its `radius`. A ``rough`` model may see only some
+        of the rows.
         """
         cols, has = self._split(variables)
-        d = self.state.d
-        if damping > 0 and self.state.last_dz is not None:
-            d = self.loss.majorant(self.state.z, damping * self.state.last_dz)
+        radius = self.radius(damping, bend)
+        d = self.state.d if radius is None else self.loss.majorant(self.state.z, radius)
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
+
+    def factor_cost(self, variables):
+        """Work of `factor` in multiply-adds of a product, and that of a product; inf where there is none."""
+        if not hasattr(self.design, "gram32"):
+            return np.inf, np.inf
+        cols, has = self._split(variables)
+        size = len(cols) + has
+        work = self.design.gram_cost(cols) + _FACTOR_FLOP * size**3
+        return work, 2.0 * float(self.design.counts()[cols].sum()) + self.n_rows
+
+    def factor(self, variables, ridge):
+        """Cholesky factor of the Hessian on sorted ``variables`` in single precision, and their places in it.
+
+        It is made in the memory of models: the next one must be made after it.
+        """
+        cols, has = self._split(variables)
+        # columns with many entries first: what they add up to lies close together
+        order = np.argsort(-self.design.counts()[cols], kind="stable")
+        factor = Factor(self.design.gram32(cols[order], self.state.d, has), ridge)
+        place = np.empty(len(variables), dtype=np.int32)
+        place[order] = np.arange(len(cols), dtype=np.int32)
+        place[len(cols) :] = len(cols)
+        self.state.factored = self.state.d.copy()
+        return factor, place
+
+    def drift(self):
+        """How far the rows' second derivatives are from those of the last factor, as a part of their sum."""
+        was = self.state.factored
+        return float(np.abs(self.state.d - was).sum()) / max(float(was.sum()), 1e-300)
 
     def _bound(self):
         if self._slopes is None:

@@ -210,6 +210,10 @@ class LinearLoss:
         """Largest second derivative of each row's loss within ``radius`` (n,) of z, (n,)."""
         return self.derivatives(self._steepest(z, radius))[2]
 
+    def behind(self, z: FloatArray) -> FloatArray | None:
+        """How far each row is on the wrong side of its loss' bend, (n,); None if no part is straight."""
+        return None
+
     def _steepest(self, z, radius):
         return z
 
@@ -237,6 +241,9 @@ class LogisticLoss(LinearLoss):
 
     def _check_targets(self):
         _check_signs(self.y)
+
+    def behind(self, z: FloatArray) -> FloatArray:
+        return -self.y * z
 
     def _steepest(self, z, radius):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)

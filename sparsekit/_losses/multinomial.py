@@ -22,7 +22,6 @@ from ._selection import Selection
 _SPARSE_SHARE = 0.3
 # largest side of a Gram matrix
 _GRAM_SIDE = 2000
-_REACH = 0.4  # share of the last spread that damping counts on; smaller lets steps overshoot more often
 
 
 class MultinomialLoss:
@@ -115,6 +114,10 @@ class MultinomialLoss:
         """Value and dl/dZ (n, K) at scores Z."""
         U = np.empty_like(Z) if U is None else U
         return self.kernels.value_and_derivative(Z, self.codes, self.s, U, self.n_threads), U
+
+    def behind(self, Z):
+        """How far each row's own class is behind the largest score, (n,)."""
+        return Z.max(axis=1) - Z[np.arange(len(Z), like=Z), self.codes]
 
     def probabilities(self, Z, radius=None):
         """Softmax of Z without each row's largest entry, with 1 - it and its class."""
@@ -222,6 +225,9 @@ class MultinomialProblem(Selection):
     variables are in the table (features, then one row of intercepts; K classes).
     """
 
+    least_ridge = 1e-7  # all classes together may shift: what the ridge alone decides
+    reach = 0.4  # smaller lets steps overshoot more often
+
     def __init__(self, loss, design, intercept, state, place=None):
         whole = (design.shape[1] + bool(intercept)) * loss.n_classes
         super().__init__(loss, design, intercept, state, whole if place is None else len(place))
@@ -267,17 +273,15 @@ class MultinomialProblem(Selection):
         """Whether iterations on ``size`` of the variables repay the copy of their features."""
         return size < 0.6 * self.size
 
-    def model(self, variables, ridge, damping=0.0, rough=False):
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        With ``damping`` r > 0 every row's other scores are first raised towards its largest by r
-        times the spread of the last full step: a saturated row gets the curvature that it has
-        within reach (for K = 2 and a whole spread this is the majorant of the logistic loss).
+        Every row's other scores are first raised towards its largest by the row's `radius`, the step being
+        the spread of its scores': a saturated row gets the curvature that it has within reach (for K = 2
+        and a whole spread this is the majorant of the logistic loss).
         """
         design, place, has = self._select(variables)
-        radius = None
-        if damping > 0 and self.state.last_dz is not None:
-            radius = _REACH * damping * self.state.last_dz
+        radius = self.radius(damping, bend)
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):

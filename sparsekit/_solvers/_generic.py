@@ -63,7 +63,7 @@ class ProtocolProblem:
     def expand(self, x):
         return x.copy()
 
-    def model(self, variables, ridge, damping=0.0, rough=False):
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()
         product = self.loss.hessian_product

@@ -8,6 +8,7 @@ from scipy.optimize import OptimizeResult
 
 from .._device import is_device, kernel_module
 from .._messages import shown
+from ._preconditioner import Preconditioner
 
 MESSAGES = {
     0: "Converged: the relative optimality measure is at most tol.",
@@ -16,6 +17,9 @@ MESSAGES = {
     3: "Stopped by the callback.",
     4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
 }
+
+# least part of the diagonal that is added to a matrix in double precision
+_LEAST_RIDGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class OBAOptions:
         But no more than this part of the number of rows.
     growth : float, default=1.0
         Variables that may leave zero at once as a multiple of the free ones.
-    stage : float, default=0.2
+    stage : float, default=0.05
         Factor of the penalty from stage to stage; 0 starts with the penalty itself, as the thesis does.
     stage_iter : int, default=1
         Iterations in each stage.
@@ -53,8 +57,8 @@ class OBAOptions:
     model_cycles, gram_cycles : int, default=2, 10
         Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
         matrix; 1 is the thesis' method.
-    forcing : float, default=0.05
-        Fall of the model's residual that ends its cycles.
+    forcing, column_forcing : float, default=0.05, 0.5
+        Fall of the model's residual that ends its cycles, and the same on sparse columns.
     cg_tol : float, default=0.4
         Relative residual of CG on a model; a matrix gets 0.1, as in the thesis.
     cg_max, cg_dense : int, default=8, 6
@@ -67,6 +71,8 @@ class OBAOptions:
         Rounds in which free variables on the wrong side of zero are held there.
     ridge : float, default=1e-7
         Times diag(H) is added to H, which keeps singular models solvable.
+    bend : float, default=4
+        Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
     damp_start, damp_release : float, default=0.5
         The curvature's radius after a failed step, and its decay.
     kept_low, kept_high : float, default=0.7, 0.9
@@ -109,12 +115,13 @@ class OBAOptions:
     min_new: int = 100
     row_share: float = 0.25
     growth: float = 1.0
-    stage: float = 0.2
+    stage: float = 0.05
     stage_iter: int = 1
     rough: float = 0.1
     model_cycles: int = 2
     gram_cycles: int = 10
     forcing: float = 0.05
+    column_forcing: float = 0.5
     cg_tol: float = 0.4
     cg_max: int = 8
     cg_dense: int = 6
@@ -123,12 +130,18 @@ class OBAOptions:
     row_sweeps: int = 3
     holds: int = 20
     ridge: float = 1e-7
+    bend: float = 4.0
     damp_start: float = 0.5
     damp_release: float = 0.5
     kept_low: float = 0.7
     kept_high: float = 0.9
     segment_tol: float = 1e-4
     working_set: bool | None = None
+
+    @property
+    def gap_tol(self) -> float:
+        """Relative duality gap at which to stop: ten times tol."""
+        return 10.0 * self.tol
 
     def __post_init__(self):
         if self.hessian not in ("exact", "lbfgs"):
@@ -168,6 +181,11 @@ class Run:
     callback: object = None
     keep: bool = False
     n_variables: int = 0
+    tol: float = 0.0
+    certify: object = None
+    gap: float | None = None
+    bend: float = np.inf
+    ridge: float = 0.0
     rough: bool = False
     may_be_rough: bool = True
     start: float = field(default_factory=time.perf_counter)
@@ -176,12 +194,35 @@ class Run:
     nfev: int = 0
     njev: int = 0
     n_cg: int = 0
+    last_cg: int = 0
+    slow: int = 0
     n_direct: int = 0
     n_ista: int = 0
     n_products: int = 0
     corrections: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     status: int | None = None
+
+    def __post_init__(self):
+        self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
+        self.preconditioner = Preconditioner(self.options.ridge)
+
+    def learn(self, kept):
+        """What a step that kept this share of the decrease that its model promised says of the next model."""
+        opts = self.options
+        if kept < opts.kept_low:
+            # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
+            # much more than it kept is damped
+            self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
+            self.bend, self.ridge = opts.bend, opts.ridge
+        else:
+            if kept > opts.kept_high:
+                self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
+            # where models hold, rows that stay far on the wrong side are there to stay
+            holds = opts.kept_high < kept < 2.0 - opts.kept_high
+            self.bend = 2.0 * self.bend if holds else opts.bend
+            # and nearly collinear columns are what the ridge then holds back
+            self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

@@ -16,6 +16,7 @@ _MOST_FREE = 500
 
 def duality_gap(loss, problem, x, l1, g):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here."""
+    problem = getattr(problem, "inner", problem)
     dual_value = getattr(loss, "dual_value", None)
     state = getattr(problem, "state", None)
     if dual_value is None or state is None:

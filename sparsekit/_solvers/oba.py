@@ -9,6 +9,8 @@ optimization"; equation numbers below are that chapter's. Two things stand aroun
   by the optimality measure of *all* variables.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.optimize import OptimizeResult
 
@@ -17,6 +19,7 @@ from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
 from .._messages import numbers
 from ._generic import as_problem
+from ._minimise_model import minimise_model
 from ._quasi_newton import QuasiNewtonProblem
 from ._run import MESSAGES, Kernels, OBAOptions, Run
 from .duality import duality_gap
@@ -29,12 +32,14 @@ _ROUNDING = 1e-14
 _SMALL = 1000
 # growth of tall problems
 _TALL_GROWTH = 10.0
-# a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
-_FACTOR_LIMIT = 1500
 # part of its penalty that a zero variable's gradient must reach to enter a working set
 _NEAR = 0.8
 # shortest part of a step to try before the ISTA point is brought in
 _SHORTEST = 1 / 64
+# relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
+_SLOW, _PATIENCE = 1e-10, 15
+# part of tol from which rounding is taken to forbid a smaller gap
+_TIGHTEST = 1e-7
 
 
 def minimize_oba(
@@ -99,6 +104,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         problem.start(x)
     g = problem.gradient()
     run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
+    run.certify = partial(duality_gap, loss) if gap else _no_gap
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
@@ -119,8 +125,15 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         n_ista=run.n_ista,
         history=run.history() if history else None,
     )
-    result.dual_gap = duality_gap(loss, getattr(problem, "inner", problem), x, l1, g) if gap else np.nan
+    result.dual_gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    if result.status == 4 and optimality <= opts.tol:
+        # what rounding forbade was the gap's last digits
+        result.status, result.success, result.message = 0, True, MESSAGES[0]
     return result
+
+
+def _no_gap(*_):
+    return np.nan
 
 
 def _check_l1(l1, n, like):
@@ -170,8 +183,8 @@ def _working_sets(problem, x, l1, g, run):
         optimality = kernels.measure(x, g, l1) / run.scale
         if not run.rows and run.keep:
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
-        if optimality <= opts.tol:
-            run.status = 0
+        if optimality <= run.tol:
+            run.status = _enough(problem, x, l1, g, optimality, run)
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
         with np.errstate(over="ignore"):
@@ -182,7 +195,7 @@ def _working_sets(problem, x, l1, g, run):
         if whole or not final:
             # a stage of one iteration does not repay a copy of its columns
             x, g, tau = _iterate(
-                problem, x, current, l1, g, opts.tol, tau, run, None if final else opts.stage_iter
+                problem, x, current, l1, g, run.tol, tau, run, None if final else opts.stage_iter
             )
             continue
         moving = (x != 0) | (np.abs(g) > l1)
@@ -195,7 +208,7 @@ def _working_sets(problem, x, l1, g, run):
             sub = problem.restrict(chosen)
         problem.base = x
         before = run.nit
-        target = max(0.5 * opts.tol, 0.1 * optimality)
+        target = max(0.5 * run.tol, 0.1 * optimality)
         part, _, tau = _iterate(sub, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
         x[chosen] = part
         problem.absorb(sub)
@@ -206,6 +219,23 @@ def _working_sets(problem, x, l1, g, run):
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
             run.status = None if stalls < 2 else 4
         best = min(best, optimality)
+
+
+def _enough(problem, x, l1, g, optimality, run):
+    """Status 0 where the duality gap is small enough as well; else None, and run.tol is tightened.
+
+    The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
+    is small beside the one be large beside the other.
+    """
+    run.gap = run.certify(problem, x, l1, g)
+    allowed = run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1))
+    # NaN: no certificate can be had
+    if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
+        return 0
+    # the gap falls about as the measure does, or faster
+    run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))
+    run.gap = None
+    return None
 
 
 def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
@@ -245,11 +275,9 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
-            # whatever the reason, the next models see everything
             run.may_be_rough = limit is not None
-            run.damping = min(2.0, max(2 * run.damping, opts.damp_start))
-        elif kept > opts.kept_high:
-            run.damping = opts.damp_release * run.damping if run.damping > 0.1 else 0.0
+        run.learn(kept)
+        run.preconditioner.learn(kept, run.last_cg)
         if corrections == 0:
             tau *= 2
         run.nit += 1
@@ -271,6 +299,11 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             if run.status is not None:
                 return x, g, tau
         flat = not progress > _ROUNDING * abs(phi)
+        # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
+        run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0
+        if run.slow >= _PATIENCE:
+            run.status = 4
+            return x, g, tau
 
 
 def _working_variables(kind, size, n_unsure, tau, free_always):
@@ -287,9 +320,12 @@ def _step(problem, x, l1, g, variables, phi, run):
     kernels = run.kernels.model
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    operator, move = problem.model(variables, run.options.ridge, run.damping, run.rough)
+    run.preconditioner.prepare(problem, variables)
+    ridge = max(run.ridge, getattr(problem, "least_ridge", 0.0))
+    operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
-    new, n_corrections, predicted = _minimise_model(operator, xv, g[variables], l1[variables], run)
+    helped = run.preconditioner.attach(operator, problem, variables)
+    new, n_corrections, predicted = minimise_model(operator, xv, g[variables], l1[variables], run, helped)
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)
     problem.remember(dz)
@@ -316,9 +352,13 @@ def _step(problem, x, l1, g, variables, phi, run):
         # rounding of the sums may not reject a step that is as good
         enough = gamma + _ROUNDING * abs(gamma)
         if phi_new <= enough:
+            # a decrease that is lost in rounding says nothing of the model
+            lost = predicted <= 10.0 * _ROUNDING * abs(phi)
+            kept = 1.0 if lost else (phi - phi_new) / predicted
+            if kept < run.options.kept_low:
+                x_new, phi_new = _shorter(problem, x, x_new, dz, l1, phi_new, run)
             problem.accept()
-            # Levenberg's rule: a model that promised much more than it kept is damped
-            return x_new, phi_new, n_corrections, (phi - phi_new) / max(predicted, 1e-300)
+            return x_new, phi_new, n_corrections, kept
         # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
         # which has many small non-zeros where the trial point has few
         full = x_new - x
@@ -363,34 +403,17 @@ def _step(problem, x, l1, g, variables, phi, run):
         run.nfev += 1
 
 
-def _minimise_model(operator, xv, gv, lv, run):
-    """Minimiser of the model, corrections of its first cycle, and the decrease that it promises."""
-    opts, kernels = run.options, run.kernels
-    m = len(xv)
-    new, counts = np.empty(m, like=xv), np.zeros(4, dtype=np.int64)
-    exact = isinstance(operator, kernels.GramOperator)
-    side = min(m, _FACTOR_LIMIT) if exact and not kernels.on_device else 0
-    # products with a matrix are cheap beside what made it, so its model is solved well; where a
-    # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    columns = isinstance(operator, kernels.ColumnOperator)
-    cycles = 1 if run.damping > 0 or columns else opts.model_cycles
-    cg_tol, cg_max = (
-        opts.cg_tol,
-        opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
-    )
-    if exact or operator.always_direct:
-        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
-    predicted = kernels.model.solve_model(
-        operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
-        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, opts.forcing,
-        cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
-    )  # fmt: skip
-    error = getattr(operator, "error", None)
-    if error is not None:
-        raise error
-    run.n_cg += int(counts[2])
-    run.n_direct += int(counts[3])
-    run.n_products += operator.n_products
-    if not np.all(np.isfinite(new)):
-        new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
-    return new, int(counts[1]), predicted
+def _shorter(problem, x, x_new, dz, l1, phi_new, run):
+    """The best of a step that kept too little and its halves, (x, phi), as the last point tried."""
+    full, share, best = x_new - x, 1.0, 1.0
+    while share > _SHORTEST:
+        x_try = x + 0.5 * share * full
+        phi_try = problem.try_move(0.5 * share * dz) + run.kernels.model.penalty(x_try, l1)
+        run.nfev += 1
+        share *= 0.5
+        if not phi_try < phi_new:
+            break
+        x_new, phi_new, best = x_try, phi_try, share
+    if share != best:
+        problem.try_move(best * dz)
+    return x_new, phi_new

@@ -15,6 +15,9 @@ NOT_HERE: dict[str, str] = {
     "_dual_ascent.ascend_dense": _ROWS,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
+    "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
+    "serves one face after another has not been tried there",
+    "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",
     "_runtime.LEVELS": _HOST,
     "_runtime.run_on_one_thread": _HOST,
     "_runtime.simd_level": _HOST,

@@ -1,0 +1,51 @@
+"""How well, and by which means, the quadratic model of one OBA iteration is minimised."""
+
+import numpy as np
+
+# a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
+_FACTOR_LIMIT = 1500
+# cycles times variables that a small matrix, where a cycle takes microseconds, is worth
+_CYCLES, _MOST_CYCLES = 20000, 200
+
+
+def minimise_model(operator, xv, gv, lv, run, helped=False):
+    """Minimiser of the model, corrections of its first cycle, and the decrease that it promises.
+
+    ``helped`` says that the operator has a factor, so that systems are solved to a few digits in a few steps.
+    """
+    opts, kernels = run.options, run.kernels
+    m = len(xv)
+    new, counts = np.empty(m, like=xv), np.zeros(4, dtype=np.int64)
+    exact = isinstance(operator, kernels.GramOperator)
+    side = min(m, _FACTOR_LIMIT) if exact and not kernels.on_device else 0
+    # products with a matrix are cheap beside what made it, so its model is solved well; where a
+    # product is a pass over rows, the model is solved as loosely as the outer iteration allows
+    columns = isinstance(operator, kernels.ColumnOperator)
+    cycles = 1 if run.damping > 0 or columns else opts.model_cycles
+    cg_tol, cg_max = (
+        opts.cg_tol,
+        opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
+    )
+    if helped:
+        cycles, cg_tol, cg_max = 3, 0.01, 20
+    forcing = opts.column_forcing if columns else opts.forcing
+    forcing = 0.1 * opts.forcing if helped else forcing
+    if exact or operator.always_direct:
+        cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
+        if not kernels.on_device:
+            cycles = max(cycles, min(_MOST_CYCLES, _CYCLES // max(m, 1)))
+    predicted = kernels.model.solve_model(
+        operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
+        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, forcing,
+        cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
+    )  # fmt: skip
+    error = getattr(operator, "error", None)
+    if error is not None:
+        raise error
+    run.last_cg = int(counts[2])
+    run.n_cg += run.last_cg
+    run.n_direct += int(counts[3])
+    run.n_products += operator.n_products
+    if not np.all(np.isfinite(new)):
+        new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
+    return new, int(counts[1]), predicted

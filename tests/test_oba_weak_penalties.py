@@ -1,0 +1,169 @@
+"""Weak penalties: rows thrown far to the wrong side, ill-conditioned models, certificates that are tight."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit._cython import _factor, _operators
+from sparsekit._losses import MultinomialLoss
+from sparsekit._solvers import _preconditioner
+from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
+
+
+def separable(n=3000, p=12, seed=0):
+    """Rows that two columns tell apart well, so that zero is worse than one row at margin -1000."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = rng.standard_normal((n, p))
+    X[:, :2] += 2.0 * y[:, None]
+    X[:, -1] = 0.0
+    X[0, -1] = 1.0  # one row's own column
+    return X, y
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_a_row_deep_in_the_straight_part_comes_back(layout, fit_intercept):
+    X, y = separable()
+    loss = LogisticLoss(sp.csr_matrix(X) if layout == "csr" else X, y, fit_intercept=fit_intercept)
+    l1 = loss.l1_vector(0.01)
+    best = minimize_oba(loss, l1, tol=1e-10)
+    start = best.x.copy()
+    start[X.shape[1] - 1] -= y[0] * (1000.0 + y[0] * loss.predictor(best.x)[0])
+    assert y[0] * loss.predictor(start)[0] == pytest.approx(-1000.0)
+    result = minimize_oba(loss, l1, start, history=True)
+    assert result.history["fun"][0] > 1000.0  # it was not replaced by zero
+    assert result.status == 0 and result.nit <= 12
+    assert result.fun <= best.fun * (1 + 1e-4) and result.fun - best.fun <= result.dual_gap
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_row_whose_class_is_far_behind_comes_back(n_classes):
+    rng = np.random.default_rng(1)
+    n, p = 1500, 9
+    codes = rng.integers(0, n_classes, n)
+    X = rng.standard_normal((n, p))
+    X[np.arange(n), codes] += 3.0
+    X[:, -1] = 0.0
+    X[0, -1] = 1.0
+    loss = MultinomialLoss(X, codes, n_classes)
+    l1 = loss.l1_vector(0.01)
+    best = minimize_oba(loss, l1, tol=1e-8)
+    start = best.x.copy()
+    start[(p - 1) * n_classes + codes[0]] -= 1000.0
+    scores = loss.predictor(start)[0]
+    assert scores.max() - scores[codes[0]] > 900
+    result = minimize_oba(loss, l1, start, history=True)
+    assert result.history["fun"][0] > 900.0
+    assert result.status == 0 and result.nit <= 15
+    assert result.fun - best.fun <= max(result.dual_gap, 1e-12)
+
+
+def text(n, p, seed, length=40):
+    """Counts of words by Zipf's law, some of which say something of the label."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, p + 1)
+    rows = np.repeat(np.arange(n), length)
+    X = sp.csr_matrix(
+        (np.ones(n * length), (rows, rng.choice(p, n * length, p=share / share.sum()))), shape=(n, p)
+    )
+    w = rng.standard_normal(p) * (rng.random(p) < 0.2)
+    z = X @ w + 0.3 * rng.standard_normal(n)
+    return X, np.where(z > np.median(z), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [1.0, 30.0, 1e3])
+def test_a_default_fit_is_certified(C, fit_intercept):
+    X, y = text(1500, 3000, 0)
+    loss = LogisticLoss(X, y, fit_intercept=fit_intercept)
+    result = minimize_oba(loss, loss.l1_vector(1 / C))
+    assert result.status == 0
+    assert 0 <= result.dual_gap <= 1e-4 * result.fun
+    tight = minimize_oba(loss, loss.l1_vector(1 / C), tol=1e-9)
+    assert result.fun - tight.fun <= result.dual_gap + 1e-12 * result.fun
+    # a bound that is far from the truth would be of no use
+    error = result.fun - tight.fun
+    assert error <= 1e-6 * result.fun or result.dual_gap <= 100 * error
+
+
+def test_a_looser_tol_gives_a_looser_gap():
+    X, y = text(800, 1500, 1)
+    loss = LogisticLoss(X, y)
+    loose, default = (minimize_oba(loss, loss.l1_vector(0.01), tol=tol) for tol in (1e-3, 1e-5))
+    assert loose.dual_gap <= 1e-2 * loose.fun and loose.nit < default.nit
+    uncertified = minimize_oba(loss, loss.l1_vector(0.01), gap=False)
+    assert np.isnan(uncertified.dual_gap) and uncertified.nit <= default.nit
+
+
+def test_ill_conditioned_ends_are_factorised(monkeypatch):
+    made = []
+    prepare = _preconditioner.Preconditioner.prepare
+
+    def count(self, problem, variables):
+        before = self.factor
+        prepare(self, problem, variables)
+        made.append(self.factor is not before)
+
+    X, y = text(3000, 4000, 2)
+    loss = LogisticLoss(X, y, fit_intercept=True)
+    monkeypatch.setattr(_preconditioner.Preconditioner, "prepare", count)
+    helped = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-7)
+    assert any(made)
+    monkeypatch.setattr(_preconditioner, "_LARGEST", 0)
+    plain = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-7, max_iter=1000)
+    assert helped.status == 0 and helped.dual_gap <= 1e-6 * helped.fun
+    assert helped.fun == pytest.approx(plain.fun, rel=2e-6)
+    assert helped.n_products < plain.n_products
+
+
+def positive(m, seed, spread=3.0):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((m, m)) * np.exp(rng.uniform(-spread, spread, m))
+    return B.T @ B + 1e-3 * np.eye(m)
+
+
+@pytest.mark.parametrize("off", [0, 1, 7, 19, 60])
+def test_one_factor_serves_every_face(off):
+    m, rng = 100, np.random.default_rng(off)
+    H = positive(m, 3, 0.5)
+    factor = _factor.Factor(H.copy(), 0.0)
+    r = rng.standard_normal(m)
+    for _ in range(4):  # from face to face
+        out = rng.choice(m, off, replace=False)
+        inside = np.ones(m, dtype=bool)
+        inside[out] = False
+        found = factor.solution(np.where(inside, r, 0.0), inside)
+        if factor.crowded:
+            assert off > m // 5
+            continue
+        assert off <= m // 5 and np.all(found[out] == 0)
+        exact = np.linalg.solve(H[np.ix_(inside, inside)], r[inside])
+        np.testing.assert_allclose(found[inside], exact, rtol=1e-8, atol=1e-10 * np.abs(exact).max())
+
+
+def test_a_factor_of_a_singular_matrix():
+    a = np.array([[1.0, 1.0], [1.0, 1.0]])
+    found = _factor.Factor(a.copy(), 0.0).solution(np.array([1.0, 1.0]), np.ones(2, dtype=bool))
+    np.testing.assert_allclose(a @ found, [1.0, 1.0], rtol=1e-6)
+    assert _factor.Factor(np.empty((0, 0)), 0.0).solution(np.empty(0), np.empty(0, dtype=bool)).size == 0
+    with pytest.raises(ValueError, match="no Cholesky factor"):
+        _factor.Factor(np.array([[1.0, 5.0], [5.0, 1.0]]), 0.0)
+
+
+def test_places_must_lie_in_the_factor():
+    H = positive(4, 0)
+    factor = _factor.Factor(H.copy(), 0.0)
+    for place, match in ([0, 1, 2], "shape"), ([0, 1, 2, 4], "outside"), ([-2, 1, 2, 3], "outside"):
+        with pytest.raises(ValueError, match=match):
+            _operators.GramOperator(H, 0.0).use_factor(factor, np.array(place, dtype=np.int32))
+
+
+def test_options_of_the_bend():
+    X, y = separable(400)
+    loss = LogisticLoss(X, y)
+    results = [
+        minimize_oba(loss, 0.05, options=OBAOptions(tol=1e-9, bend=bend)) for bend in (1.0, 4.0, np.inf)
+    ]
+    for result in results:
+        assert result.status == 0 and result.fun == pytest.approx(results[0].fun, rel=1e-7)

@@ -177,8 +177,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached with a duality gap of more than 1e-3 (and more than
-            10 tol) of the objective, or without one.
+            If the fit stopped before ``tol`` was reached with a duality gap of more than 1e-4 (and more than
+            10 tol) of the objective, or without one. It says how far the objective may be off.
         UserWarning
             If rows of an indicator have no label.
         """

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ._base import GAP_LIMIT, MAX_ITER_REACHED, MAX_TIME_REACHED, NO_PROGRESS
+from ._base import MAX_ITER_REACHED, MAX_TIME_REACHED, NO_PROGRESS
 from ._losses._class_model import column_norms
 from ._solvers.fenchel_young import GAP_FACTOR
 
@@ -19,6 +19,8 @@ _WHY = {
     MAX_TIME_REACHED: "it reached max_time={max_time} seconds. Increase max_time, or loosen tol",
     NO_PROGRESS: "rounding errors allow no further progress. Pass float64 data, or loosen tol",
 }
+# relative duality gap with which a fit that ended early is good all the same, whatever tol asks for
+_GOOD = 1e-4
 # folds that a message names
 _NAMED = 10
 
@@ -28,7 +30,7 @@ def ended_early(result, tol):
     if result.status not in _WHY:
         return False
     # NaN, without a penalty, is no small one
-    return not result.dual_gap <= max(GAP_LIMIT, GAP_FACTOR * tol) * result.fun
+    return not result.dual_gap <= max(_GOOD, GAP_FACTOR * tol) * result.fun
 
 
 def warn_if_ended_early(loss):

@@ -131,14 +131,14 @@ def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the emulation counts how often the host waits")
     monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
-    X, Q, _, w = random_problem()
+    X, Q, _, w = random_problem(p=25)
     for form in ("dense", "csr"):
         loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
         loss.operator(loss.scores(cupy.zeros(loss.shape)))  # what is made once
         before = dict(cupy.emulation.counts)
-        found = minimize_fenchel_young(loss, 1e-3, tol=1e-8)
+        found = minimize_fenchel_young(loss, 1e-5, tol=1e-9)
         waits = cupy.emulation.counts["syncs"] - before["syncs"]
-        assert found.n_cg > 30 and waits <= found.n_cg + 10 * (found.nit + 1)
+        assert found.n_cg > 30 and waits <= found.n_cg + 12 * (found.nit + 1)
 
 
 def test_no_result_depends_on_the_order_of_threads(cupy, monkeypatch):

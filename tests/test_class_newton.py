@@ -53,7 +53,7 @@ def test_curvature_that_is_left_out_is_a_part_of_alpha():
     Z = 30.0 * Z  # saturated
     (P, _, _), weight = loss.curvature(Z)
     loss.newton_step(Z, G, 1.0, False, np.inf)
-    left = loss._newton._without_little(P, weight, 1.0)
+    left = np.where(loss._newton._large(P, weight, 1.0), P, 0.0)
     assert np.count_nonzero(left) < np.count_nonzero(P)
     # each entry's curvature is at most that of the difference to another class
     A = np.column_stack([loss.design.X, np.ones(len(P))])

@@ -87,11 +87,15 @@ class NewtonSystem:
                 return None
             return self._by_variables(parts, weight, G, alpha, free)
         P, rest, top = parts
-        P = self._without_little(P, weight, alpha)
+        large, most = self._large(P, weight, alpha), max(products * self.product_cost(), _CHEAP)
+        # factors alone may cost more, and that is known at once
+        if self._factor_cost(np.count_nonzero(large)) > most:
+            return None
+        P = np.where(large, P, 0.0)
         rows = _Rows.of(P)
         by_rows, by_variables = self._costs(rows, P)
         cost = min(by_rows if alpha > 0.0 else np.inf, by_variables)
-        if not np.isfinite(cost) or cost > max(products * self.product_cost(), _CHEAP):
+        if not np.isfinite(cost) or cost > most:
             return None
         if cost == by_variables:
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
@@ -102,13 +106,18 @@ class NewtonSystem:
                 return None
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
 
-    def _without_little(self, P, weight, alpha):
-        """P without what has less curvature, all together, than a part of alpha."""
+    def _large(self, P, weight, alpha):
+        """Where P has curvature, but for what has less, all together, than a part of alpha."""
         if self._squares is None:
             self._squares = _class_model.squared_norms(self.design) + self.intercept
         most = _LEFT_OUT * alpha / max(2.0 * P.size, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.where(P * (weight * self._squares)[:, None] > most, P, 0.0)
+            return P * (weight * self._squares)[:, None] > most
+
+    def _factor_cost(self, dimensions):
+        """Nanoseconds of the smaller factor, of the variables or of the rows' dimensions."""
+        side = min((side for side in (self.variables, dimensions) if side <= self.largest), default=np.inf)
+        return (float(side) ** 3 / 3.0) * _FACTOR
 
     def worth(self):
         """Products that cost as much as a step by variables, were all rows and classes in play."""

@@ -99,8 +99,7 @@ class Ascent:
                 _dual_ascent.ascend_dense(X if rows else np.ascontiguousarray(X), *common)
         self.spent += _BLOCK * _SWEEP
         T = self._table()  # sweeps add up rounding
-        R = self.P - self.Q
-        R *= self.weight
+        R = self.weight * self._residuals()
         moved = T
         if self.center is not None:
             moved = T.copy()
@@ -114,7 +113,13 @@ class Ascent:
 
     def _table(self):
         self.run.passes += 1
-        T = self.loss.pull(self.weight * (self.P - self.Q)) / -self.alpha
+        T = self.loss.pull(self.weight * self._residuals()) / -self.alpha
         if self.center is not None:
             T[-1] += self.center
         return T
+
+    def _residuals(self):
+        """P - Q with rows that sum to zero: where P is all but Q, rounding of 1 is not small beside them."""
+        R = self.P - self.Q
+        R[np.arange(len(R)), self.P.argmax(axis=1)] -= R.sum(axis=1)
+        return R

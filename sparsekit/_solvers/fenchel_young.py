@@ -225,7 +225,7 @@ class Run:
         if self.free:
             return gap
         self.bound = max(self.bound, f - gap)
-        return min(gap, f - self.bound + self.rounding(f))
+        return min(gap, max(f - self.bound, 0.0) + self.rounding(f))
 
     def _certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""

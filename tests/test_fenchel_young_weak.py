@@ -178,7 +178,8 @@ def test_dual_ascent_and_newton_agree(free, name, alpha, monkeypatch):
     loss = FenchelYoungLoss("sparsemax", X, y, y.max() + 1)
     options = dict(penalize_intercept=not free, tol=1e-7)
     newton = minimize_fenchel_young(loss, alpha, **options)
-    monkeypatch.setattr(_fenchel_young_ascent, "_SMALL", 0)
+    for name_of, value in (("_SMALL", 0), ("_FEW", 0), ("_TALL", np.inf)):
+        monkeypatch.setattr(_fenchel_young_ascent, name_of, value)
     blocks = []
     monkeypatch.setattr(
         _fenchel_young_ascent.Ascent, "block",

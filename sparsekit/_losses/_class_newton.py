@@ -64,6 +64,11 @@ class NewtonSystem:
         Whether the last row of a table are intercepts.
     largest : int
         Largest side of a system to factorise.
+
+    Attributes
+    ----------
+    possible : bool
+        Whether the last system had a side that is small enough.
     """
 
     def __init__(self, design, n_classes, intercept, largest):
@@ -72,6 +77,7 @@ class NewtonSystem:
         self.dense = isinstance(design, DenseDesign)
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
+        self.possible = True
         self._rows = self._squares = None
 
     def step(self, parts, weight, G, alpha, free, products):
@@ -89,7 +95,9 @@ class NewtonSystem:
         P, rest, top = parts
         large, most = self._large(P, weight, alpha), max(products * self.product_cost(), _CHEAP)
         # factors alone may cost more, and that is known at once
-        if self._factor_cost(np.count_nonzero(large)) > most:
+        least = self._factor_cost(np.count_nonzero(large))
+        self.possible = least < np.inf
+        if least > most:
             return None
         P = np.where(large, P, 0.0)
         rows = _Rows.of(P)

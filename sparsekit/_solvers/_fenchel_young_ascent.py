@@ -17,6 +17,10 @@ from .._losses import _class_model
 
 # number of variables and of the rows' dimensions up to which Newton's steps are cheap anyway
 _SMALL = 1500
+# the same where rows are fewer than features, so that sweeps are at their best
+_FEW = 200
+# rows for each feature beyond which sweeps lead nowhere
+_TALL = 5.0
 # sweeps between two looks at the duality gap
 _BLOCK = 5
 # products with the Hessian that take as long as a sweep, and that Newton's method is taken to need: steps,
@@ -62,8 +66,9 @@ class Ascent:
         loss = run.loss
         if loss.transform != "sparsemax" or not run.alpha > 0.0 or run.device:
             return None
-        n, m = loss.design.shape[0], loss.shape[0] * loss.shape[1]
-        if min(m, n * (loss.n_classes - 1)) <= _SMALL:
+        n, q = loss.design.shape[0], loss.shape[0]
+        small = _FEW if q > n else _SMALL
+        if n > _TALL * q or min(q * loss.n_classes, n * (loss.n_classes - 1)) <= small:
             return None
         return cls(run, point, enough)
 

@@ -15,6 +15,8 @@ _FIRST = 0.01
 # next factor larger, one of more than _LONG smaller, and none has more than _LONGEST
 _LEAST_FALL, _FALL = 2.0, 3.0
 _SHORT, _LONG, _LONGEST = 2, 5, 30
+# steps of a stage that do not get near where systems are too large for a factor: others would take as long
+_INEXACT = 8
 # relative duality gap at the last alpha from which there is no need for others
 _HALF = 0.5
 # part of the first alpha below which there is no difference to 0
@@ -51,11 +53,14 @@ class Stages:
                 return cls(run.alpha, alpha / _FALL)
         return cls(run.alpha, _FIRST * run.loss.scale())
 
-    def at(self, run, point):
-        """The alpha of the next step from the point."""
+    def at(self, run, point, exact):
+        """The alpha of the next step from the point; ``exact``: a factor of the last system is possible."""
         while self.alpha > self.last:
-            steps = run.nit - self.begin
-            if steps <= _LONGEST and not run.is_near(point, self.alpha):
+            steps, near = run.nit - self.begin, run.is_near(point, self.alpha)
+            if not near and not exact and steps > _INEXACT:
+                self.alpha = self.last
+                break
+            if steps <= _LONGEST and not near:
                 break
             if steps <= _SHORT:
                 self.fall *= _FALL
@@ -77,16 +82,19 @@ class Directions:
     ----------
     promised : float
         Decrease of the model by the last direction.
+    exact : bool
+        Whether its system is small enough for a factor, even if products are cheaper.
     """
 
     def __init__(self, run):
-        self.run, self.promised = run, 0.0
+        self.run, self.promised, self.exact = run, 0.0, True
         self.most, self.expected = _CG_FEW, _EXPECTED
 
     def at(self, Z, G, alpha, forcing):
         """d with (H + alpha) d = -G, or to a relative residual of ``forcing``; H at scores Z."""
         run = self.run
         D = run.loss.newton_step(Z, G, alpha, run.free, self.expected)
+        self.exact = run.loss.factor_is_possible()
         if D is None:
             D, products, reached = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
             self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * products)
@@ -142,10 +150,10 @@ class Directions:
         D = d.reshape(shape)[:, :K].astype(np.float64) * scale
         # a shift of all classes has no curvature but alpha: what rounding makes of it may be large
         # (sums of a few columns are slow, a product is not)
-        ones = np.full(K, 1.0 / K, like=D)
-        shift = D @ ones
+        share = np.zeros(K, like=D) + 1.0 / K
+        shift = D @ share
         if alpha > 0.0:
-            run.penalised(shift)[...] += run.penalised(G) @ ones / alpha
+            run.penalised(shift)[...] += run.penalised(G) @ share / alpha
         D -= shift[:, None]
         return D, products, reached
 

@@ -144,7 +144,7 @@ class Run:
             if status is not None:
                 break
             stages = stages or Stages.of(self, point)
-            alpha = stages.at(self, point)
+            alpha = stages.at(self, point, directions.exact)
             if alpha != self.alpha:
                 f, G, _ = self.objective(point, alpha)
                 optimality = largest(G) / scale

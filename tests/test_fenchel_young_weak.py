@@ -246,3 +246,23 @@ def test_the_chosen_model_is_the_plain_fit(cls, plain):
     # a fold's score is what its own fit would get, to the certificate's digits
     direct = cls([1e-3]).fit(X, y)
     np.testing.assert_allclose(direct.scores_[:, 0], model.scores_[:, 1], atol=1e-3)
+
+
+@pytest.mark.parametrize("steps", [4, 8, 12])
+def test_a_fit_that_is_cut_short_gives_its_best_point(steps):
+    X, y = data("wine raw")
+    loss = FenchelYoungLoss("sparsemax", X, y, 3)
+    res = minimize_fenchel_young(loss, 1e-8, max_iter=steps, history=True)
+    assert res.status == 1 and res.fun == pytest.approx(res.history["fun"].min(), rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8])
+def test_steps_go_on_behind_a_place_where_the_slope_gets_steep(alpha):
+    """Fewer rows than features: between few rows with curvature a step ends where the next one's begins."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 800))
+    loss = FenchelYoungLoss("sparsemax", X, (X[:, :5] @ rng.standard_normal((5, 4))).argmax(axis=1), 4)
+    assert _fenchel_young_ascent._FEW > 60 * 3  # Newton's steps alone
+    res = minimize_fenchel_young(loss, alpha)
+    assert res.status == 0 and res.nit <= 45 and res.nfev <= 20 * res.nit
+    assert 0.0 <= res.dual_gap <= 1e-4 * res.fun

@@ -131,9 +131,10 @@ class Run:
                 status = 2
             elif status is None and stalls >= _STALLS:
                 status = 4
+            # stages and sweeps lead through points that are worse
+            if best_point is None or f <= best_point[0] + self.rounding(f):
+                best_point = f, point
             if ascent is not None:
-                if best_point is None or f < best_point[0]:
-                    best_point = f, point
                 if status is None and ascent.goes_on(f, gap):
                     T, bound = ascent.block()
                     self.bound = max(self.bound, bound)
@@ -142,6 +143,7 @@ class Run:
                     continue
                 ascent, point = None, point if status == 0 else best_point[1]
             if status is not None:
+                point = point if status == 0 else best_point[1]
                 break
             stages = stages or Stages.of(self, point)
             alpha = stages.at(self, point, directions.exact)

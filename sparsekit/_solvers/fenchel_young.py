@@ -9,7 +9,8 @@ objective is alpha-strongly convex, and ||gradient||^2 / (2 alpha) is exactly th
 its own predictions.
 
 Far from the solution of a weak penalty the supports of sparsemax change so much that its steps lead nowhere;
-the solutions of falling alphas lead there. So alpha falls in stages, each of them solved roughly.
+the solutions of falling alphas lead there. So alpha falls in stages, each of them solved roughly, as soon as
+a step keeps little of what its model promised.
 """
 
 import time
@@ -37,6 +38,8 @@ _FORCING = 0.5
 _NEAR = 0.5
 # steps in a row that may lead nowhere
 _STALLS = 3
+# part of the promised decrease that steps at the last alpha have to keep, or stages begin
+_KEPT = 0.3
 
 
 def minimize_fenchel_young(
@@ -111,7 +114,7 @@ class Run:
     def solve(self, x0, tol, max_iter, max_time):
         """The result from a start."""
         point, scale = self._begin(x0)
-        directions, stages, best_point = Directions(self), None, None
+        directions, stages, start, best_point = Directions(self), None, None, None
         ascent = Ascent.where_it_pays(self, point, GAP_FACTOR * tol)
         status, best, stalls, flat = None, np.inf, 0, False
         while True:
@@ -145,8 +148,11 @@ class Run:
             if status is not None:
                 point = point if status == 0 else best_point[1]
                 break
-            stages = stages or Stages.of(self, point)
-            alpha = stages.at(self, point, directions.exact)
+            if stages is None:
+                stages = Stages.of(self, point)
+                # steps may be good at the last alpha as well: if not, stages begin from here
+                start = point if stages.alpha > self.alpha else None
+            alpha = self.alpha if start is not None else stages.at(self, point, directions.exact)
             if alpha != self.alpha:
                 f, G, _ = self.objective(point, alpha)
                 optimality = largest(G) / scale
@@ -158,6 +164,9 @@ class Run:
                 break
             point = self.point(point.T + step.t * D, step.Z, step.state)
             directions.note(f - step.f)
+            if start is not None and f - step.f < _KEPT * directions.promised:
+                point, start = start, None
+                stages.begin = self.nit + 1
             flat = alpha == self.alpha and not f - step.f > self.rounding(f)
             self.nit += 1
         return self._result(point, scale, status)

@@ -12,7 +12,7 @@ OF_CLASSES = ("log_loss", "squared_hinge", "modified_huber", "hinge")
 
 
 def far_problem(name, alpha, others):
-    """(fresh problem, start): the first feature is the first row's own, or almost, and its margin is -1000."""
+    """(fresh problem, start): the first feature is the first row's own, or almost; its margin is -1000."""
     rng = np.random.default_rng(0)
     X, w = rng.standard_normal((300, 10)), rng.standard_normal(10)
     w[0] = 0.0

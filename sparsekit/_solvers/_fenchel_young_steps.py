@@ -10,10 +10,10 @@ _EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
 # part of the promised decrease above which models may be solved better
 _KEPT_HIGH = 0.9
 # first alpha of the stages in units of the loss's curvature at zero
-_FIRST = 1e-3
+_FIRST = 0.01
 # factor between the alphas of two stages, at least and at first; a stage of at most _SHORT steps squares it,
 # one of more than _LONG divides it by the first, and none has more than _LONGEST
-_LEAST_FALL, _FALL = 2.0, 10.0
+_LEAST_FALL, _FALL = 2.0, 3.0
 _SHORT, _LONG, _LONGEST = 2, 5, 30
 # steps of a stage that do not get near where systems are too large for a factor: others would take as long
 _INEXACT = 8

@@ -165,8 +165,13 @@ class Run:
             point = self.point(point.T + step.t * D, step.Z, step.state)
             directions.note(f - step.f)
             if start is not None and f - step.f < _KEPT * directions.promised:
-                point, start = start, None
-                stages.begin = self.nit + 1
+                # from here, where that is near a solution of some alpha
+                near = Stages.of(self, point)
+                if near.alpha < stages.alpha:
+                    stages = near
+                else:
+                    point = start
+                start, stages.begin = None, self.nit + 1
             flat = alpha == self.alpha and not f - step.f > self.rounding(f)
             self.nit += 1
         return self._result(point, scale, status)

@@ -246,3 +246,23 @@ def test_later_sweeps_move_what_is_not_idle(seed):
     g0 = 40.0 * np.ones(len(H))  # far from the optimum: hardly a column may rest at zero
     found, *_ = _solve(_operator(X, cols, d), x0, g0, np.zeros(len(H)), 1, sweeps=4, forcing=np.inf)
     np.testing.assert_allclose(found, _descend(H, x0, g0, np.zeros(len(H)), 4), atol=1e-9)
+
+
+@pytest.mark.parametrize("most", [1, 5, 20])
+def test_a_model_keeps_to_its_steps(most):
+    X, d, rng = _data(300, 150, most)
+    cols = np.flatnonzero(np.diff(X.tocsc().indptr))
+    m = len(cols)
+    g0, l1 = rng.standard_normal(m), np.full(m, 0.01)
+    found = {}
+    for steps in (0, most):
+        op = _operator(X, cols, d + 0.01)
+        op.most_steps = steps
+        x, counts = np.empty(m), np.zeros(4, dtype=np.int64)
+        q = solve_model(
+            op, np.zeros(m), g0, l1, x, np.empty((8, m)), np.empty(0), np.empty(m, dtype=np.int32),
+            np.empty(m, dtype=np.int8), 20, 1e-9, 1e-9, 100, 300, 0, 20, counts,
+        )  # fmt: skip
+        found[steps] = q, counts[2]
+    assert found[most][1] <= most < found[0][1]
+    assert 0 < found[most][0] <= found[0][0] * (1 + 1e-9)

@@ -91,7 +91,7 @@ def test_a_looser_tol_gives_a_looser_gap():
     X, y = text(800, 1500, 1)
     loss = LogisticLoss(X, y)
     loose, default = (minimize_oba(loss, loss.l1_vector(0.01), tol=tol) for tol in (1e-3, 1e-5))
-    assert loose.dual_gap <= 1e-2 * loose.fun and loose.nit < default.nit
+    assert default.dual_gap < loose.dual_gap <= 1e-2 * loose.fun and loose.nit <= default.nit
     uncertified = minimize_oba(loss, loss.l1_vector(0.01), gap=False)
     assert np.isnan(uncertified.dual_gap) and uncertified.nit <= default.nit
 
@@ -100,21 +100,21 @@ def test_ill_conditioned_ends_are_factorised(monkeypatch):
     made = []
     prepare = _preconditioner.Preconditioner.prepare
 
-    def count(self, problem, variables):
+    def count(self, *args):
         before = self.factor
-        prepare(self, problem, variables)
+        prepare(self, *args)
         made.append(self.factor is not before)
 
     X, y = text(3000, 4000, 2)
     loss = LogisticLoss(X, y, fit_intercept=True)
     monkeypatch.setattr(_preconditioner.Preconditioner, "prepare", count)
-    helped = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-7)
+    helped = minimize_oba(loss, loss.l1_vector(0.003), tol=1e-7)
     assert any(made)
     monkeypatch.setattr(_preconditioner, "_LARGEST", 0)
-    plain = minimize_oba(loss, loss.l1_vector(0.01), tol=1e-7, max_iter=1000)
+    plain = minimize_oba(loss, loss.l1_vector(0.003), tol=1e-7, max_iter=1000)
     assert helped.status == 0 and helped.dual_gap <= 1e-6 * helped.fun
     assert helped.fun == pytest.approx(plain.fun, rel=2e-6)
-    assert helped.n_products < plain.n_products
+    assert 2 * helped.n_products < plain.n_products
 
 
 def positive(m, seed, spread=3.0):

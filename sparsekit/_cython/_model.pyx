@@ -111,13 +111,14 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     corrective cycle with Cholesky (up to ``direct_size`` free variables, where ``matrix`` has
     room for their square, and always where ``op.always_direct``) or preconditioned CG to
     relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after
-    ``max_cycles`` or when the model's residual has fallen by the factor ``forcing``.
+    ``max_cycles``, ``op.most_steps`` steps of CG, or when the model's residual has fallen by the factor
+    ``forcing``.
 
     q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
     corrections of the first cycle, CG steps, direct solves. Returns the decrease of q.
     """
-    cdef int m = op.size, j, cycle, nf, n_bad, n_held, holds, corrections, trials, room
+    cdef int m = op.size, j, cycle, nf, n_bad, n_held, holds, corrections, trials, room, steps
     cdef double* grad = &work[0, 0]
     cdef double* d = &work[1, 0]
     cdef double* r = &work[2, 0]
@@ -144,7 +145,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             x[j] = x0[j]
             grad[j] = g0[j]
         cycle = -1
-        while cycle + 1 < max_cycles:
+        while cycle + 1 < max_cycles and not _spent(op, counts[2]):
             cycle += 1
             # where H is a matrix a few sweeps of coordinate descent settle the signs first:
             # they cross zero freely, which a step on a face must not
@@ -199,15 +200,17 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                     if kind[j] == 1 or kind[j] == 2:
                         free[nf] = j
                         nf += 1
-                if nf == 0:
+                if nf == 0 or (corrections > 0 and _spent(op, counts[2])):
                     break
                 direct = False
                 done = False
                 if (nf > direct_size or nf > room) and not hard and not op.always_direct:
                     # as many CG steps as cost about one factorisation; past them, factorise
                     # from here on (if there is a matrix and room for its factor)
-                    counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol,
-                                      min(cg_max, 10 + nf // 8) if nf <= room else cg_max, &done)
+                    steps = min(cg_max, 10 + nf // 8) if nf <= room else cg_max
+                    if op.most_steps > 0:
+                        steps = max(min(steps, op.most_steps - <int>counts[2]), 1)
+                    counts[2] += _pcg(op, pg, &kind[0], d, r, p, hp, m, cg_tol, steps, &done)
                     hard = not done and nf <= room
                 if op.always_direct or (nf <= room and (hard or nf <= direct_size)):
                     if n_held:
@@ -280,6 +283,10 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             if stalled:
                 break
     return -q
+
+
+cdef inline bint _spent(QuadOperator op, long steps) noexcept nogil:
+    return 0 < op.most_steps <= steps
 
 
 cdef int _pcg(QuadOperator op, const double* pg, const signed char* kind, double* d, double* r, double* p,

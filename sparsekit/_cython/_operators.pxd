@@ -23,6 +23,8 @@ cdef class QuadOperator:
     # a factorised matrix like H, and the place of each variable in it, -1 where it has none
     cdef readonly Factor factored
     cdef const int[::1] place
+    # steps of conjugate gradients that a whole model may take; 0 for as many as it likes
+    cdef public int most_steps
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil

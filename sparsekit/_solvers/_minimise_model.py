@@ -6,6 +6,10 @@ import numpy as np
 _FACTOR_LIMIT = 1500
 # cycles times variables that a small matrix, where a cycle takes microseconds, is worth
 _CYCLES, _MOST_CYCLES = 20000, 200
+# fall of the residual, tolerance and steps of CG where models hold; the most steps, if these bring little
+_SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
+# fall of the optimality that is little
+_LITTLE = 0.5
 
 
 def minimise_model(operator, xv, gv, lv, run, helped=False):
@@ -26,10 +30,19 @@ def minimise_model(operator, xv, gv, lv, run, helped=False):
         opts.cg_tol,
         opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
     )
-    if helped:
-        cycles, cg_tol, cg_max = 3, 0.01, 20
     forcing = opts.column_forcing if columns else opts.forcing
-    forcing = 0.1 * opts.forcing if helped else forcing
+    if helped:
+        cycles, cg_tol, cg_max, forcing = 2, 0.1, 20, 0.1 * opts.forcing
+    elif columns and run.settled:
+        # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly see
+        run.cg_steps = _long_enough(run)
+        cycles, cg_tol, cg_max, forcing = 2, _SETTLED_CG, run.cg_steps, _SETTLED
+    if columns and run.settled:
+        # more digits than the end asks for are of no use
+        share = run.aim / max(run.absolute, run.aim)
+        forcing, cg_tol = max(forcing, min(share, opts.column_forcing)), max(cg_tol, min(share, opts.cg_tol))
+    if columns and not kernels.on_device:
+        operator.most_steps = run.preconditioner.most_steps()
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
         if not kernels.on_device:
@@ -49,3 +62,10 @@ def minimise_model(operator, xv, gv, lv, run, helped=False):
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
     return new, int(counts[1]), predicted
+
+
+def _long_enough(run):
+    """Steps of CG in one go: more than last time, if that was cut short and brought little."""
+    if not run.cg_steps or run.last_cg < run.cg_steps or run.absolute < _LITTLE * run.before:
+        return max(run.cg_steps, _SETTLED_STEPS)
+    return min(2 * run.cg_steps, _MOST_STEPS)

@@ -4,8 +4,12 @@ import numpy as np
 
 # sides that are worth a factor, and that fit: 7000 take 392 MB
 _SMALLEST, _LARGEST = 200, 7000
-# a factor is made once steps without one, or with a poor one, have cost as much, in parts of its making
-_PATIENCE = 1.0
+# parts of a factor's making that steps without it, or with a poor one, must have cost, and that they must be
+# about to cost
+_SPENT, _LEFT = 0.5, 1.0
+# cost of one model's steps, in parts of a factor's making, from which the next one had better have a factor,
+# and the least number of steps that a model may take
+_BUDGET, _LEAST_STEPS = 0.5, 40
 # multiply-adds of a solve with the factor that cost as much as one of a sparse product
 _SOLVE = 0.25
 # change of the rows' weights, as a part of their sum, from which a factor helps no more
@@ -25,22 +29,29 @@ class Preconditioner:
 
     def __init__(self, ridge):
         self.ridge = ridge
-        self.spent = 0.0
+        self.spent, self.since = 0.0, np.inf
         self.wanted = False
-        self.product = np.inf
+        self.product = self.work = np.inf
         self.factor = self.ids = self.place = None
 
-    def prepare(self, problem, variables):
-        """Make a factor for ``variables`` if the models so far have cost as much."""
+    def prepare(self, problem, variables, now, aim):
+        """Make a factor for ``variables`` if the models so far have cost as much, and so will those to come.
+
+        ``now`` is the optimality, ``aim`` the one to get to.
+        """
+        if self.spent == 0.0:
+            self.since = now
         if not self.wanted or not hasattr(problem, "factor_cost"):
             return
         if not _SMALLEST <= len(variables) <= _LARGEST:
             return
-        work, self.product = problem.factor_cost(variables)
+        self.work, self.product = problem.factor_cost(variables)
         useless = self.factor is not None and (self.factor.crowded or problem.drift() > _DRIFT)
-        if self.spent < _PATIENCE * work and not useless:
+        # as much again for each digit as for the digits so far
+        left = self.spent * np.log(max(now / aim, 1.0)) / max(np.log(self.since / now), 1e-3)
+        if not (self.spent >= _SPENT * self.work or useless) or left < _LEFT * self.work:
             return
-        self.spent = 0.0
+        self.spent, self.since = 0.0, now
         try:
             self.factor, self.place = problem.factor(variables, self.ridge)
         except ValueError:
@@ -57,12 +68,20 @@ class Preconditioner:
         operator.use_factor(self.factor, np.where(self.ids[at] == ids, self.place[at], -1).astype(np.int32))
         return True
 
+    def most_steps(self):
+        """Steps of CG on one model that cost as much as a factor; 0 for no limit."""
+        if not np.isfinite(self.work) or not self.wanted:
+            return 0
+        return max(int(_BUDGET * self.work / (self.product + self._solve())), _LEAST_STEPS)
+
+    def _solve(self):
+        return 0.0 if self.factor is None else _SOLVE * len(self.place) ** 2
+
     def learn(self, kept, steps):
         """Account for a model solved by ``steps`` of CG, which kept that share of its promise."""
         self.wanted = _LOW <= kept <= _HIGH
         if self.wanted and np.isfinite(self.product):
-            solve = 0.0 if self.factor is None else _SOLVE * len(self.place) ** 2
-            self.spent += steps * (self.product + solve)
+            self.spent += steps * (self.product + self._solve())
 
 
 def _in_all(problem, variables):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._device import is_device, kernel_module
+from .._linalg.extremes import largest
 from .._messages import shown
 from ._preconditioner import Preconditioner
 
@@ -20,6 +21,11 @@ MESSAGES = {
 
 # least part of the diagonal that is added to a matrix in double precision
 _LEAST_RIDGE = 1e-12
+
+# models in a row that hold, from which they are taken to go on holding
+_SETTLED = 2
+# part of what the end asks for at which models aim
+_AIM = 0.5
 
 
 @dataclass(frozen=True)
@@ -196,6 +202,11 @@ class Run:
     n_cg: int = 0
     last_cg: int = 0
     slow: int = 0
+    held: int = 0
+    cg_steps: int = 0
+    absolute: float = np.inf
+    before: float = np.inf
+    aim: float = 0.0
     n_direct: int = 0
     n_ista: int = 0
     n_products: int = 0
@@ -215,14 +226,26 @@ class Run:
             # much more than it kept is damped
             self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
             self.bend, self.ridge = opts.bend, opts.ridge
+            self.held = 0
         else:
             if kept > opts.kept_high:
                 self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
             # where models hold, rows that stay far on the wrong side are there to stay
             holds = opts.kept_high < kept < 2.0 - opts.kept_high
             self.bend = 2.0 * self.bend if holds else opts.bend
+            self.held = self.held + 1 if holds else 0
             # and nearly collinear columns are what the ridge then holds back
             self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
+
+    @property
+    def settled(self):
+        """Whether models promise what steps keep, so that they are worth solving well."""
+        return self.damping == 0.0 and self.held >= _SETTLED
+
+    def look(self, absolute, l1):
+        """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
+        self.before, self.absolute = self.absolute, absolute
+        self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * largest(l1))
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

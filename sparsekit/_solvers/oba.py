@@ -258,6 +258,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     previous, flat, stalls = np.inf, False, 0
     while True:
         absolute, n_free, n_unsure = kernels.identify(x, g, l1, kind, size)
+        run.look(absolute, l1)
         if absolute / run.scale <= tol or run.out_of_budget():
             return x, g, tau
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
@@ -320,7 +321,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     kernels = run.kernels.model
     if hasattr(problem, "observe"):
         problem.observe(x, g)
-    run.preconditioner.prepare(problem, variables)
+    run.preconditioner.prepare(problem, variables, run.absolute, run.aim)
     ridge = max(run.ridge, getattr(problem, "least_ridge", 0.0))
     operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]

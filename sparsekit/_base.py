@@ -195,11 +195,13 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
 
     n_iter_: Any  # of one problem, or of each of several
 
-    def _run(self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None):
+    def _run(
+        self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged
+    ):
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
         ``shape`` is that of the solver's variables, ``n_tasks`` the most iterations there can be; ``data``,
-        ``attributes`` and ``scale`` are those of `FitMonitor`.
+        ``attributes`` and ``scale`` are those of `FitMonitor`; ``warn`` is like `warn_if_unconverged`.
         """
         context = None
         if hasattr(self, "_init_callback_context"):
@@ -222,7 +224,7 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
             setattr(self, name, value)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
-        warn_if_unconverged(result, self._solver_options, who=type(self).__name__, stacklevel=5)
+        warn(result, self._solver_options, who=type(self).__name__, stacklevel=5)
         return result
 
 

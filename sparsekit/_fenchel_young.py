@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -11,11 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, SolverEstimatorMixin
+from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ._decorators import fit_context
 from ._device import is_device, namespace, to_host
 from ._device_input import check_device_X
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._fenchel_young_warnings import warn_if_ended_early
 from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
@@ -23,6 +25,11 @@ from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._targets import check_device_targets, check_targets
 from ._typing import ClassWeight, MatrixLike, SolverCallback
+
+# the solver states its defaults
+_SOLVER_PARAMETERS = inspect.signature(minimize_fenchel_young).parameters
+TOL = _SOLVER_PARAMETERS["tol"].default
+MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
 
 _PARAMETERS = """
     Parameters
@@ -42,9 +49,11 @@ _PARAMETERS = """
         Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
         several labels weighs the mean of theirs.
     tol : float, default=1e-5
-        The fit stops when the largest entry of the gradient is at most tol times that at zero.
+        The fit stops when the largest entry of the gradient is at most tol times that at zero and, where
+        alpha is not 0, the duality gap is at most 10 tol times the objective: by default the objective is at
+        most 1e-4 of itself too high.
     max_iter : int, default=200
-        Largest number of Newton steps.
+        Largest number of steps.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
     warm_start : bool, default=False
@@ -71,16 +80,16 @@ _PARAMETERS = """
     multilabel_ : bool
         Whether y was a matrix.
     n_iter_ : ndarray of shape (1,)
-        Number of Newton steps.
+        Number of steps.
     optimality_ : float
         The measure that ``tol`` bounds, at the solution.
     objective_ : float
         Value of the objective.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum: :math:`\\|\\nabla\\|^2 / (2 \\alpha)`. NaN where
-        alpha is 0, or where free intercepts could not be balanced to rounding.
+        ``objective_`` is at most this far from the optimum: the distance to the best of the dual points that
+        the fit has met. NaN where alpha is 0, or where free intercepts could not be balanced to rounding.
     history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun and optimality of every step.
+        Only with ``history=True``: time (seconds), fun and optimality of every step.{history}
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -168,7 +177,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+            If the fit stopped before ``tol`` was reached with a duality gap of more than 1e-4 (and more than
+            10 tol) of the objective, or without one. It says how far the objective may be off.
         UserWarning
             If rows of an indicator have no label.
         """
@@ -211,6 +221,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             loss.shape,
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
+            warn=warn_if_ended_early(loss),
         )
         return self
 
@@ -238,9 +249,13 @@ class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
     .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, L(W x_i + b;\; q_i),
 
     L the sparsemax loss (:func:`sparsemax_loss`), q_i the target distribution of row i and w_i its weight,
-    which sum to 1, by semismooth Newton steps.
+    which sum to 1. A step is one of the semismooth Newton method, at alphas that fall in stages, or, where
+    its systems of equations are large, five sweeps of block coordinate ascent on the dual.
 """
-        + _PARAMETERS.format(rule="its support,\n        all labels with a probability that is not 0.")
+        + _PARAMETERS.format(
+            rule="its support,\n        all labels with a probability that is not 0.",
+            history=" fun is\n        the objective itself, which may rise during stages and sweeps.",
+        )
         + """
     See Also
     --------
@@ -275,9 +290,11 @@ class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
               \mathrm{softmax}(W x_i + b)),
 
     q_i the target distribution of row i and w_i its weight, which sum to 1. For class labels this is
-    multinomial logistic regression. The method is Newton's with conjugate gradients.
+    multinomial logistic regression. A step is one of Newton's method.
 """
-        + _PARAMETERS.format(rule="all\n        labels with more than the uniform share 1 / n_labels.")
+        + _PARAMETERS.format(
+            rule="all\n        labels with more than the uniform share 1 / n_labels.", history=""
+        )
         + """
     See Also
     --------

@@ -17,16 +17,17 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
-from ._base import MAX_ITER, SOLVER_CONSTRAINTS, TOL, CallbackSupportMixin
+from ._base import SOLVER_CONSTRAINTS, CallbackSupportMixin
 from ._cross_validation import CrossValidationMixin, with_labels
 from ._decorators import fit_context, validate_params
 from ._device import is_device
+from ._fenchel_young import MAX_ITER, TOL
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from ._fenchel_young_warnings import warn_if_ended_early, warn_of_path
 from ._labels import refuse_missing_labels
 from ._linalg.threads import blas_threads, count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._path import check_penalties
-from ._path_solver import warn_if_path_unconverged
 from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._targets import check_targets
@@ -117,7 +118,7 @@ def fenchel_young_path(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If a solve stopped before ``tol`` was reached.
+        If solves ended early, as in the classifiers.
 
     See Also
     --------
@@ -156,7 +157,7 @@ def fenchel_young_path(
         n_iters=np.array([r.nit for r in results], dtype=np.int32),
         statuses=np.array([r.status for r in results], dtype=np.int32),
     )
-    warn_if_path_unconverged(path, options, "fenchel_young_path", stacklevel=4)
+    warn_of_path([results], alphas, loss, options, who="fenchel_young_path", stacklevel=4)
     return path
 
 
@@ -255,7 +256,7 @@ class _FenchelYoungClassifierCV(
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
+            If fits of folds or the final one ended early, as in the classifier without CV; folds are named.
         """
         _raise_for_params(params, self, "fit")
         _refuse_device(type(self).__name__, X, y)
@@ -305,9 +306,9 @@ class _FenchelYoungClassifierCV(
         scores, results = zip(*done)
         self._choose(np.array(scores))
         loss = self._loss(X, targets, slice(None), count_threads(self.n_jobs))
-        tried = self.alphas_[: int(np.flatnonzero(self.alphas_ == self.alpha_)[0]) + 1]
-        path = _solve_path(loss, tried, None, self.penalize_intercept, options)
-        final = path[-1]
+        final = minimize_fenchel_young(
+            loss, self.alpha_, penalize_intercept=self.penalize_intercept, **options
+        )
         self._set(final.x, X.dtype)
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
@@ -316,11 +317,11 @@ class _FenchelYoungClassifierCV(
             context.call_on_fit_task_end(
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
             )
-        every = [r for run in (*results, path) for r in run]
-        report = Bunch(
-            statuses=np.array([r.status for r in every]), optimality=np.array([r.optimality for r in every])
-        )
-        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4)
+        warn_of_path(
+            results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
+            names=[f"fold {k}" for k in range(len(folds))],
+        )  # fmt: skip
+        warn_if_ended_early(loss)(final, options, who=type(self).__name__, stacklevel=4)
         return self
 
     def _choose(self, scores):
@@ -406,7 +407,7 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     mean_score_, se_ : ndarray of shape (n_alphas,)
         Mean of the scores over the folds, and its standard error.
     n_iter_ : ndarray of shape (n_folds,)
-        Newton steps of each fold's path.
+        Steps of each fold's path.
     coef_, intercept_, classes_, multilabel_, optimality_, objective_, dual_gap_
         As in :class:`{twin}`, of the final fit.
     n_features_in_, feature_names_in_

@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from sparsekit._cython import _curvature
 from sparsekit._losses.fenchel_young import FenchelYoungLoss
-from sparsekit._solvers import fenchel_young
+from sparsekit._solvers import _fenchel_young_steps, fenchel_young
 
 
 @pytest.mark.parametrize("K", [2, 8, 12, 20, 30, 32, 33, 50, 70])  # one to nine blocks of eight classes
@@ -59,17 +59,34 @@ def test_passes_of_conjugate_gradients(n, n_threads):
 
 
 def test_conjugate_gradients_solve_the_newton_system(monkeypatch):
-    monkeypatch.setattr(fenchel_young, "_CG_FEW", 200)
+    monkeypatch.setattr(_fenchel_young_steps, "_CG_FEW", 200)
     rng = np.random.default_rng(0)
     X = sp.random(400, 30, 0.3, format="csr", random_state=rng)
     loss = FenchelYoungLoss("softmax", X, rng.integers(3, size=400), 3)
-    T = rng.standard_normal(loss.shape)
-    Z = loss.scores(T)
-    _, R = loss.derivatives(Z)
-    run = fenchel_young._Run(loss, 1e-3, True, None, False)
-    G = run._gradient(T, R)
-    D = run._conjugate_gradients(G, loss.operator(Z), 1e-5)
-    H = loss.hessian(Z) + 1e-3 * np.eye(G.size)
-    exact = -np.linalg.solve(H, G.ravel()).reshape(G.shape)
+    run = fenchel_young.Run(loss, 1e-3, True, None, False)
+    point = run.point(rng.standard_normal(loss.shape))
+    _, G, _ = run.objective(point, 1e-3)
+    directions = _fenchel_young_steps.Directions(run)
+    D, products, reached = directions.conjugate_gradients(G, loss.operator(point.Z), 1e-3, 1e-5)
+    exact = loss.newton_step(point.Z, G, 1e-3, False, np.inf)
     np.testing.assert_allclose(D, exact, atol=1e-3 * np.abs(exact).max())
-    assert run.promised == pytest.approx(-0.5 * np.vdot(G, exact), rel=1e-3)
+    assert reached and products == run.n_cg < 200
+    assert directions.promised == pytest.approx(-0.5 * np.vdot(G, exact), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("p", [0, 1, 7])
+def test_pair_gram(dtype, intercept, p):
+    rng = np.random.default_rng(p)
+    n, K, q = 700, 4, p + intercept  # more rows than a block has
+    X, weight = rng.standard_normal((n, p)).astype(dtype), rng.random(n)
+    U = rng.random((K, n)) * (rng.random((K, n)) < 0.6)
+    H = np.full((K * q, K * q), np.nan)
+    _curvature.pair_gram(X, U, weight, intercept, H)
+    A = np.column_stack([X, np.ones(n)])[:, :q].astype(float)
+    J = -np.einsum("ki,li,i->ikl", U, U, weight)
+    # a class's own block makes the sums over the classes zero, whatever the sum of u is
+    J[:, range(K), range(K)] -= J.sum(axis=2)
+    expected = np.einsum("ikl,ia,ib->kalb", J, A, A).reshape(K * q, K * q)
+    np.testing.assert_allclose(np.tril(H), np.tril(expected), rtol=1e-11, atol=1e-11)

@@ -50,7 +50,7 @@ def plain_hessian(transform, X, w, T, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("kind", ["codes", "distributions"])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_value_gradient_and_hessian(transform, intercept, kind, make):
+def test_value_gradient_and_products(transform, intercept, kind, make):
     X, Q, codes, w, rng = random_problem()
     targets = codes if kind == "codes" else Q
     Q = np.eye(4)[codes] if kind == "codes" else Q
@@ -70,7 +70,6 @@ def test_value_gradient_and_hessian(transform, intercept, kind, make):
     ]
     np.testing.assert_allclose(loss.pull(R).ravel(), slope, atol=1e-8)
     H = plain_hessian(transform, X, w, T, intercept)
-    np.testing.assert_allclose(loss.hessian(Z), H, atol=1e-14)
     operator = loss.operator(Z)
     V = np.zeros(operator.shape, dtype=np.float32)
     V[:, :4] = rng.standard_normal(T.shape)

@@ -56,7 +56,7 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
     host = FenchelYoungLoss(transform, X if form == "dense" else sp.csr_matrix(X), targets, 4, w)
     loss = FenchelYoungLoss(transform, there(cupy, X, form), cupy.asarray(targets), 4, cupy.asarray(w))
     rng = np.random.default_rng(1)
-    T, reach = rng.standard_normal(loss.shape), rng.random(len(X))
+    T, G = rng.standard_normal((2, *loss.shape))
     Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
     same(mine, Z, rtol=1e-12, atol=1e-12)
     value, R = host.derivatives(Z)
@@ -66,14 +66,20 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
     same(mine_R, R, rtol=1e-10, atol=1e-15)
     same(loss.pull(mine_R), host.pull(R), rtol=1e-10, atol=1e-14)
     V = rng.standard_normal(loss.shape).astype(np.float32)
-    for here, device in ((None, None), (reach, cupy.asarray(reach))):
-        H = host.hessian(Z, here)
-        same(loss.hessian(mine, device), H, rtol=1e-10, atol=1e-15)
-        operator = loss.operator(mine, device)
-        assert operator.shape == loss.shape  # nothing is padded
-        out = operator.product(cupy.asarray(V), cupy.full(V.shape, np.nan, dtype=np.float32))
-        same(out, (H @ V.ravel()).reshape(V.shape), atol=3e-6 * np.abs(H).sum(axis=1).max())
-        same(operator.diag.ravel(), H.diagonal(), rtol=2e-5, atol=1e-8)
+    operator, ours = loss.operator(mine), host.operator(Z)
+    assert operator.shape == loss.shape  # nothing is padded
+    out = operator.product(cupy.asarray(V), cupy.full(V.shape, np.nan, dtype=np.float32))
+    wide = np.zeros(ours.shape, dtype=np.float32)
+    wide[:, :4] = V
+    expected = ours.product(wide, np.empty_like(wide))[:, :4]
+    same(out, expected, atol=1e-5 * np.abs(expected).max())
+    same(operator.diag, ours.diag[:, :4], rtol=2e-5, atol=1e-8)
+    for free in (False, True):
+        step = loss.newton_step(mine, cupy.asarray(G), 1e-2, free, np.inf)
+        expected = host.newton_step(Z, G, 1e-2, free, np.inf)
+        # what is added to all free intercepts changes nothing, and softmax leaves out what is little
+        shift = (expected - step.get())[-1].mean() * np.eye(8)[:, 7:] if free else 0.0
+        same(step + cupy.asarray(shift), expected, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("transform", MAPS)
@@ -114,23 +120,25 @@ def test_rows_by_blocks(cupy, form, monkeypatch):
     Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
     same(mine, Z, rtol=1e-12, atol=1e-12)
     same(loss.pull(mine), np.vstack([X.T.astype(float) @ Z, Z.sum(axis=0)]), rtol=1e-12, atol=1e-12)
-    H = host.hessian(Z)
-    same(loss.hessian(mine), H, rtol=1e-10, atol=1e-15)
-    same(loss.operator(mine).diag.ravel(), H.diagonal(), rtol=2e-5)
+    G = np.random.default_rng(1).standard_normal(loss.shape)
+    step = loss.newton_step(mine, cupy.asarray(G), 1e-2, False, np.inf)
+    expected = host.newton_step(Z, G, 1e-2, False, np.inf)
+    same(step, expected, atol=1e-6 * np.abs(expected).max())
+    same(loss.operator(mine).diag, host.operator(Z).diag[:, :3], rtol=2e-5)
 
 
 def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the emulation counts how often the host waits")
     monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
-    X, Q, _, w = random_problem()
+    X, Q, _, w = random_problem(p=25)
     for form in ("dense", "csr"):
         loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
         loss.operator(loss.scores(cupy.zeros(loss.shape)))  # what is made once
         before = dict(cupy.emulation.counts)
-        found = minimize_fenchel_young(loss, 1e-3, tol=1e-8)
+        found = minimize_fenchel_young(loss, 1e-5, tol=1e-9)
         waits = cupy.emulation.counts["syncs"] - before["syncs"]
-        assert found.n_cg > 30 and waits <= found.n_cg + 10 * (found.nit + 1)
+        assert found.n_cg > 30 and waits <= found.n_cg + 12 * (found.nit + 1)
 
 
 def test_no_result_depends_on_the_order_of_threads(cupy, monkeypatch):

@@ -42,12 +42,17 @@ def test_results_at_all_levels_agree(run_python):
     code = """
 import numpy as np, sparsekit as sk
 from sklearn.datasets import load_breast_cancer
+from sparsekit._cython import _dual_ascent
 X, y = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 model = sk.L1LogisticOBA(C=0.1, tol=1e-9).fit(X, y)
 Z = np.random.default_rng(0).standard_normal((50, 70))
 extreme = sk.ExtremeSoftmaxSGD(learning_rate=0.1, max_iter=2, random_state=0, n_jobs=1).fit(X, y)
+P, W, order = np.eye(5)[y], np.zeros((X.shape[1], 5)), np.arange(3 * len(X)) % len(X)
+sweeps = np.full(len(X), 1.0 / len(X)), np.square(X).sum(axis=1), P, W, False, 1e-2
+_dual_ascent.ascend_dense(X, order, *sweeps)
 print(model.objective_, float(np.abs(sk.sparsemax(Z)).max()), float(np.abs(extreme.coef_).sum()))
+print(float(np.abs(W).sum()), float(np.square(P).sum()))
 """
     found = {
         level: [float(value) for value in run_python(code, env={"SPARSEKIT_SIMD": level}).split()]

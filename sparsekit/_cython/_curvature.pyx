@@ -2,7 +2,9 @@
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
+from ._blas cimport dsyrk
 
 ctypedef fused real:
     float
@@ -25,6 +27,8 @@ cdef extern from "curvature.h" nogil:
 cdef Py_ssize_t _ENTRIES = 16384
 # rows that a part has at least
 cdef Py_ssize_t _ROWS = 64
+# rows of a block of a Gram matrix, which stays in cache
+cdef Py_ssize_t _BLOCK = 256
 
 
 def product32(const int64_t[::1] indptr, const int32_t[::1] indices, const float[::1] data, const float[:, ::1] V,
@@ -107,3 +111,65 @@ def cg_turn(double beta, const float[::1] r, const float[::1] inverse, float[::1
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         lo = b * _ENTRIES
         sk_cg_turn(<float>beta, &r[lo], &inverse[lo], &p[lo], min(_ENTRIES, n - lo))
+
+
+cdef void _add_block(double* block, int rows, int q, bint first, double* tile) noexcept nogil:
+    # a C-ordered (rows, q) block is a Fortran (q, rows) matrix, and Fortran's upper triangle is the lower one here
+    cdef char upper = b'U', plain = b'N'
+    cdef double one = 1.0, beta = 0.0 if first else 1.0
+    dsyrk(&upper, &plain, &q, &rows, &one, block, &q, &beta, tile, &q)
+
+
+def pair_gram(const real[:, :] X, const double[:, ::1] U, const double[::1] weight, bint intercept,
+              double[:, ::1] H):
+    """Lower triangle of H = sum_i weight_i (diag(u_i) - u_i u_i^T) kron a_i a_i^T, a_i = x_i or [x_i, 1].
+
+    Parameters
+    ----------
+    X : (n, p), unit stride within a row
+    U : (K, n)
+        Weights of the classes, >= 0; rows where two of them are zero cost the pair nothing. What u_i lacks of
+        1 is taken for left out: the blocks of one class make the sums over the other's zero.
+    weight : (n,)
+    intercept : bool
+    H : (K q, K q), q = p or p + 1
+        Variables of a class side by side.
+    """
+    cdef Py_ssize_t n = X.shape[0], p = X.shape[1], K = U.shape[0], q = p + intercept, i, j, a, k, l, count
+    cdef double[:, ::1] block = np.empty((_BLOCK, max(q, 1)))
+    cdef double[:, ::1] tile = np.empty((max(q, 1), max(q, 1)))
+    cdef double s, h
+    cdef bint first
+    H[:, :] = 0.0
+    if q == 0:
+        return
+    with nogil:
+        for k in range(K):
+            for l in range(k + 1, K):
+                count = 0
+                first = True
+                for i in range(n):
+                    s = weight[i] * U[k, i] * U[l, i]
+                    if not s > 0.0:
+                        continue
+                    s = sqrt(s)
+                    for j in range(p):
+                        block[count, j] = s * X[i, j]
+                    if intercept:
+                        block[count, p] = s
+                    count += 1
+                    if count == _BLOCK:
+                        _add_block(&block[0, 0], <int>count, <int>q, first, &tile[0, 0])
+                        first = False
+                        count = 0
+                if count:
+                    _add_block(&block[0, 0], <int>count, <int>q, first, &tile[0, 0])
+                elif first:
+                    continue
+                for j in range(q):
+                    for a in range(j + 1):
+                        h = tile[j, a]
+                        H[k * q + j, k * q + a] += h
+                        H[l * q + j, l * q + a] += h
+                        H[l * q + j, k * q + a] = -h
+                        H[l * q + a, k * q + j] = -h

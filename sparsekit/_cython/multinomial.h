@@ -256,7 +256,7 @@ SK_CURVE(32)
         for (sk_size i = lo; i < hi; i++) {                                                      \
             const double *p = P + i * K;                                                         \
             sk_size n = 0, stop = ptr[i + 1] + (intercept ? 1 : 0);                              \
-            if (s[i] == 0.0) continue;                                                           \
+            if (s[i] == 0.0 || rest[i] == 0.0) continue; /* no curvature */                      \
             for (sk_size e = ptr[i]; e < stop; e++) {                                            \
                 int last = e == ptr[i + 1];                                                      \
                 sk_size f = last ? F : (sk_size)col[e];                                          \

@@ -104,6 +104,31 @@ def class_sums(design, U, intercept):
     return G
 
 
+def squared_norms(design):
+    """|x_i|^2, (n,)."""
+    xp, _ = _place(design)
+    if isinstance(design, DenseDesign):
+        parts = [np.einsum("ij,ij->i", X, X) for _, X in _row_blocks(design)]
+        return xp.concatenate(parts) if parts else xp.zeros(0)
+    squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
+    out = xp.empty((design.shape[0], 1))
+    indptr, indices, _ = _pointers(design)
+    _place(design)[1].matmat(indptr, indices, squares, ones, out, design.n_threads)
+    return out[:, 0]
+
+
+def column_norms(design):
+    """|X_j|, (p,), in main memory."""
+    xp = _place(design)[0]
+    if isinstance(design, DenseDesign):
+        out = sum((np.square(X).sum(axis=0) for _, X in _row_blocks(design)), xp.zeros(design.shape[1]))
+    elif is_device_rows(design):
+        out = xp.bincount(design.indices, np.square(design.data.astype(np.float64)), design.shape[1])
+    else:
+        out = np.bincount(design.indices, np.square(design.data, dtype=np.float64), design.shape[1])
+    return np.sqrt(to_host(out))
+
+
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
     xp, kernels = _place(design)

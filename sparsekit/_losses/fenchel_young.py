@@ -16,12 +16,15 @@ from .._linalg.class_design import device_design, is_device_dense, is_device_row
 from .._linalg.design import CSCDesign, DenseDesign, as_design
 from .._messages import shown
 from . import _class_model
+from ._class_newton import NewtonSystem
 from .multinomial import compress_zeros
 
 # multiply-adds of a product with X for each thread
 _THREAD_WORK = 4000000
-# largest number of variables whose Hessian is formed and factorised
-_DIRECT = 1200
+# largest side of a system that is formed and factorised: 128 MB
+_DIRECT = 4000
+# a compressed X with more non-zeros than this share is worked on as a dense one
+_DENSE_SHARE = 0.5
 # entries of a block of dense rows that a GPU squares at once
 _DEVICE_ROOM = 2**26
 
@@ -83,12 +86,10 @@ class FenchelYoungLoss:
         # Omega(q), which makes the loss of distributions zero at p = q
         self._offset = 0.0
         if self.q is not None and transform == "softmax":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                entropy = np.where(self.q > 0, self.q * np.log(self.q), 0.0).sum(axis=1)
-            self._offset = float(np.sum(self.w * entropy))
+            self._offset = float(np.sum(self.w * _negative_entropy(self.q)))
         # size of the terms that the loss is the difference of, whose rounding it has
         self.magnitude = abs(self._offset)
-        self._single = None
+        self._single = self._newton = None
 
     def scores(self, T):
         """Z = X W + b, (n, K)."""
@@ -120,25 +121,37 @@ class FenchelYoungLoss:
         # rows of weight zero may have no label, hence no loss
         return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
 
-    def curvature(self, Z, reach=None):
-        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c.
+    def distributions(self):
+        """The targets as distributions, (n, K)."""
+        if self.q is not None:
+            return self.q
+        Q = np.zeros((len(self.codes), self.n_classes), like=self.w)
+        Q[np.arange(len(Q), like=Q), self.codes] = 1.0
+        return Q
 
-        With ``reach`` (n,) each row's other scores are first raised by so much, at most to its largest: a
-        saturated row gets the curvature that it has within reach of its next move.
-        """
+    def spread(self, R, t):
+        """sum_i w_i (Omega(q_i + t d_i) - Omega(q_i)) for residuals R = w d, d = p - q."""
+        used = self.w > 0
+        weight = self.w[used]
+        D = R[used] / weight[:, None]
+        Q = self.distributions()[used]
+        if self.transform == "sparsemax":
+            each = t * (Q * D).sum(axis=1) + 0.5 * t * t * (D * D).sum(axis=1)
+        else:
+            each = _negative_entropy(np.maximum(Q + t * D, 0.0)) - _negative_entropy(Q)
+        return float(np.sum(weight * each))
+
+    def curvature(self, Z):
+        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c."""
         if self.transform == "softmax":
             n, K = Z.shape
             parts = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
-            radius = np.empty(0, like=Z) if reach is None else reach
-            self.row_kernels.model_probabilities(Z, radius, *parts, self.n_threads)
+            self.row_kernels.model_probabilities(Z, np.empty(0, like=Z), *parts, self.n_threads)
             return parts, self.w
         rows = np.arange(len(Z), like=Z)
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
         self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
         members = P > 0
-        if reach is not None:
-            # relative to the maximum, which is above the threshold by its own share
-            members |= Z - Z[rows, top][:, None] > -(P[rows, top] + reach)[:, None]
         members[rows, top] = True  # also where scores overflowed
         size = members.sum(axis=1)
         share = 1.0 / size
@@ -146,21 +159,42 @@ class FenchelYoungLoss:
         P[rows, top] = 0.0
         return (P, 1.0 - share, top), self.w * size
 
-    def hessian(self, Z, reach=None):
-        """The Hessian as a matrix of the table's entries in C order, where that pays; else None."""
-        place = np.arange(self.shape[0] * self.shape[1])
-        if len(place) > _DIRECT or not _class_model.gram_pays(self.design, place, self.n_classes):
-            return None
-        parts, weight = self.curvature(Z, reach)
-        return _class_model.gram(self.design, place, parts, weight, self.fit_intercept, exact=True)
+    def newton_step(self, Z, G, alpha, free, products):
+        """d with (H + alpha) d = -G by a factorisation, or None where so many products cost less.
 
-    def operator(self, Z, reach=None):
+        H is the loss's Hessian at scores Z, but for what is lost beside alpha; ``free`` intercepts have none.
+        """
+        return self._system().step(*self.curvature(Z), G, alpha, free, products)
+
+    def factor_is_possible(self):
+        """Whether the system of the last step was small enough for a factor, of either side."""
+        return self._system().possible
+
+    def factor_products(self):
+        """Products with the Hessian that cost as much as a factorisation of all variables."""
+        return self._system().worth()
+
+    def _system(self):
+        if self._newton is None:
+            self._newton = NewtonSystem(self.design, self.n_classes, self.fit_intercept, _DIRECT)
+        return self._newton
+
+    def operator(self, Z):
         """Products with the Hessian of the loss, in single precision."""
         if is_device(Z) and isinstance(self.design, DenseDesign):
-            return _DeviceDenseCurvature(self, *self.curvature(Z, reach))
+            return _DeviceDenseCurvature(self, *self.curvature(Z))
         if isinstance(self.design, DenseDesign):
-            return _DenseCurvature(self, *self.curvature(Z, reach))
-        return _SparseCurvature(self, *self.curvature(Z, reach))
+            return _DenseCurvature(self, *self.curvature(Z))
+        return _SparseCurvature(self, *self.curvature(Z))
+
+    def scale(self):
+        """Mean curvature at zero scores of the directions that have any."""
+        n, K = self.design.shape[0], self.n_classes
+        # sum_i w_i c (1 - |u|^2) |a_i|^2 with u = 1 / K; c is K for sparsemax and 1 for softmax
+        each = (K - 1.0) * (1.0 if self.transform == "sparsemax" else 1.0 / K)
+        squares = _class_model.squared_norms(self.design) + self.fit_intercept
+        trace = each * float(np.sum(self.w * np.where(self.w > 0, squares, 0.0)))
+        return trace / max(min(self.shape[0] * K, n * (K - 1)), 1)
 
     def single(self):
         """The data in float32: a dense array, or compressed rows and columns."""
@@ -186,7 +220,14 @@ class FenchelYoungLoss:
         return self._single
 
 
+def _negative_entropy(Q):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(Q > 0, Q * np.log(Q), 0.0).sum(axis=1)
+
+
 def _host_design(X, n_threads):
+    if sp.issparse(X) and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
+        X = X.toarray()  # hardly larger, and much faster
     design = compress_zeros(as_design(X, n_threads), n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
 

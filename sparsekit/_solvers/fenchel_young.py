@@ -1,33 +1,45 @@
-"""Newton's method with conjugate gradients for L2-regularised Fenchel-Young losses.
+"""Newton's method for L2-regularised Fenchel-Young losses.
 
 min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (eq. (11))
 
 The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
 supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data, and the curvature of rows is raised to what it is within reach of
-their last move where models promise too much. For alpha > 0 the objective is alpha-strongly convex, and
-||gradient||^2 / (2 alpha) is exactly the duality gap at the point and its own predictions.
+scores, which costs no pass over the data, for the place where the objective stops falling. For alpha > 0 the
+objective is alpha-strongly convex, and ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and
+its own predictions.
+
+Far from the solution of a weak penalty the supports of sparsemax change so much that its steps lead nowhere;
+the solutions of falling alphas lead there. So alpha falls in stages, each of them solved roughly, as soon as
+a step keeps little of what its model promised.
 """
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._device import is_device, to_host
-from .._linalg.positive import solve_positive
+from .._device import is_device
 from .._linalg.threads import blas_threads
+from ._fenchel_young_ascent import Ascent
+from ._fenchel_young_gap import balance, scaled_gap
+from ._fenchel_young_search import search
+from ._fenchel_young_steps import Directions, Stages, largest
 from ._run import MESSAGES
 
 # relative error to expect of an objective
 _ROUNDING = 1e-15
-_ARMIJO = 1e-4
-# steps of conjugate gradients: few as long as models promise too much
-_CG_FEW, _CG_MOST = 30, 250
-# parts of the promised decrease below and above which models look farther and less far, and how far
-_KEPT_LOW, _KEPT_HIGH, _REACH = 0.7, 0.9, 0.4
+# duality gap in units of tol times the objective at which to stop
+GAP_FACTOR = 10.0
 # largest relative residual of a step
 _FORCING = 0.5
+# relative duality gap of a point that ends a stage
+_NEAR = 0.5
+# steps in a row that may lead nowhere
+_STALLS = 3
+# part of the promised decrease that steps at the last alpha have to keep, or stages begin
+_KEPT = 0.3
 
 
 def minimize_fenchel_young(
@@ -50,13 +62,15 @@ def minimize_fenchel_young(
     alpha : float
         Strength of the penalty, >= 0.
     x0 : array-like of shape ``loss.shape``, default=None
-        Start; None is zero. The solution is where the loss is, in main memory or on a GPU.
+        Start; None is zero, and so is one whose objective is larger than zero's. The solution is where the
+        loss is, in main memory or on a GPU.
     penalize_intercept : bool, default=True
         Whether alpha holds for the last row of T too, as eq. (11) has it.
     tol : float
-        Largest entry of the gradient, relative to that at zero, to stop at.
+        Largest entry of the gradient, relative to that at zero, to stop at; for alpha > 0 the duality gap
+        must also be at most 10 tol times the objective.
     max_iter : int
-        Newton steps.
+        Newton steps, or blocks of sweeps of dual ascent.
     max_time : float, default=None
         Seconds.
     callback : callable, default=None
@@ -69,12 +83,25 @@ def minimize_fenchel_young(
         x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where
         alpha is 0, or free intercepts could not be balanced), grad, n_cg, n_data_passes, history.
     """
-    run = _Run(loss, float(alpha), penalize_intercept, callback, history)
+    run = Run(loss, float(alpha), penalize_intercept, callback, history)
     with blas_threads(loss.blas_threads):
         return run.solve(x0, tol, max_iter, np.inf if max_time is None else max_time)
 
 
-class _Run:
+@dataclass
+class Point:
+    """A table, its scores, the loss there and its derivatives in the scores and in the table."""
+
+    T: Any
+    Z: Any
+    value: float
+    R: Any
+    pulled: Any
+
+
+class Run:
+    """One call: counters, the clock, the history and the best lower bound."""
+
     def __init__(self, loss, alpha, penalize_intercept, callback, history):
         self.loss, self.alpha, self.callback = loss, alpha, callback
         self.kernels, self.device = loss.kernels, is_device(loss.w)
@@ -82,11 +109,75 @@ class _Run:
         self.rows = [] if history else None
         self.start = time.perf_counter()
         self.nit = self.nfev = self.n_cg = self.passes = 0
-        # how far models look, as a part of the rows' last moves, and the decrease that the last one promised
-        self.damping, self.last, self.promised = 0.0, None, 0.0
-        self.cg_max = _CG_FEW
+        self.bound = -np.inf
 
     def solve(self, x0, tol, max_iter, max_time):
+        """The result from a start."""
+        point, scale = self._begin(x0)
+        directions, stages, start, best_point = Directions(self), None, None, None
+        ascent = Ascent.where_it_pays(self, point, GAP_FACTOR * tol)
+        status, best, stalls, flat = None, np.inf, 0, False
+        while True:
+            f, G, square = self.objective(point, self.alpha)
+            optimality, gap = largest(G) / scale, self._gap(f, square)
+            if self.nit or self.rows is not None:
+                status = 3 if self._report(point.T, f, optimality) else None
+            if optimality <= tol and not gap > GAP_FACTOR * tol * f:
+                point, certain = self._certify(point, tol)
+                status = 0 if certain else status
+            measure = gap if self.alpha > 0.0 else optimality
+            stalls = stalls + 1 if flat and measure > 0.5 * best else 0
+            best = min(best, measure)
+            if status is None and self.nit >= max_iter:
+                status = 1
+            elif status is None and time.perf_counter() - self.start >= max_time:
+                status = 2
+            elif status is None and stalls >= _STALLS:
+                status = 4
+            # stages and sweeps lead through points that are worse
+            if best_point is None or f <= best_point[0] + self.rounding(f):
+                best_point = f, point
+            if ascent is not None:
+                if status is None and ascent.goes_on(f, gap):
+                    T, bound = ascent.block()
+                    self.bound = max(self.bound, bound)
+                    point = self.point(T)
+                    self.nit += 1
+                    continue
+                ascent, point = None, point if status == 0 else best_point[1]
+            if status is not None:
+                point = point if status == 0 else best_point[1]
+                break
+            if stages is None:
+                stages = Stages.of(self, point)
+                # steps may be good at the last alpha as well: if not, stages begin from here
+                start = point if stages.alpha > self.alpha else None
+            alpha = self.alpha if start is not None else stages.at(self, point, directions.exact)
+            if alpha != self.alpha:
+                f, G, _ = self.objective(point, alpha)
+                optimality = largest(G) / scale
+            D = directions.at(point.Z, G, alpha, min(_FORCING, optimality**0.5))
+            step = search(self, point, f, G, D, alpha)
+            if step is None:
+                # a direction of float32 products may be no descent at the last digits
+                status = 4
+                break
+            point = self.point(point.T + step.t * D, step.Z, step.state)
+            directions.note(f - step.f)
+            if start is not None and f - step.f < _KEPT * directions.promised:
+                # from here, where that is near a solution of some alpha
+                near = Stages.of(self, point)
+                if near.alpha < stages.alpha:
+                    stages = near
+                else:
+                    point = start
+                start, stages.begin = None, self.nit + 1
+            flat = alpha == self.alpha and not f - step.f > self.rounding(f)
+            self.nit += 1
+        return self._result(point, scale, status)
+
+    def _begin(self, x0):
+        """The start, and the largest entry of the gradient at zero."""
         loss = self.loss
         like = loss.w
         T = np.zeros(loss.shape, like=like) if x0 is None else np.array(x0, dtype=np.float64, like=like)
@@ -94,166 +185,71 @@ class _Run:
             raise ValueError(f"x0 must have shape {loss.shape}; got {T.shape}")
         if not np.all(np.isfinite(T)):
             raise ValueError("x0 must be finite; it holds NaN or infinity")
-        zero = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
-        at_zero = self._evaluate(zero)
-        scale = _largest(loss.pull(at_zero[1])) or 1.0
-        Z, state = (loss.scores(T), None) if T.any() else (zero, at_zero)
-        state = state or self._evaluate(Z)
-        f = state[0] + self._penalty(T)
-        G = self._gradient(T, state[1])
-        optimality = _largest(G) / scale
-        status, previous, stalls = None, np.inf, 0
-        while True:
-            if self.nit or self.rows is not None:
-                stop = self._report(T, f, optimality)
-                status = 3 if stop else None
-            if optimality <= tol:
-                status = 0
-            elif status is None and self.nit >= max_iter:
-                status = 1
-            elif status is None and time.perf_counter() - self.start >= max_time:
-                status = 2
-            elif status is None and stalls >= 2:
-                status = 4
-            if status is not None:
-                break
-            reach = _REACH * self.damping * self.last if self.damping > 0.0 else None
-            D = self._direction(G, Z, reach, min(_FORCING, optimality**0.5))
-            step = None if D is None else self._search(T, Z, f, G, D)
-            if step is None:
-                # a direction of float32 products may be no descent at the last digits
-                status = 4
-                break
-            t, Z, state, f_new, dZ = step
-            self._adapt_damping(t, f - f_new, dZ)
-            T += t * D
-            flat = not f - f_new > _ROUNDING * (abs(f) + self.loss.magnitude)
-            f = f_new
-            G = self._gradient(T, state[1])
-            size = _largest(G) / scale
-            stalls = stalls + 1 if flat and size > 0.5 * min(previous, optimality) else 0
-            previous, optimality = min(previous, size), size
-            self.nit += 1
-        return self._result(T, Z, G, f, state, scale, optimality, status)
+        scores = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
+        zero = self.point(np.zeros(loss.shape, like=like), scores)
+        scale = largest(zero.pulled) or 1.0
+        if T.any():
+            point = self.point(T)
+            # of a bad start nothing is gained
+            if self.objective(point, self.alpha)[0] < zero.value:
+                return point, scale
+        return zero, scale
 
-    def _evaluate(self, Z):
+    def point(self, T, Z=None, state=None):
+        """The Point of a table, with its scores and their loss and derivative where they are known."""
+        Z = self.loss.scores(T) if Z is None else Z
+        value, R = self.evaluate(Z) if state is None else state
+        self.passes += 1
+        return Point(T, Z, value, R, self.loss.pull(R))
+
+    def evaluate(self, Z):
+        """Loss and its derivative at scores Z."""
         self.nfev += 1
         return self.loss.derivatives(Z)
 
-    def _dot(self, A, B):
-        return self._dots((A, B))[0]
-
-    def _dots(self, *pairs):
+    def dots(self, *pairs):
         """Inner products; a GPU is waited for once."""
         found = [self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads) for A, B in pairs]
         return self.kernels.numbers(found) if self.device else found
 
-    def _penalised(self, T):
+    def penalised(self, T):
+        """The rows of a table that have a penalty."""
         return T[:-1] if self.free else T
 
-    def _penalty(self, T):
-        part = self._penalised(T)
-        return 0.5 * self.alpha * self._dot(part, part)
+    def objective(self, point, alpha):
+        """Objective, its gradient, and the square of the norm of its penalised part."""
+        G, part = point.pulled.copy(), self.penalised(point.T)
+        slope = self.penalised(G)
+        slope += alpha * part
+        size, square = self.dots((part, part), (slope, slope))
+        return point.value + 0.5 * alpha * size, G, square
 
-    def _gradient(self, T, R):
-        self.passes += 1
-        G = self.loss.pull(R)
-        self._penalised(G)[...] += self.alpha * self._penalised(T)
-        return G
+    def is_near(self, point, alpha, most=_NEAR):
+        """Whether the point's own duality gap at alpha is small beside the objective."""
+        f, _, square = self.objective(point, alpha)
+        return alpha > 0.0 and square <= 2.0 * most * alpha * f
 
-    def _direction(self, G, Z, reach, forcing):
-        """The Newton step, by a factor where the Hessian is small, else by conjugate gradients."""
-        H = self.loss.hessian(Z, reach)
-        if H is None:
-            return self._conjugate_gradients(G, self.loss.operator(Z, reach), forcing)
-        m = len(H)
-        every = np.arange(m, like=H)
-        kept = every[: m - self.loss.n_classes] if self.free else every
-        H[kept, kept] += self.alpha
-        self.passes += 1
-        # the scores' common shift, and unused features where alpha is 0, have no curvature
-        most = (float(H.diagonal().max()) if m else 0.0) or 1.0
-        ridge = 1e-13 * most
-        while True:
-            if not ridge <= most:  # nor is it where H overflowed
-                return None
-            H[every, every] += ridge
-            try:
-                D = -solve_positive(H, G.ravel()).reshape(G.shape)
-                break
-            except np.linalg.LinAlgError:
-                ridge *= 100.0  # rounding was larger
-        self.promised = -0.5 * self._dot(G, D)
-        return D
+    def rounding(self, f):
+        """Error to expect of an objective."""
+        return _ROUNDING * (abs(f) + self.loss.magnitude)
 
-    def _conjugate_gradients(self, G, operator, forcing):
-        """d with (H + alpha) d = -G, preconditioned by the diagonal.
+    def _gap(self, f, square):
+        """Duality gap, by the best bound so far; where intercepts are free, as if they were balanced."""
+        if not self.alpha > 0.0:
+            return np.nan
+        gap = square / (2.0 * self.alpha)
+        if self.free:
+            return gap
+        self.bound = max(self.bound, f - gap)
+        return min(gap, max(f - self.bound, 0.0) + self.rounding(f))
 
-        All vectors are float32 multiples of G's size; outer steps mend what that loses.
-        """
-        K, scale, threads, kernels = G.shape[1], _largest(G), self.loss.n_threads, self.kernels
-        shape = operator.shape
-        g = np.zeros(shape, dtype=np.float32, like=G)
-        g[:, :K] = G / scale
-        M = operator.diag
-        self._penalised(M)[...] += self.alpha
-        np.maximum(M, 1e-12 * (_largest(M) or 1.0), out=M)
-        inverse = np.divide(1.0, M, out=M).ravel()
-        r, d, p = -g.ravel(), np.zeros_like(g.ravel()), np.zeros_like(g.ravel())
-        Hp = np.empty(shape, dtype=np.float32, like=G)
-        kernels.cg_turn(0.0, r, inverse, p, threads)
-        size = first = kernels.dot(r, p, threads)
-        enough = forcing**2 * float(first)
-        penalised = self._penalised(g).size
-        for _ in range(self.cg_max):
-            operator.product(p.reshape(shape), Hp)
-            curve = kernels.cg_curve(p, Hp.ravel(), self.alpha, penalised, threads)
-            self.n_cg += 1
-            self.passes += 1
-            # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
-            if not self.device and not curve > 0.0:
-                break
-            new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
-            if not new > enough:
-                break
-            kernels.cg_turn(new / size, r, inverse, p, threads)
-            size = new
-        if not d.any():
-            d = p  # the steepest descent
-        left, slope = self._dots((r, d), (g, d))
-        self.promised = 0.5 * (left - slope) * scale**2
-        return d.reshape(shape)[:, :K].astype(np.float64) * scale
-
-    def _adapt_damping(self, t, decrease, dZ):
-        """Levenberg's rule by rows: models that promised much more than they kept look farther."""
-        size = dZ.max(axis=1) - dZ.min(axis=1)
-        # a row that was held back keeps half of what it had, or it would break out again
-        self.last = size if self.last is None else np.maximum(size, 0.5 * self.last)
-        kept = decrease / self.promised if t == 1.0 and self.promised > 0.0 else 0.0
-        self.cg_max = min(_CG_MOST, 2 * self.cg_max) if kept > _KEPT_HIGH else _CG_FEW
-        if kept < _KEPT_LOW:
-            self.damping = min(2.0, max(2.0 * self.damping, 0.5))
-        elif kept > _KEPT_HIGH:
-            self.damping = 0.5 * self.damping if self.damping > 0.1 else 0.0
-
-    def _search(self, T, Z, f, G, D):
-        """Step length by halving, its scores, state and objective; None if no step goes down."""
-        part, along = self._penalised(T), self._penalised(D)
-        slope, square, cross, length = self._dots((G, D), (part, part), (part, along), (along, along))
-        if not slope < 0.0:
-            return None
-        dZ = self.loss.scores(D)
-        self.passes += 1
-        a, b = self.alpha * cross, self.alpha * length
-        base, t = 0.5 * self.alpha * square, 1.0
-        for _ in range(50):
-            moved = Z + t * dZ
-            state = self._evaluate(moved)
-            f_new = state[0] + base + t * a + 0.5 * t * t * b
-            if f_new <= f + _ARMIJO * t * slope + 2 * _ROUNDING * (abs(f) + self.loss.magnitude):
-                return t, moved, state, f_new, dZ
-            t *= 0.5
-        return None
+    def _certify(self, point, tol):
+        """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""
+        if not self.free or not self.alpha > 0.0:
+            return point, True
+        point, balanced = balance(self, point)
+        f, _, square = self.objective(point, self.alpha)
+        return point, not balanced or not self._gap(f, square) > GAP_FACTOR * tol * f
 
     def _report(self, T, f, optimality):
         if self.rows is not None:
@@ -269,58 +265,20 @@ class _Run:
         except StopIteration:
             return True
 
-    def _result(self, T, Z, G, f, state, scale, optimality, status):
-        gap = np.nan
-        if self.alpha > 0.0:
-            if self.free:
-                T, Z, G, f, balanced = self._balance(T, Z, G, f, state)
-                optimality = _largest(G) / scale
-            else:
-                balanced = True
-            if balanced:
-                part = self._penalised(G)
-                gap = self._dot(part, part) / (2.0 * self.alpha)
+    def _result(self, point, scale, status):
+        balanced = True
+        if self.free and self.alpha > 0.0:
+            point, balanced = balance(self, point)
+        f, G, square = self.objective(point, self.alpha)
+        gap = self._gap(f, square) if balanced else np.nan
+        if status != 0 and gap > 0.0:
+            gap = min(gap, scaled_gap(self, point, f))
         names = ("time", "fun", "optimality")
         rows = None
         if self.rows is not None:
             rows = {name: np.array(column) for name, column in zip(names, zip(*self.rows))}
         return OptimizeResult(
-            x=T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status, success=status == 0,
-            message=MESSAGES[status], optimality=optimality, dual_gap=gap, grad=G, n_cg=self.n_cg,
-            n_data_passes=self.passes, history=rows,
+            x=point.T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status,
+            success=status == 0, message=MESSAGES[status], optimality=largest(G) / scale, dual_gap=gap,
+            grad=G, n_cg=self.n_cg, n_data_passes=self.passes, history=rows,
         )  # fmt: skip
-
-    def _balance(self, T, Z, G, f, state):
-        """Newton steps in the free intercepts alone, so that the point's predictions are dual feasible.
-
-        They cost no pass over the data. Returns whether the intercepts' gradient is zero to rounding.
-        """
-        T, loss = T.copy(), self.loss
-        for _ in range(30):
-            g = state[1].sum(axis=0)
-            if np.max(np.abs(g)) <= 1e-14:
-                break
-            (P, rest, top), weight = loss.curvature(Z)
-            P = P.copy()
-            P[np.arange(len(P), like=P), top] = 1.0 - rest
-            H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
-            # a matrix of few classes is a GPU's burden
-            d = -np.linalg.lstsq(to_host(H), to_host(g), rcond=1e-12)[0]
-            d = np.asarray(d, like=g)
-            size = np.max(np.abs(g))
-            for t in (1.0, 0.5, 0.25, 0.125):
-                trial = self._evaluate(Z + t * d)
-                if np.max(np.abs(trial[1].sum(axis=0))) < size:
-                    break
-            else:
-                break
-            T[-1] += t * d
-            f += trial[0] - state[0]
-            Z, state = Z + t * d, trial
-        G = self._gradient(T, state[1])
-        return T, Z, G, f, float(np.max(np.abs(G[-1]))) <= 1e-12
-
-
-def _largest(A):
-    """max |A|; one number, wherever A is."""
-    return float(np.abs(A).max()) if A.size else 0.0

@@ -6,8 +6,13 @@ Each module loads its CUDA C source from the ``.cu`` file of its name and compil
 
 # functions of sparsekit._cython that have no twin here, and why
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
+_ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"
 NOT_HERE: dict[str, str] = {
+    "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
+    "is made of class_factors by matrix products",
+    "_dual_ascent.ascend": _ROWS,
+    "_dual_ascent.ascend_dense": _ROWS,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "

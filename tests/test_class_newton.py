@@ -1,0 +1,82 @@
+"""Newton steps of multi-class models by factorised systems: of variables and of rows, against dense ones."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_fenchel_young import plain_hessian, random_problem
+
+from sparsekit._losses import _class_newton
+from sparsekit._losses.fenchel_young import FenchelYoungLoss
+
+MAPS = ("sparsemax", "softmax")
+ALPHA = 1e-2
+
+
+def system(transform, make, intercept, n=60):
+    X, Q, _, w, rng = random_problem(n=n)
+    w[3] = 0.0
+    # a row without curvature, and one that is nothing
+    X[5] *= 1e3
+    X[7] = 0.0
+    loss = FenchelYoungLoss(transform, make(X), Q, 4, w, fit_intercept=intercept)
+    T, G = 0.7 * rng.standard_normal(loss.shape), rng.standard_normal(loss.shape)
+    return loss, loss.scores(T), G, plain_hessian(transform, X, w, T, intercept)
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("intercept, free", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix])
+@pytest.mark.parametrize("side", ["rows", "variables", "scattered"])
+def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypatch):
+    loss, Z, G, H = system(transform, make, intercept)
+    H[np.arange(len(H)), np.arange(len(H))] += np.repeat(
+        np.where(np.arange(len(G)) < len(G) - free, ALPHA, 0.0), 4
+    )
+    if free:
+        G[-1] -= G[-1].mean()  # as every gradient's
+    if side == "scattered":
+        monkeypatch.setattr(_class_newton, "_ROOM", 0)
+    costs = {"rows": (0.0, np.inf)}.get(side, (np.inf, 0.0))
+    monkeypatch.setattr(_class_newton.NewtonSystem, "_costs", lambda self, rows, P: costs)
+    D = loss.newton_step(Z, G, ALPHA, free, np.inf)
+    expected = -np.linalg.lstsq(H, G.ravel(), rcond=1e-13)[0].reshape(G.shape)
+    if free:
+        # what is added to all intercepts changes nothing
+        D, expected = D - D[-1].mean() * (np.arange(len(D)) == len(D) - 1)[:, None], expected
+        expected[-1] -= expected[-1].mean()
+    # softmax leaves out what is little beside alpha
+    np.testing.assert_allclose(D, expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_curvature_that_is_left_out_is_a_part_of_alpha():
+    loss, Z, G, _ = system("softmax", np.asarray, True)
+    Z = 30.0 * Z  # saturated
+    (P, _, _), weight = loss.curvature(Z)
+    loss.newton_step(Z, G, 1.0, False, np.inf)
+    left = np.where(loss._newton._large(P, weight, 1.0), P, 0.0)
+    assert np.count_nonzero(left) < np.count_nonzero(P)
+    # each entry's curvature is at most that of the difference to another class
+    A = np.column_stack([loss.design.X, np.ones(len(P))])
+    size = 2.0 * (P - left) * (weight * np.square(A).sum(axis=1))[:, None]
+    assert 0.0 < size.sum() <= _class_newton._LEFT_OUT
+
+
+@pytest.mark.parametrize("transform", MAPS)
+def test_large_systems_are_left_to_conjugate_gradients(transform, monkeypatch):
+    loss, Z, G, _ = system(transform, np.asarray, True)
+    assert loss.newton_step(Z, G, ALPHA, False, 0.0) is not None  # what costs nothing is always formed
+    monkeypatch.setattr(_class_newton, "_CHEAP", 0.0)
+    assert loss.newton_step(Z, G, ALPHA, False, 0.0) is None
+    assert loss.newton_step(Z, G, ALPHA, False, np.inf) is not None
+    loss._newton.largest = 10
+    assert loss.newton_step(Z, G, ALPHA, False, np.inf) is None
+    assert loss.factor_products() == np.inf
+
+
+def test_no_penalty_and_overflow():
+    loss, Z, G, H = system("softmax", np.asarray, False)
+    G -= G.mean(axis=1, keepdims=True)  # within the range of H
+    D = loss.newton_step(Z, G, 0.0, False, np.inf)
+    np.testing.assert_allclose(H @ D.ravel(), -G.ravel(), atol=1e-6)
+    huge = FenchelYoungLoss("softmax", 1e200 * loss.design.X, loss.q, 4)
+    assert huge.newton_step(np.zeros((60, 4)), np.ones(huge.shape), 1.0, False, np.inf) is None

@@ -1,0 +1,268 @@
+"""Weak penalties, bad starts and certificates of sparsemax and softmax regression."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_multilabel_classification,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+from sparsekit import (
+    SoftmaxClassifier,
+    SoftmaxClassifierCV,
+    SparsemaxClassifier,
+    SparsemaxClassifierCV,
+    fenchel_young_path,
+)
+from sparsekit._cython import _dual_ascent
+from sparsekit._losses.fenchel_young import FenchelYoungLoss
+from sparsekit._solvers import _fenchel_young_ascent
+from sparsekit._solvers.fenchel_young import minimize_fenchel_young
+
+BOTH = [SparsemaxClassifier, SoftmaxClassifier]
+WITH_CV = [SparsemaxClassifierCV, SoftmaxClassifierCV]
+MAPS = ("sparsemax", "softmax")
+
+
+def text(n=120, p=900, K=4, seed=0):
+    """Rows of few words, more words than rows."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    words = np.where(rng.random((n, 25)) < 0.3, rng.integers(40, size=(n, 25)) + 40 * y[:, None], -1)
+    words = np.where(words < 0, rng.integers(p, size=(n, 25)), words)
+    X = sp.coo_matrix((np.ones(words.size), (np.repeat(np.arange(n), 25), words.ravel())), (n, p)).tocsr()
+    return sp.csr_matrix(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1)))), y
+
+
+def data(name):
+    if name == "labels":
+        X, Y = make_multilabel_classification(150, 8, n_classes=5, allow_unlabeled=False, random_state=0)
+        return scale(X), Y
+    if name == "text":
+        return text()
+    X, y = {"iris": load_iris, "wine": load_wine, "wine raw": load_wine, "cancer raw": load_breast_cancer,
+            "digits": load_digits}[name](return_X_y=True)  # fmt: skip
+    if name == "digits":
+        return X[:300] / 16.0, y[:300]
+    return (X, y) if name.endswith("raw") else (scale(X), y)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("name", ["iris", "wine", "wine raw", "cancer raw", "digits", "text", "labels"])
+def test_a_default_fit_is_certain_for_every_penalty(cls, name):
+    X, y = data(name)
+    steps = []
+    for alpha in (10.0, 1e-2, 1e-4, 1e-6, 1e-8):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = cls(alpha).fit(X, y)
+        best = min(cls(alpha, tol=1e-10).fit(X, y).objective_, model.objective_)
+        error, gap = model.objective_ - best, model.dual_gap_
+        assert error <= gap * (1 + 1e-9) + 1e-14 * model.objective_ and gap <= 1e-4 * model.objective_
+        if error > 1e-6 * model.objective_:
+            assert gap <= 100.0 * error
+        steps.append(int(model.n_iter_[0]))
+    # no cliff: a weak penalty takes more steps, but not many
+    assert max(steps) <= 45
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4, 1e-8])
+@pytest.mark.parametrize("others", [0.0, 1e-4])
+def test_a_row_far_on_the_wrong_side_comes_back(transform, K, alpha, others):
+    """Deep in the straight part of the loss there is no curvature: Newton's model has no minimiser near."""
+    rng = np.random.default_rng(0)
+    n, p = 8000, 8  # enough rows that this start is no worse than zero
+    X = rng.standard_normal((n, p))
+    y = (3.0 * X[:, 1:] @ rng.standard_normal((p - 1, K)) + rng.gumbel(size=(n, K))).argmax(axis=1)
+    # a feature that the first row has for itself, or almost
+    X[:, 0] *= others
+    X[0, 0] = 1.0
+    loss = FenchelYoungLoss(transform, X, y, K)
+    best = minimize_fenchel_young(loss, alpha, tol=1e-9)
+    start = best.x.copy()
+    start[0] = 0.0
+    start[0, (y[0] + 1) % K] = 1000.0
+    assert loss.scores(start)[0].max() > loss.scores(start)[0, y[0]] + 900.0
+    assert loss.derivatives(loss.scores(start))[0] < loss.derivatives(np.zeros((n, K)))[0]
+    res = minimize_fenchel_young(loss, alpha, start)
+    assert res.status == 0 and 1 <= res.nit <= 12
+    assert res.fun <= best.fun * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("size", [1e1, 1e3, 1e6])
+def test_a_start_worse_than_zero_is_left(transform, size):
+    X, y = data("iris")
+    loss = FenchelYoungLoss(transform, X, y, 3)
+    start = size * np.random.default_rng(0).standard_normal(loss.shape)
+    res, cold = minimize_fenchel_young(loss, 1e-8, start), minimize_fenchel_young(loss, 1e-8)
+    assert res.nit == cold.nit and res.fun == cold.fun
+
+
+@pytest.mark.parametrize("transform", MAPS)
+def test_a_near_start_is_used(transform):
+    X, y = data("digits")
+    loss = FenchelYoungLoss(transform, X, y, 10)
+    last = minimize_fenchel_young(loss, 1e-5)
+    near, cold = minimize_fenchel_young(loss, 0.9e-5, last.x), minimize_fenchel_young(loss, 0.9e-5)
+    assert near.nit < 0.6 * cold.nit and near.fun == pytest.approx(cold.fun, rel=1e-4)
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("free", [False, True])
+def test_gaps_of_unfinished_fits_are_at_most_the_objective(transform, free):
+    X, y = data("wine")
+    loss = FenchelYoungLoss(transform, X, y, 3)
+    best = minimize_fenchel_young(loss, 1e-6, tol=1e-9, penalize_intercept=not free).fun
+    for steps in (1, 3, 5):
+        res = minimize_fenchel_young(loss, 1e-6, max_iter=steps, tol=1e-9, penalize_intercept=not free)
+        # without a certificate that knows of the targets it would be a million times the objective
+        if np.isfinite(res.dual_gap):
+            assert res.fun - best <= res.dual_gap <= res.fun * (1 + 1e-3)
+        assert not free or np.abs(res.grad[-1]).max() <= 1e-12 or np.isnan(res.dual_gap)
+
+
+def plain_ascent(X, Q, w, alpha, order, P, W):
+    """The same by projections onto the simplex, row by row."""
+    for i in order[w[order] > 0]:
+        z, s = X[i] @ W, w[i] * (X[i] @ X[i]) / alpha
+        v = np.sort((z + s * P[i]) / (1 + s))[::-1]
+        tau = (np.cumsum(v) - 1) / np.arange(1, len(v) + 1)
+        new = np.maximum((z + s * P[i]) / (1 + s) - tau[np.flatnonzero(v > tau)[-1]], 0.0)
+        W -= np.outer(X[i], new - P[i]) * (w[i] / alpha)
+        P[i] = new
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sweeps_of_dual_ascent(dtype, dense, intercept):
+    rng = np.random.default_rng(0)
+    n, p, K, alpha = 40, 6, 5, 1e-2
+    X = (rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)).astype(dtype)
+    Q, w = np.eye(K)[rng.integers(K, size=n)], rng.random(n) / n
+    w[3] = 0.0
+    A = np.column_stack([X, np.ones(n)])[:, : p + intercept].astype(float)
+    P, W, order = Q.copy(), np.zeros((p + intercept, K)), rng.permutation(n)
+    mine = P.copy(), W.copy()
+    for _ in range(3):
+        common = (order, w, np.square(A).sum(axis=1), *mine, intercept, alpha)
+        if dense:
+            _dual_ascent.ascend_dense(X, *common)
+        else:
+            C = sp.csr_matrix(X)
+            _dual_ascent.ascend(C.indptr.astype(np.int64), C.indices, C.data, *common)
+        plain_ascent(A, Q, w, alpha, order, P, W)
+    np.testing.assert_allclose(mine[0], P, atol=1e-12)
+    np.testing.assert_allclose(mine[1], W, atol=1e-10)
+    np.testing.assert_allclose(W, A.T @ (w[:, None] * (Q - P)) / alpha, atol=1e-10)
+    assert np.array_equal(P[3], Q[3])
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("name", ["text", "wine"])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-4, 1e-7])
+def test_dual_ascent_and_newton_agree(free, name, alpha, monkeypatch):
+    X, y = data(name)
+    loss = FenchelYoungLoss("sparsemax", X, y, y.max() + 1)
+    options = dict(penalize_intercept=not free, tol=1e-7)
+    newton = minimize_fenchel_young(loss, alpha, **options)
+    for name_of, value in (("_SMALL", 0), ("_FEW", 0), ("_TALL", np.inf)):
+        monkeypatch.setattr(_fenchel_young_ascent, name_of, value)
+    blocks = []
+    monkeypatch.setattr(
+        _fenchel_young_ascent.Ascent, "block",
+        lambda self, block=_fenchel_young_ascent.Ascent.block: blocks.append(1) or block(self),
+    )  # fmt: skip
+    found = minimize_fenchel_young(loss, alpha, **options)
+    assert blocks and found.status == 0
+    assert found.fun == pytest.approx(newton.fun, rel=1e-6)
+    if name == "text" and not free:
+        assert len(blocks) == found.nit  # the sweeps reach it alone
+    # from the solution; its own predictions may be no more than near the best dual point
+    again = minimize_fenchel_young(loss, alpha, found.x, **options)
+    assert again.nit <= 10 and again.fun <= found.fun * (1 + 1e-6)
+
+
+def message(function):
+    with pytest.warns(ConvergenceWarning) as record:
+        function()
+    return " ".join(str(w.message) for w in record)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_who_is_blamed(cls):
+    X, y = data("wine")
+    said = message(lambda: cls(1e-6, max_iter=2).fit(X, y))
+    assert "reached max_iter=2" in said and "scales" not in said
+    assert float(re.search(r"may be ([\d.]+) % too high", said).group(1)) > 0.1
+    X = X.copy()
+    X[:, 0] *= 1e5
+    assert "similar scales" in message(lambda: cls(1e-6, max_iter=2).fit(X, y))
+    X[:, 0] = 0.0  # an unused column is not compared
+    assert "scales" not in message(lambda: cls(1e-6, max_iter=2).fit(sp.csr_matrix(X), y))
+    assert "max_time=1e-09" in message(lambda: cls(1e-6, max_time=1e-9).fit(X, y))
+    assert "alpha" not in message(lambda: cls(0.0, max_iter=1, tol=1e-12).fit(X, y))
+
+
+def test_a_small_gap_is_no_reason_for_a_warning():
+    X, y = data("iris")
+    steps = int(SoftmaxClassifier(1e-3, tol=1e-12).fit(X, y).n_iter_[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SoftmaxClassifier(1e-3, tol=1e-12, max_iter=steps - 1).fit(X, y)
+    assert model.optimality_ > 1e-12 and model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("cls", WITH_CV)
+def test_folds_that_end_early_are_named(cls):
+    X, y = data("wine")
+    said = message(lambda: cls([1.0, 1e-7], max_iter=3, cv=3).fit(X, y))
+    assert re.search(r"3 of 6 fits .*fold 0 \(alpha 1e-07\); fold 1 \(alpha 1e-07\); fold 2", said)
+    said = message(lambda: cls([1.0, 1e-7], max_iter=3, cv=13).fit(X, y))
+    assert "fold 9 (alpha 1e-07) and 3 more" in said
+    said = message(lambda: fenchel_young_path(X, y, alphas=[1.0, 1e-7], max_iter=3))
+    assert "1 of 2 fits did not converge" in said and "alpha 1e-07" in said
+
+
+@pytest.mark.parametrize("cls, plain", list(zip(WITH_CV, BOTH)))
+def test_the_chosen_model_is_the_plain_fit(cls, plain):
+    X, y = data("digits")
+    model = cls([1e-1, 1e-3, 1e-5]).fit(X, y)
+    same = plain(model.alpha_).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    assert model.dual_gap_ == same.dual_gap_ <= 1e-4 * model.objective_
+    # a fold's score is what its own fit would get, to the certificate's digits
+    direct = cls([1e-3]).fit(X, y)
+    np.testing.assert_allclose(direct.scores_[:, 0], model.scores_[:, 1], atol=1e-3)
+
+
+@pytest.mark.parametrize("steps", [4, 8, 12])
+def test_a_fit_that_is_cut_short_gives_its_best_point(steps):
+    X, y = data("wine raw")
+    loss = FenchelYoungLoss("sparsemax", X, y, 3)
+    res = minimize_fenchel_young(loss, 1e-8, max_iter=steps, history=True)
+    assert res.status == 1 and res.fun == pytest.approx(res.history["fun"].min(), rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8])
+def test_steps_go_on_behind_a_place_where_the_slope_gets_steep(alpha):
+    """Fewer rows than features: between few rows with curvature a step ends where the next one's begins."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 800))
+    loss = FenchelYoungLoss("sparsemax", X, (X[:, :5] @ rng.standard_normal((5, 4))).argmax(axis=1), 4)
+    assert _fenchel_young_ascent._FEW > 60 * 3  # Newton's steps alone
+    res = minimize_fenchel_young(loss, alpha)
+    assert res.status == 0 and res.nit <= 45 and res.nfev <= 20 * res.nit
+    assert 0.0 <= res.dual_gap <= 1e-4 * res.fun

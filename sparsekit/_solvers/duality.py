@@ -47,16 +47,12 @@ def _project_free(loss, problem, state, free, g):
         return state.u, g
     if len(free) > min(_MOST_FREE, len(state.u)):
         return None, None
-    xp = namespace(g=g)
-    operator, move = problem.model(free, 0.0)
-    # a small system: it is solved in main memory, wherever X is
-    H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
+    solve = _system_of(problem, state, free, namespace(g=g))
     theta, grad = state.u, g.copy()
     p = problem.design.shape[1]
     for _ in range(3):
         # refined, since the model's copy of X may be float32
-        c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=None)
-        theta = theta - state.d * move.direction(xp.asarray(c))
+        theta = theta - state.d * solve(grad[free])
         problem.design.rmatvec(theta, grad[:p])
         if problem.intercept:
             grad[-1] = theta.sum()
@@ -64,3 +60,14 @@ def _project_free(loss, problem, state, free, g):
         if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
             return theta, grad
     return None, None
+
+
+def _system_of(problem, state, free, xp):
+    """A function from the gradient of the ``free`` variables to their Newton step, in rows."""
+    if len(free) == 1 and problem.intercept and int(free[0]) == problem.size - 1:
+        curvature = float(state.d.sum())
+        return lambda gradient: float(gradient[0]) / curvature if curvature > 0.0 else 0.0
+    operator, move = problem.model(free, 0.0)
+    # a small system: it is solved in main memory, wherever X is
+    H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
+    return lambda gradient: move.direction(xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0]))

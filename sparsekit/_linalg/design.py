@@ -29,6 +29,7 @@ _ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their 
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
 _SMALL_SIDE = 600
+_REPAYS = 0.4  # largest part of the entries that is worth a copy for the few iterations with a matrix
 _THREAD_WORK = 200000  # entries of X for each thread
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
@@ -70,9 +71,9 @@ class _Scratch:
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
 
-    def selection_pays(self, size):
-        """Whether a few iterations on ``size`` columns repay their copy."""
-        return size < 0.6 * self.shape[1]
+    def selection_pays(self, cols):
+        """Whether a few iterations on columns ``cols`` repay their copy."""
+        return len(cols) < 0.6 * self.shape[1]
 
     def private(self):
         """The same data with scratch space of its own."""
@@ -132,6 +133,12 @@ class CSRDesign(_Scratch):
         if self._counts is not None:
             part._counts = self._counts[cols]
         return part
+
+    def selection_pays(self, cols):
+        """Whether a few iterations on columns ``cols`` repay their copy, which costs some passes over X."""
+        if len(cols) > _SMALL_SIDE:
+            return len(cols) < 0.6 * self.shape[1]
+        return self.counts()[cols].sum() < _REPAYS * self.nnz
 
     def counts(self):
         """Stored entries of each column, (p,)."""
@@ -334,9 +341,9 @@ class DenseDesign(_Scratch):
         # a function of the data alone, so that sums do not depend on the threads
         return int(min(max(self.nnz // 200000, 1), 16))
 
-    def selection_pays(self, size):
-        """Whether a few iterations on ``size`` columns repay their copy, which C order makes slow."""
-        return size < (0.1 if self.X.flags.c_contiguous else 0.6) * self.shape[1]
+    def selection_pays(self, cols):
+        """Whether a few iterations on columns ``cols`` repay their copy, which C order makes slow."""
+        return len(cols) < (0.1 if self.X.flags.c_contiguous else 0.6) * self.shape[1]
 
     def select(self, cols):
         if len(cols) == self.shape[1]:

@@ -105,9 +105,9 @@ class DeviceSparse(_Device):
         _sparse.csc_slope_range(store.cut, store.row, store.val, c, out, lines=store.lines)
         return out
 
-    def selection_pays(self, size: int) -> bool:
-        """Whether a few iterations on ``size`` columns repay their copy."""
-        return size < 0.6 * self.shape[1]
+    def selection_pays(self, cols: Any) -> bool:
+        """Whether a few iterations on columns ``cols`` repay their copy."""
+        return len(cols) < 0.6 * self.shape[1]
 
     def select(self, cols: Any) -> DeviceSparse:
         """The columns ``cols`` as a design of their own, in rows and in columns."""
@@ -187,9 +187,9 @@ class DeviceDense(_Device):
         _dense.rmatvec(self.X, u, out)
         return out
 
-    def selection_pays(self, size: int) -> bool:
-        """Whether a few iterations on ``size`` columns repay their copy, which reads most of X."""
-        return size < 0.3 * self.shape[1]
+    def selection_pays(self, cols: Any) -> bool:
+        """Whether a few iterations on columns ``cols`` repay their copy, which reads most of X."""
+        return len(cols) < 0.3 * self.shape[1]
 
     def select(self, cols: Any) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""

@@ -107,9 +107,9 @@ class LinearProblem(Selection):
         self.design._rows = None  # the selection makes its own, in less memory
         return self.adopt(LinearProblem(self.loss, self.design.select(cols), has, self.state), variables)
 
-    def restriction_pays(self, size):
-        """Whether iterations on ``size`` of the variables repay the copy of their columns."""
-        return self.design.selection_pays(size)
+    def restriction_pays(self, variables):
+        """Whether iterations on sorted ``variables`` repay the copy of their columns."""
+        return self.design.selection_pays(self._split(variables)[0])
 
     def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.

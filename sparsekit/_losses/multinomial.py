@@ -269,9 +269,9 @@ class MultinomialProblem(Selection):
         design, place, has = self._select(variables)
         return self.adopt(MultinomialProblem(self.loss, design, has, self.state, place), variables)
 
-    def restriction_pays(self, size):
-        """Whether iterations on ``size`` of the variables repay the copy of their features."""
-        return size < 0.6 * self.size
+    def restriction_pays(self, variables):
+        """Whether iterations on sorted ``variables`` repay the copy of their features."""
+        return len(variables) < 0.6 * self.size
 
     def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.

@@ -210,7 +210,7 @@ def _working_sets(problem, x, l1, g, run):
         if sub is None or bool((moving & ~inside).any()):
             inside = moving | (np.abs(g) >= _NEAR * l1)
             chosen = np.flatnonzero(inside)
-            if not problem.restriction_pays(len(chosen)):
+            if not problem.restriction_pays(chosen):
                 whole = True
                 continue
             sub = problem.restrict(chosen)

@@ -50,6 +50,8 @@ class LinearProblem(Selection):
     the working variables and answers with their operator and compact design.
     """
 
+    extrapolates = True  # whether a better dual point may be made of several iterates
+
     def __init__(self, loss, design, intercept, state):
         super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
         self.n_rows = design.shape[0]

@@ -232,6 +232,10 @@ class LinearLoss:
         """Dual objective at theta (n,), like -dl/dz; -inf outside the domain, None without a dual."""
         return None
 
+    def in_domain(self, theta: FloatArray) -> FloatArray:
+        """The closest theta (n,) at which the dual objective is finite."""
+        return theta
+
 
 class LogisticLoss(LinearLoss):
     __doc__ = _documentation.LOGISTIC
@@ -259,6 +263,10 @@ class LogisticLoss(LinearLoss):
                 self.origin_scale = float(max(largest(np.abs(g0)), intercept)) or 1.0
             self._slopes = slopes  # last: another thread that finds it needs the scale as well
         return self._slopes
+
+    def in_domain(self, theta: FloatArray) -> FloatArray:
+        # dl/dz_i lies between 0 and -s_i y_i
+        return -self.y * np.clip(-theta * self.y, 0.0, self.s if self.s.size else 1.0)
 
     def dual_value(self, theta: FloatArray) -> float:
         s = self.s if self.s.size else 1.0

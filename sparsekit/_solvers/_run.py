@@ -9,6 +9,7 @@ from scipy.optimize import OptimizeResult
 from .._device import is_device, kernel_module
 from .._linalg.extremes import largest
 from .._messages import shown
+from ._extrapolation import DualExtrapolation
 from ._preconditioner import Preconditioner
 
 MESSAGES = {
@@ -27,6 +28,8 @@ _LEAST_RIDGE = 1e-12
 _SETTLED = 2
 # part of what the end asks for at which models aim
 _AIM = 0.5
+# multiple of the optimality to end at from which iterates are kept
+_EARLIER = 10.0
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,8 @@ class Run:
     gap: float | None = None
     promised: float = np.inf
     content: bool = False
+    theta: object = None
+    dual: DualExtrapolation | None = None
     bend: float = np.inf
     ridge: float = 0.0
     rough: bool = False
@@ -262,6 +267,24 @@ class Run:
         """Take note of a step at the last penalty: whether what such steps still promise is too little."""
         holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
         self.content = holds and self.promised <= self.options.promise_tol * abs(phi)
+
+    def proves(self, problem, x, l1, g, phi):
+        """Whether iterates seem to prove a small gap together, which one at a time does not; keeps theta."""
+        if self.dual is None or self.kernels.on_device or not getattr(problem, "extrapolates", False):
+            return False
+        share = self.absolute / (self.options.tol * self.scale)
+        if share > _EARLIER:
+            return False
+        self.dual.add(problem, g, problem.state.u)
+        found = self.dual.combine(x, l1) if share <= 1.0 else None
+        if found is None:
+            return False
+        theta, violation = found
+        # the dual value falls by about that much where theta is scaled by 1 / (1 + violation)
+        if violation * float(l1 @ np.abs(x)) > self.dual.trust * self.options.gap_tol * abs(phi):
+            return False
+        self.theta = theta
+        return True
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

@@ -18,6 +18,7 @@ from .._device import namespace
 from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
 from .._messages import numbers
+from ._extrapolation import DualExtrapolation
 from ._generic import as_problem
 from ._minimise_model import minimise_model
 from ._quasi_newton import QuasiNewtonProblem
@@ -107,6 +108,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     g = problem.gradient()
     run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
     run.certify = partial(duality_gap, loss) if gap else _no_gap
+    run.dual = DualExtrapolation() if gap else None
     x, g, optimality = _working_sets(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
@@ -187,7 +189,9 @@ def _working_sets(problem, x, l1, g, run):
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
         if run.status is not None:
             return x, g, optimality  # a callback's word holds, converged or not
-        if optimality <= run.tol:
+        if run.theta is not None and _proved(problem, x, l1, g, optimality, run):
+            run.status = 0
+        elif optimality <= run.tol:
             run.status = _enough(problem, x, l1, g, optimality, run)
         elif run.content:
             # variables that no model has seen may promise more
@@ -227,6 +231,20 @@ def _working_sets(problem, x, l1, g, run):
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
             run.status = None if stalls < 2 else 4
         best = min(best, optimality)
+
+
+def _proved(problem, x, l1, g, optimality, run):
+    """Whether the dual point that several iterates gave proves the gap that is asked for."""
+    theta, run.theta = run.theta, None
+    if optimality > run.options.tol:
+        return False
+    gap = run.certify(problem, x, l1, g, theta)
+    if gap <= run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1)):
+        run.gap = gap
+        return True
+    # variables outside of the working set, mostly
+    run.dual.trust *= 0.5
+    return False
 
 
 def _enough(problem, x, l1, g, optimality, run):
@@ -311,6 +329,8 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             run.take(kept, phi)
             if run.content:
                 return x, g, tau
+        if limit is None and run.proves(problem, x, l1, g, phi):
+            return x, g, tau
         flat = not progress > _ROUNDING * abs(phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
         run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sparsekit import SoftmaxClassifierCV, _fenchel_young_cv
 from sparsekit._losses.fenchel_young import FenchelYoungLoss
 from sparsekit._solvers import _fenchel_young_ascent, _fenchel_young_search
 from sparsekit._solvers import fenchel_young as solver
@@ -101,3 +102,17 @@ def test_rows_of_columns_are_copied_once():
         swept.append(ascent.block()[0])
         assert ascent.sweep.args[0] is rows
     np.testing.assert_allclose(swept[0], swept[1], atol=1e-12)
+
+
+def test_folds_leave_no_tables(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(3, size=40)
+    kept = []
+    monkeypatch.setattr(
+        _fenchel_young_cv,
+        "warn_of_path",
+        lambda results, *_, **__: kept.extend(r for run in results for r in run),
+    )
+    SoftmaxClassifierCV([1.0, 1e-2], cv=3).fit(X, y)
+    assert len(kept) == 6
+    assert not any(isinstance(value, np.ndarray) for run in kept for value in run.values())

@@ -286,6 +286,9 @@ class Run:
         gap = self._gap(f, square) if balanced else np.nan
         if status != 0 and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
+        if self.free:
+            # what balancing has left: the mass of a label that no row has could still be lost
+            gap += float(np.abs(G[-1]).sum())
         names = ("time", "fun", "optimality")
         rows = None
         if self.rows is not None:

@@ -372,6 +372,8 @@ class _FenchelYoungClassifierCV(
         for result in results:
             part._set(result.x, X.dtype)
             scores.append(scorer(part, X[test], y[test], **score_params))
+            # tables of all folds and alphas would be many times the data
+            del result["x"], result["grad"]
         return scores, results
 
 

@@ -29,11 +29,13 @@ def system(transform, make, intercept, n=60):
 @pytest.mark.parametrize("side", ["rows", "variables", "scattered"])
 def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypatch):
     loss, Z, G, H = system(transform, make, intercept)
-    H[np.arange(len(H)), np.arange(len(H))] += np.repeat(
-        np.where(np.arange(len(G)) < len(G) - free, ALPHA, 0.0), 4
-    )
     if free:
         G[-1] -= G[-1].mean()  # as every gradient's
+    # what holds free intercepts
+    hold = _class_newton._HOLD * np.abs(G[-1]).max()
+    H[np.arange(len(H)), np.arange(len(H))] += np.repeat(
+        np.where(np.arange(len(G)) < len(G) - free, ALPHA, hold), 4
+    )
     if side == "scattered":
         monkeypatch.setattr(_class_newton, "_ROOM", 0)
     costs = {"rows": (0.0, np.inf)}.get(side, (np.inf, 0.0))

@@ -23,6 +23,10 @@ _FACTOR, _PRODUCT, _ENTRY, _PAIR, _ROW, _DENSE = 0.04, 0.05, 4.0, 1.5, 1.5, 0.05
 _CHEAP = 2e6
 # part of alpha that left-out curvature may have
 _LEFT_OUT = 0.02
+# penalty of free intercepts' steps in units of their slopes
+_HOLD = 1e-3
+# part of a system's largest curvature that is the smallest alpha
+_ROUNDING = 1e-14
 # entries of rows that are made dense: 256 MB
 _ROOM = 2**25
 # share of the rows up to which those with curvature are copied
@@ -93,7 +97,9 @@ class NewtonSystem:
                 return None
             return self._by_variables(parts, weight, G, alpha, free)
         P, rest, top = parts
-        large, most = self._large(P, weight, alpha), max(products * self.product_cost(), _CHEAP)
+        # free intercepts have no alpha beside which curvature is little
+        least = min(alpha, self._holding(G)) if free else alpha
+        large, most = self._large(P, weight, least), max(products * self.product_cost(), _CHEAP)
         # factors alone may cost more, and that is known at once
         least = self._factor_cost(np.count_nonzero(large))
         self.possible = least < np.inf
@@ -113,6 +119,13 @@ class NewtonSystem:
             if not np.isfinite(by_variables):
                 return None
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
+
+    def _holding(self, G):
+        """What stands for alpha in the intercepts where it has none, that they do not run away.
+
+        In proportion to their slopes, it does not slow down the last steps.
+        """
+        return _HOLD * float(np.abs(G[-1]).max())
 
     def _large(self, P, weight, alpha):
         """Where P has curvature, but for what has less, all together, than a part of alpha."""
@@ -189,8 +202,6 @@ class NewtonSystem:
         b = -(G.T if turned else G).ravel()
         last = np.arange(q - 1, m, q) if turned else np.arange(m - K, m)
         penalty = np.full(m, alpha)
-        if free:
-            penalty[last] = 0.0
         ridge = least = None
         while True:
             if turned:
@@ -208,6 +219,7 @@ class NewtonSystem:
                 # the shift of all intercepts, which changes nothing, has no curvature
                 shift = np.asarray(last, like=H)
                 H[np.ix_(shift, shift)] += float(H[shift, shift].mean()) / K
+                penalty[last] = self._holding(G)
             if not ridge <= most < np.inf:  # it is infinity or NaN where H overflowed
                 return None
             H[every, every] += np.asarray(penalty + ridge, like=H)
@@ -246,6 +258,8 @@ class NewtonSystem:
         M = C @ C.T
         M *= gram[at[:, None], at]
         r = np.arange(len(M))
+        # a smaller one would be lost in rounding
+        alpha = max(alpha, _ROUNDING * float(M.diagonal().max(initial=0.0)))
         M[r, r] += alpha
         solve = positive_solver(M.T)
         slopes = np.einsum("rk,rk->r", C, scores[at])
@@ -255,7 +269,7 @@ class NewtonSystem:
             Q = alpha * solve(C)
             S = C.T @ Q
             S += (np.trace(S) / K or 1.0) / K
-            S[np.arange(K), np.arange(K)] += 1e-13 * (np.trace(S) or 1.0)
+            S[np.arange(K), np.arange(K)] += 1e-13 * (np.trace(S) or 1.0) + self._holding(G)
             D[p] = np.linalg.solve(S, -G[p] - C.T @ z)
             z += Q @ D[p]
         sums = np.add.reduceat(C * z[:, None], rows.start) if len(z) else np.zeros((0, K))

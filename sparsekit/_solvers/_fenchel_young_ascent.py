@@ -8,11 +8,13 @@ Free intercepts would tie the rows together. They get alpha for their distance t
 them, the proximal point method.
 """
 
+import functools
 import math
 
 import numpy as np
 
 from .._cython import _dual_ascent
+from .._linalg.design import DenseDesign
 from .._losses import _class_model
 
 # number of variables and of the rows' dimensions up to which Newton's steps are cheap anyway
@@ -60,6 +62,8 @@ class Ascent:
         # where free intercepts stay near
         self.center = point.T[-1].copy() if run.free else None
 
+        self.sweep = _sweep_of(loss.design)
+
     @classmethod
     def where_it_pays(cls, run, point, enough):
         """An Ascent, or None where Newton's steps are cheap, or there is none."""
@@ -90,18 +94,11 @@ class Ascent:
 
     def block(self):
         """Sweeps; returns the table that belongs to the distributions, and a lower bound of the objective."""
-        loss, design = self.loss, self.loss.design
+        loss = self.loss
         T = self._table()
         for _ in range(_BLOCK):
             order = self.rng.permutation(self.used)
-            common = (order, loss.w, self.squares, self.P, T, loss.fit_intercept, self.alpha)
-            if hasattr(design, "indptr"):
-                indptr, indices = design.indptr.astype(np.int64, copy=False), design.indices.astype(np.int32)
-                _dual_ascent.ascend(indptr, indices, design.data, *common)
-            else:
-                X = design.X
-                rows = X.shape[1] <= 1 or X.strides[1] == X.itemsize
-                _dual_ascent.ascend_dense(X if rows else np.ascontiguousarray(X), *common)
+            self.sweep(order, loss.w, self.squares, self.P, T, loss.fit_intercept, self.alpha)
         self.spent += _BLOCK * _SWEEP
         T = self._table()  # sweeps add up rounding
         R = self.weight * self._residuals()
@@ -128,3 +125,13 @@ class Ascent:
         R = self.P - self.Q
         R[np.arange(len(R)), self.P.argmax(axis=1)] -= R.sum(axis=1)
         return R
+
+
+def _sweep_of(design):
+    """The kernel with the rows of the design, which are copied here once if they have to be."""
+    if isinstance(design, DenseDesign):
+        X = design.X
+        rows = X.shape[1] <= 1 or X.strides[1] == X.itemsize
+        return functools.partial(_dual_ascent.ascend_dense, X if rows else np.ascontiguousarray(X))
+    indptr, indices = design.indptr.astype(np.int64, copy=False), design.indices.astype(np.int32, copy=False)
+    return functools.partial(_dual_ascent.ascend, indptr, indices, design.data)

@@ -6,6 +6,8 @@ from .._device import to_host
 
 # sums of a balanced point's residuals, and those at which steps end
 _BALANCED, _EXACT = 1e-12, 1e-14
+# smallest part of the way from the targets to the predictions that is looked at
+_LEAST = 1e-30
 
 
 def balance(run, point):
@@ -54,9 +56,12 @@ def scaled_gap(run, point, f):
         return f + run.loss.spread(point.R, t) + t * t * cost
 
     low, high = 0.0, 1.0
+    while high > _LEAST and gap(0.1 * high) < gap(high):
+        high *= 0.1
+    high = min(10.0 * high, 1.0)  # convex: the minimum is no farther
     for _ in range(40):  # thirds of an interval around the minimum of a convex function
         a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
         low, high = (low, b) if gap(a) < gap(b) else (a, high)
         if high - low < 1e-3 * high:
             break
-    return max(gap(0.5 * (low + high)), 0.0)
+    return max(min(gap(0.5 * (low + high)), f), 0.0)

@@ -79,5 +79,8 @@ def _root(low, high, turn):
         if a < t < b:
             return t
     if turn == 2 or not np.isfinite(above):
-        return math.sqrt(a * b) if b > _FAR * a > 0.0 else 0.5 * (a + b)
+        if not a > 0.0:
+            # directions without curvature but a weak penalty's are too long by many digits
+            return b * 0.5 ** len(high)
+        return math.sqrt(a * b) if b > _FAR * a else 0.5 * (a + b)
     return a + (b - a) * below / (below - above)

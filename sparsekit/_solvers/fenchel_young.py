@@ -68,7 +68,7 @@ def minimize_fenchel_young(
         Whether alpha holds for the last row of T too, as eq. (11) has it.
     tol : float
         Largest entry of the gradient, relative to that at zero, to stop at; for alpha > 0 the duality gap
-        must also be at most 10 tol times the objective.
+        must also be at most 10 tol times the objective, or within rounding of the loss at zero.
     max_iter : int
         Newton steps, or blocks of sweeps of dual ascent.
     max_time : float, default=None
@@ -100,7 +100,7 @@ class Point:
 
 
 class Run:
-    """One call: counters, the clock, the history and the best lower bound."""
+    """One call: counters, the clock, the history, the best lower bound and the loss at zero."""
 
     def __init__(self, loss, alpha, penalize_intercept, callback, history):
         self.loss, self.alpha, self.callback = loss, alpha, callback
@@ -109,7 +109,7 @@ class Run:
         self.rows = [] if history else None
         self.start = time.perf_counter()
         self.nit = self.nfev = self.n_cg = self.passes = 0
-        self.bound = -np.inf
+        self.bound, self.zero = -np.inf, 0.0
 
     def solve(self, x0, tol, max_iter, max_time):
         """The result from a start."""
@@ -122,9 +122,11 @@ class Run:
             optimality, gap = largest(G) / scale, self._gap(f, square)
             if self.nit or self.rows is not None:
                 status = 3 if self._report(point.T, f, optimality) else None
-            if optimality <= tol and not gap > GAP_FACTOR * tol * f:
-                point, certain = self._certify(point, tol)
-                status = 0 if certain else status
+            if optimality <= tol and not gap > self._enough(f, tol):
+                proved, certain = self._certify(point, tol)
+                if certain:
+                    # else f and G stay those of the point
+                    status, point = 0, proved
             measure = gap if self.alpha > 0.0 else optimality
             stalls = stalls + 1 if flat and measure > 0.5 * best else 0
             best = min(best, measure)
@@ -158,10 +160,16 @@ class Run:
                 optimality = largest(G) / scale
             D = directions.at(point.Z, G, alpha, min(_FORCING, optimality**0.5))
             step = search(self, point, f, G, D, alpha)
-            if step is None:
+            if step is None and alpha == self.alpha and start is None:
                 # a direction of float32 products may be no descent at the last digits
-                status = 4
+                status, point = 4, best_point[1]
                 break
+            if step is None:
+                # other alphas may have better directions: those of the stages, behind them the last
+                if start is None:
+                    stages.alpha = self.alpha
+                start, stages.begin = None, self.nit
+                continue
             point = self.point(point.T + step.t * D, step.Z, step.state)
             directions.note(f - step.f)
             if start is not None and f - step.f < _KEPT * directions.promised:
@@ -188,6 +196,7 @@ class Run:
         scores = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
         zero = self.point(np.zeros(loss.shape, like=like), scores)
         scale = largest(zero.pulled) or 1.0
+        self.zero = zero.value
         if T.any():
             point = self.point(T)
             # of a bad start nothing is gained
@@ -243,13 +252,17 @@ class Run:
         self.bound = max(self.bound, f - gap)
         return min(gap, max(f - self.bound, 0.0) + self.rounding(f))
 
+    def _enough(self, f, tol):
+        """Duality gap to stop at; where the optimum is zero, or all but, a part of f may be out of reach."""
+        return max(GAP_FACTOR * tol * f, _ROUNDING * self.zero)
+
     def _certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""
         if not self.free or not self.alpha > 0.0:
             return point, True
         point, balanced = balance(self, point)
         f, _, square = self.objective(point, self.alpha)
-        return point, not balanced or not self._gap(f, square) > GAP_FACTOR * tol * f
+        return point, not balanced or not self._gap(f, square) > self._enough(f, tol)
 
     def _report(self, T, f, optimality):
         if self.rows is not None:
@@ -273,6 +286,9 @@ class Run:
         gap = self._gap(f, square) if balanced else np.nan
         if status != 0 and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
+        if self.free:
+            # what balancing has left: the mass of a label that no row has could still be lost
+            gap += float(np.abs(G[-1]).sum())
         names = ("time", "fun", "optimality")
         rows = None
         if self.rows is not None:

@@ -1,0 +1,131 @@
+"""Sparsemax and softmax regression where little curvature or no digits are left: free intercepts, scales."""
+
+import numpy as np
+import pytest
+
+from sparsekit import SoftmaxClassifierCV, _fenchel_young_cv
+from sparsekit._losses.fenchel_young import FenchelYoungLoss
+from sparsekit._solvers import _fenchel_young_ascent, _fenchel_young_search
+from sparsekit._solvers import fenchel_young as solver
+from sparsekit._solvers.fenchel_young import minimize_fenchel_young
+
+MAPS = ("sparsemax", "softmax")
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("alpha", [10.0, 0.1, 1e-4])
+@pytest.mark.parametrize("seed", range(4))
+def test_free_intercepts_of_more_classes_than_rows(transform, alpha, seed):
+    """Beside a strong penalty what curvature the intercepts have is little, but they have nothing else."""
+    rng = np.random.default_rng(seed)
+    n, K = 3, 9
+    X, Q = rng.standard_normal((n, 60)), rng.random((n, K)) < 0.3
+    Q[np.arange(n), rng.integers(K, size=n)] = True
+    loss = FenchelYoungLoss(transform, X, Q / Q.sum(axis=1, keepdims=True), K, rng.random(n) + 0.1)
+    res = minimize_fenchel_young(loss, alpha, penalize_intercept=False)
+    assert res.status == 0 and res.nit <= 25
+    tight = minimize_fenchel_young(loss, alpha, penalize_intercept=False, tol=1e-8)
+    assert res.fun - tight.fun <= 1e-4 * tight.fun + 1e-15
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("alpha", [10.0, 1e-2])
+def test_gaps_where_a_free_intercept_has_no_end(transform, alpha):
+    rng = np.random.default_rng(0)
+    X, Q = rng.standard_normal((4, 6)), np.zeros((4, 5))
+    Q[:, :3] = rng.dirichlet(np.ones(3), 4)  # the intercepts of the last two labels fall for ever
+    loss = FenchelYoungLoss(transform, X, Q, 5)
+    res = minimize_fenchel_young(loss, alpha, penalize_intercept=False)
+    without = FenchelYoungLoss(transform, X, Q[:, :3], 3)
+    best = minimize_fenchel_young(without, alpha, penalize_intercept=False, tol=1e-12)
+    assert res.status == 0 and res.fun - best.fun <= res.dual_gap * (1 + 1e-9) + 2e-15
+
+
+@pytest.mark.parametrize("transform", MAPS)
+def test_a_loss_that_falls_to_zero_is_an_end(transform):
+    """Free intercepts make the loss of one label as small as they like: no part of it is small beside it."""
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    loss = FenchelYoungLoss(transform, X, np.ones(20, dtype=int), 3)
+    res = minimize_fenchel_young(loss, 0.1, penalize_intercept=False)
+    assert res.status == 0 and res.nit <= 40 and res.fun <= 1e-12
+
+
+@pytest.mark.parametrize("transform", MAPS)
+@pytest.mark.parametrize("free", [False, True])
+def test_scales_beyond_the_digits_of_the_penalty(transform, free):
+    """X of 1e6 makes 1e-8 the penalty 1e-20 of X of 1: its digits are lost in the rows' systems."""
+    rng = np.random.default_rng(0)
+    n, K = 20, 3
+    X = (rng.standard_normal((n, 400)) * 1e6).astype(np.float32)
+    Q = rng.dirichlet(np.ones(K), n)
+    loss = FenchelYoungLoss(transform, X, Q, K, rng.random(n))
+    zero = loss.derivatives(np.zeros((n, K)))[0]
+    res = minimize_fenchel_young(loss, 1e-8, penalize_intercept=not free)
+    assert res.fun <= 1e-6 * zero
+    # 0 below every objective is a certificate that needs no digits
+    for steps in (0, 1, 2):
+        res = minimize_fenchel_young(loss, 1e-8, penalize_intercept=not free, max_iter=steps)
+        assert not res.dual_gap > res.fun + 1e-12 * zero
+
+
+def test_no_step_down_at_the_last_alpha_starts_the_stages(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 6))
+    loss = FenchelYoungLoss("sparsemax", X, (X[:, :3] + rng.gumbel(size=(100, 3))).argmax(axis=1), 3)
+    best = minimize_fenchel_young(loss, 1e-3)
+    alphas = []
+
+    def search(run, point, f, G, D, alpha):
+        alphas.append(alpha)
+        return None if len(alphas) == 1 else _fenchel_young_search.search(run, point, f, G, D, alpha)
+
+    monkeypatch.setattr(solver, "search", search)
+    res = minimize_fenchel_young(loss, 1e-3)
+    assert alphas[0] == 1e-3 < alphas[1]
+    assert res.status == 0 and res.fun == pytest.approx(best.fun, rel=1e-4)
+    monkeypatch.setattr(solver, "search", lambda *args: None)
+    res = minimize_fenchel_young(loss, 1e-3)
+    assert res.status == 4 and res.nit == 0 and not res.x.any()
+
+
+@pytest.mark.parametrize("times", [1e9, 1e17])
+def test_steps_that_are_too_long_by_many_digits(times):
+    """Few rows have curvature at the start: the rest of the direction is the slope over alpha."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, 60)) * 10.0 ** rng.uniform(-3, 3, 60)
+    loss = FenchelYoungLoss("sparsemax", X, rng.integers(5, size=60), 5, fit_intercept=False)
+    run = solver.Run(loss, 1e-3, True, None, False)
+    point = run.point(np.zeros(loss.shape))
+    f, G, _ = run.objective(point, 1e-3)
+    step = _fenchel_young_search.search(run, point, f, G, -times * G, 1e-3)
+    assert step is not None and step.t < 1e-5 / times and step.f < 0.95 * f
+    assert run.nfev <= 24
+
+
+def test_rows_of_columns_are_copied_once():
+    rng = np.random.default_rng(0)
+    X, codes = np.asfortranarray(rng.standard_normal((40, 300))), rng.integers(8, size=40)
+    swept = []
+    for A in (X, np.ascontiguousarray(X)):
+        loss = FenchelYoungLoss("sparsemax", A, codes, 8)
+        run = solver.Run(loss, 1e-3, True, None, False)
+        ascent = _fenchel_young_ascent.Ascent(run, run.point(np.zeros(loss.shape)), 1e-4)
+        (rows,) = ascent.sweep.args
+        assert rows.flags.c_contiguous
+        swept.append(ascent.block()[0])
+        assert ascent.sweep.args[0] is rows
+    np.testing.assert_allclose(swept[0], swept[1], atol=1e-12)
+
+
+def test_folds_leave_no_tables(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(3, size=40)
+    kept = []
+    monkeypatch.setattr(
+        _fenchel_young_cv,
+        "warn_of_path",
+        lambda results, *_, **__: kept.extend(r for run in results for r in run),
+    )
+    SoftmaxClassifierCV([1.0, 1e-2], cv=3).fit(X, y)
+    assert len(kept) == 6
+    assert not any(isinstance(value, np.ndarray) for run in kept for value in run.values())

@@ -6,6 +6,8 @@ from .._linalg.extremes import largest
 
 # iterates that are combined
 _KEPT = 5
+# trust at which no more is given
+_LEAST_TRUST = 0.1
 
 
 class DualExtrapolation:
@@ -29,6 +31,11 @@ class DualExtrapolation:
             self.problem, self.kept = problem, []
         self.kept.append((g.copy(), u.copy()))
         del self.kept[:-_KEPT]
+
+    def lose_trust(self):
+        """Ask for more the next time; False after a few times."""
+        self.trust *= 0.5
+        return self.trust > _LEAST_TRUST
 
     def combine(self, x, l1):
         """Dual point (n_rows,) and the largest relative violation that it leaves, or None."""

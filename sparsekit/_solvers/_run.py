@@ -272,11 +272,11 @@ class Run:
         """Whether iterates seem to prove a small gap together, which one at a time does not; keeps theta."""
         if self.dual is None or self.kernels.on_device or not getattr(problem, "extrapolates", False):
             return False
-        share = self.absolute / (self.options.tol * self.scale)
-        if share > _EARLIER:
+        enough = self.options.tol * self.scale
+        if self.absolute > _EARLIER * enough:
             return False
         self.dual.add(problem, g, problem.state.u)
-        found = self.dual.combine(x, l1) if share <= 1.0 else None
+        found = self.dual.combine(x, l1) if self.absolute <= enough else None
         if found is None:
             return False
         theta, violation = found
@@ -285,6 +285,20 @@ class Run:
             return False
         self.theta = theta
         return True
+
+    def proved(self, problem, x, l1, g, optimality):
+        """Whether the dual point that several iterates gave proves the gap that is asked for."""
+        theta, self.theta = self.theta, None
+        if optimality > self.options.tol:
+            return False
+        gap = self.certify(problem, x, l1, g, theta)
+        if gap <= self.options.gap_tol * abs(problem.f + self.kernels.model.penalty(x, l1)):
+            self.gap = gap
+            return True
+        # variables outside of the working set, mostly
+        if not self.dual.lose_trust():
+            self.dual = None
+        return False
 
     def out_of_budget(self):
         if self.nit >= self.options.max_iter:

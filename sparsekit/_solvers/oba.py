@@ -189,7 +189,7 @@ def _working_sets(problem, x, l1, g, run):
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
         if run.status is not None:
             return x, g, optimality  # a callback's word holds, converged or not
-        if run.theta is not None and _proved(problem, x, l1, g, optimality, run):
+        if run.theta is not None and run.proved(problem, x, l1, g, optimality):
             run.status = 0
         elif optimality <= run.tol:
             run.status = _enough(problem, x, l1, g, optimality, run)
@@ -231,20 +231,6 @@ def _working_sets(problem, x, l1, g, run):
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
             run.status = None if stalls < 2 else 4
         best = min(best, optimality)
-
-
-def _proved(problem, x, l1, g, optimality, run):
-    """Whether the dual point that several iterates gave proves the gap that is asked for."""
-    theta, run.theta = run.theta, None
-    if optimality > run.options.tol:
-        return False
-    gap = run.certify(problem, x, l1, g, theta)
-    if gap <= run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1)):
-        run.gap = gap
-        return True
-    # variables outside of the working set, mostly
-    run.dual.trust *= 0.5
-    return False
 
 
 def _enough(problem, x, l1, g, optimality, run):

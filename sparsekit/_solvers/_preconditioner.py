@@ -30,7 +30,8 @@ class Preconditioner:
     def __init__(self, ridge):
         self.ridge = ridge
         self.spent, self.since = 0.0, np.inf
-        self.wanted = False
+        self.wanted = self.fresh = self.hopeless = False
+        self.limit = 0
         self.product = self.work = np.inf
         self.factor = self.ids = self.place = None
 
@@ -39,6 +40,7 @@ class Preconditioner:
 
         ``now`` is the optimality, ``aim`` the one to get to.
         """
+        self.fresh = False
         if self.spent == 0.0:
             self.since = now
         if not self.wanted or not hasattr(problem, "factor_cost"):
@@ -46,10 +48,13 @@ class Preconditioner:
         if not _SMALLEST <= len(variables) <= _LARGEST:
             return
         self.work, self.product = problem.factor_cost(variables)
-        useless = self.factor is not None and (self.factor.crowded or problem.drift() > _DRIFT)
+        drifted = self.factor is not None and problem.drift() > _DRIFT
+        self.hopeless = self.hopeless and not drifted
+        useless = drifted or (self.factor is not None and self.factor.crowded and not self.hopeless)
         # as much again for each digit as for the digits so far
         left = self.spent * np.log(max(now / aim, 1.0)) / max(np.log(self.since / now), 1e-3)
-        if not (self.spent >= _SPENT * self.work or useless) or left < _LEFT * self.work:
+        costly = self.spent >= _SPENT * self.work and not self.hopeless
+        if not (costly or useless) or left < _LEFT * self.work:
             return
         self.spent, self.since = 0.0, now
         try:
@@ -57,6 +62,7 @@ class Preconditioner:
         except ValueError:
             self.factor = None
             return
+        self.fresh, self.hopeless = True, False
         self.ids = _in_all(problem, variables)
 
     def attach(self, operator, problem, variables):
@@ -69,10 +75,11 @@ class Preconditioner:
         return True
 
     def most_steps(self):
-        """Steps of CG on one model that cost as much as a factor; 0 for no limit."""
-        if not np.isfinite(self.work) or not self.wanted:
-            return 0
-        return max(int(_BUDGET * self.work / (self.product + self._solve())), _LEAST_STEPS)
+        """Steps of CG that a model may take before the next one had better have a factor; 0 for no limit."""
+        self.limit = 0
+        if np.isfinite(self.work) and self.wanted and not self.hopeless:
+            self.limit = max(int(_BUDGET * self.work / (self.product + self._solve())), _LEAST_STEPS)
+        return self.limit
 
     def _solve(self):
         return 0.0 if self.factor is None else _SOLVE * len(self.place) ** 2
@@ -80,6 +87,9 @@ class Preconditioner:
     def learn(self, kept, steps):
         """Account for a model solved by ``steps`` of CG, which kept that share of its promise."""
         self.wanted = _LOW <= kept <= _HIGH
+        # a model that took too long with a factor of its own will not get a better one
+        poor = self.fresh and (self.factor.crowded or 0 < self.limit <= steps)
+        self.hopeless = self.wanted and (self.hopeless or poor)
         if self.wanted and np.isfinite(self.product):
             self.spent += steps * (self.product + self._solve())
 

@@ -343,9 +343,13 @@ def _step(problem, x, l1, g, variables, phi, run):
     operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
     helped = run.preconditioner.attach(operator, problem, variables)
+    classes = hasattr(problem, "anchored")
     new, n_corrections, predicted = minimise_model(
-        operator, xv, g[variables], l1[variables], run, helped, classes=hasattr(problem, "anchored")
+        operator, xv, g[variables], l1[variables], run, helped, classes
     )
+    if classes:
+        # a step keeps what the ridge took from its promise: where that is much, the ridge should go on falling
+        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - xv) ** 2)
     run.promised = predicted
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)

@@ -302,7 +302,7 @@ class MultinomialProblem(Selection):
         return anchored(variables, place, self.loss.n_classes, x, g, l1)
 
     def centred(self, x, l1):
-        """x with its features shifted to where their penalty is least, at the same scores: see _class_shift."""
+        """x with its features shifted to the least penalty, which moves no probability: see _class_shift."""
         return centred(x, self.place, self.design.shape[1], self.loss.n_classes, l1)
 
     def stretch(self, dz):

@@ -348,7 +348,7 @@ def _step(problem, x, l1, g, variables, phi, run):
         operator, xv, g[variables], l1[variables], run, helped, classes
     )
     if classes:
-        # a step keeps what the ridge took from its promise: where that is much, the ridge should go on falling
+        # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
         predicted += 0.5 * operator.ridge * float(operator.diag @ (new - xv) ** 2)
     run.promised = predicted
     dz = move.direction(new - xv)

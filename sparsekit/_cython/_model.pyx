@@ -112,7 +112,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     room for their square, and always where ``op.always_direct``) or preconditioned CG to
     relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after
     ``max_cycles``, ``op.most_steps`` steps of CG, or when the model's residual has fallen by the factor
-    ``forcing``.
+    ``forcing``. With ``op.straight`` a step that would cross zeros is searched straight on as well, through
+    them, and the better point is taken.
 
     q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
@@ -128,7 +129,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     cdef double* trial = &work[6, 0]
     cdef double* step = &work[7, 0]
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0, s, gj
-    cdef bint direct, done, hard = False, stalled = False
+    cdef bint direct, done, cut, hard = False, stalled = False
     counts[0] = counts[1] = counts[2] = counts[3] = 0
     room = <int>sqrt(<double>matrix.shape[0])
     if m == 0:
@@ -149,7 +150,9 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             cycle += 1
             # where H is a matrix a few sweeps of coordinate descent settle the signs first:
             # they cross zero freely, which a step on a face must not
-            if op.sweep(&x[0], grad, &l1[0], n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
+            # where columns are nearly collinear they lead away from what the last cycle found
+            if not (op.straight and cycle > 0) and op.sweep(
+                    &x[0], grad, &l1[0], n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
                     q += (x[j] - x0[j]) * 0.5 * (grad[j] + g0[j]) + l1[j] * (fabs(x[j]) - fabs(x0[j]))
@@ -249,18 +252,31 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             # projected backtracking on the piecewise quadratic model
             alpha = 1.0
             trials = 0
+            cut = False
             while True:
                 for j in range(m):
                     s = x[j] + alpha * d[j]
                     # the orthant of eqs. (2.12)-(2.13); only members of F can leave it
                     if kind[j] == 1 and s * x[j] < 0.0:
                         s = 0.0
+                        cut = True
                     trial[j] = s
                     step[j] = s - x0[j]
                 op.product(step, hp)
                 q_trial = 0.0
                 for j in range(m):
                     q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(trial[j]) - fabs(x0[j]))
+                if op.straight and cut and trials == 0:
+                    # projection spoils a step along which many variables cross zero; q itself falls along it
+                    op.product(d, p)
+                    if q + _straight(x, grad, l1, d, p, r, pg, m) < min(q_trial, q):
+                        for j in range(m):
+                            trial[j] = pg[j]
+                            step[j] = trial[j] - x0[j]
+                        op.product(step, hp)
+                        q_trial = 0.0
+                        for j in range(m):
+                            q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(trial[j]) - fabs(x0[j]))
                 if q_trial <= q:
                     break
                 alpha *= 0.5
@@ -283,6 +299,52 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             if stalled:
                 break
     return -q
+
+
+cdef double _straight(const double[::1] x, const double* grad, const double[::1] l1, const double* d,
+                      const double* hd, double* zero, double* out, int m) noexcept nogil:
+    # the minimiser of q along x + t d, 0 <= t <= 1, into ``out``, and the change of q (0 where it does not fall).
+    # ``zero`` is room for the t at which each variable crosses zero. The slope jumps there by 2 l1 |d|
+    cdef int j, at = -1
+    cdef double slope = 0.0, curve = 0.0, last = 0.0, fall = 0.0, t, move
+    for j in range(m):
+        zero[j] = 2.0
+        if d[j] == 0.0:
+            continue
+        curve += d[j] * hd[j]
+        slope += d[j] * grad[j]
+        if x[j] == 0.0:
+            slope += l1[j] * fabs(d[j])
+        else:
+            slope += l1[j] * d[j] if x[j] > 0.0 else -l1[j] * d[j]
+            if x[j] * d[j] < 0.0:
+                zero[j] = -x[j] / d[j]
+    if not (slope < 0.0) or not (curve > 0.0):
+        return 0.0
+    while True:
+        at = -1
+        t = 1.0
+        for j in range(m):
+            if zero[j] < t:
+                t = zero[j]
+                at = j
+        move = -slope / curve
+        if at < 0 or move <= t:
+            t = min(move, t)
+            at = -1
+        fall += (t - last) * (slope + 0.5 * curve * (t + last))
+        last = t
+        if at < 0:
+            break
+        slope += 2.0 * l1[at] * fabs(d[at])
+        if slope + t * curve >= 0.0:
+            break
+        zero[at] = 2.0
+    for j in range(m):
+        out[j] = x[j] + t * d[j]
+    if at >= 0:
+        out[at] = 0.0
+    return fall
 
 
 cdef inline bint _spent(QuadOperator op, long steps) noexcept nogil:

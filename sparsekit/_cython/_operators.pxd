@@ -25,6 +25,8 @@ cdef class QuadOperator:
     cdef const int[::1] place
     # steps of conjugate gradients that a whole model may take; 0 for as many as it likes
     cdef public int most_steps
+    # whether a step whose projection has to be cut short is taken straight on instead, as far as q falls
+    cdef public bint straight
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil

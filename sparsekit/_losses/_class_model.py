@@ -159,6 +159,11 @@ def _pair_cost(design, place, K):
     return _costs(design).pair * 0.5 * float(entries @ entries)
 
 
+def is_single(design, m):
+    """Whether BLAS would make a Gram matrix of m variables of float32 products."""
+    return 0.5 * design.shape[0] * m * m > _SINGLE_WORK
+
+
 def gram(design, place, parts, s, has, exact=False):
     """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
 
@@ -193,7 +198,7 @@ def _gram_blas(design, place, parts, s, has, exact=False):
     n, K = parts[0].shape
     m = len(place)
     xp, _ = _place(design)
-    real = np.float64 if exact or 0.5 * n * m * m <= _SINGLE_WORK else np.float32
+    real = np.float32 if is_single(design, m) and not exact else np.float64
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = place % K
     order = np.argsort(classes, kind="stable")

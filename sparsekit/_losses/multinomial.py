@@ -14,7 +14,8 @@ from .._device import is_device, kernel_module, namespace, to_host
 from .._linalg.class_design import device_design
 from .._linalg.design import CSCDesign, CSRDesign, DenseDesign, as_design
 from .._linalg.extremes import largest
-from ._class_model import class_sums, dense_operator, gram, gram_pays, matmat, row_operator
+from ._class_model import class_sums, dense_operator, gram, gram_pays, is_single, matmat, row_operator
+from ._class_shift import anchored, centred
 from ._entropy import entropies
 from ._selection import Selection
 
@@ -22,6 +23,8 @@ from ._selection import Selection
 _SPARSE_SHARE = 0.3
 # largest side of a Gram matrix
 _GRAM_SIDE = 2000
+# least part of the diagonal that is added to sums in single precision
+_SINGLE_RIDGE = 1e-7
 
 
 class MultinomialLoss:
@@ -225,7 +228,6 @@ class MultinomialProblem(Selection):
     variables are in the table (features, then one row of intercepts; K classes).
     """
 
-    least_ridge = 1e-7  # all classes together may shift: what the ridge alone decides
     reach = 0.4  # smaller lets steps overshoot more often
 
     def __init__(self, loss, design, intercept, state, place=None):
@@ -285,12 +287,23 @@ class MultinomialProblem(Selection):
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
+            ridge = max(ridge, _SINGLE_RIDGE) if is_single(design, m) else ridge
             operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
-        elif isinstance(design, DenseDesign):
-            operator = dense_operator(design, place, parts, s, has, ridge)
         else:
-            operator = row_operator(design, place, parts, s, has, ridge)
+            rows = dense_operator if isinstance(design, DenseDesign) else row_operator
+            operator = rows(design, place, parts, s, has, max(ridge, _SINGLE_RIDGE))
         return operator, ClassMove(design, place, has, self.loss.n_classes)
+
+    def anchored(self, variables, x, g, l1):
+        """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""
+        xp = namespace(X=self.like, variables=variables)
+        variables = xp.asarray(variables)
+        place = variables if self.place is None else self.place[variables]
+        return anchored(variables, place, self.loss.n_classes, x, g, l1)
+
+    def centred(self, x, l1):
+        """x with its features shifted to the least penalty, which moves no probability: see _class_shift."""
+        return centred(x, self.place, self.design.shape[1], self.loss.n_classes, l1)
 
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""

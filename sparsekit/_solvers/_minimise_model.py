@@ -12,10 +12,11 @@ _SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
 _LITTLE = 0.5
 
 
-def minimise_model(operator, xv, gv, lv, run, helped=False):
+def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     """Minimiser of the model, corrections of its first cycle, and the decrease that it promises.
 
-    ``helped`` says that the operator has a factor, so that systems are solved to a few digits in a few steps.
+    ``helped`` says that the operator has a factor, so that systems are solved to a few digits in a few steps;
+    ``classes`` that it is the model of several classes.
     """
     opts, kernels = run.options, run.kernels
     m = len(xv)
@@ -41,6 +42,8 @@ def minimise_model(operator, xv, gv, lv, run, helped=False):
         # more digits than the end asks for are of no use
         share = run.aim / max(run.absolute, run.aim)
         forcing, cg_tol = max(forcing, min(share, opts.column_forcing)), max(cg_tol, min(share, opts.cg_tol))
+    if classes and exact and not kernels.on_device:
+        operator.straight = True
     if columns and not kernels.on_device:
         operator.most_steps = run.preconditioner.most_steps()
     if exact or operator.always_direct:

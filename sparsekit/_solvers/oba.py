@@ -285,6 +285,8 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         if len(variables) > 0.8 * n:
             variables = everything  # designs keep what they made for all columns
+        if hasattr(problem, "anchored"):
+            variables = problem.anchored(variables, x, g, l1)
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
@@ -295,6 +297,9 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             tau *= 2
         run.nit += 1
         run.corrections.append(corrections + 1)
+        if hasattr(problem, "centred"):
+            x_new = problem.centred(x_new, l1)
+            phi_new = problem.f + kernels.penalty(x_new, l1)
         progress = phi - phi_new
         x, phi = x_new, phi_new
         g = problem.gradient(g)
@@ -344,7 +349,13 @@ def _step(problem, x, l1, g, variables, phi, run):
     operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
     helped = run.preconditioner.attach(operator, problem, variables)
-    new, n_corrections, predicted = minimise_model(operator, xv, g[variables], l1[variables], run, helped)
+    classes = hasattr(problem, "anchored")
+    new, n_corrections, predicted = minimise_model(
+        operator, xv, g[variables], l1[variables], run, helped, classes
+    )
+    if classes:
+        # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
+        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - xv) ** 2)
     run.promised = predicted
     dz = move.direction(new - xv)
     f_new = problem.try_move(dz)

@@ -1,0 +1,67 @@
+"""Multinomial models at weak penalties: what made them creep, and that the certificate is reached."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import L1LogisticOBA
+from sparsekit._losses._class_shift import anchored, centred
+
+
+def fit(X, y, C):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        return L1LogisticOBA(C=C).fit(X, y)
+
+
+def scaled_columns():
+    X, y = make_classification(n_samples=500, n_features=40, n_informative=10, n_classes=4, random_state=1)
+    rng = np.random.default_rng(1)
+    return X * 10 ** rng.uniform(-2, 2, 40) + 10 * rng.normal(size=40), y
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
+def test_the_certificate_is_reached_in_few_iterations(C):
+    model = fit(*scaled_columns(), C)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    assert np.max(model.n_iter_) <= 100
+
+
+def test_no_class_shift_lowers_the_penalty_of_a_solution():
+    X, y = scaled_columns()
+    W = fit(X, y, 10.0).coef_.T
+    for t in (-1e-3, 1e-3):
+        shifted = np.abs(W + t * np.abs(W).max(axis=1, keepdims=True)).sum(axis=1)
+        assert np.all(shifted >= np.abs(W).sum(axis=1) * (1 - 1e-12))
+
+
+def test_centred_features_have_the_least_penalty_and_a_zero():
+    rng = np.random.default_rng(0)
+    W, L = rng.normal(size=(50, 5)), rng.uniform(0.1, 2.0, (50, 5))
+    L[0] = 0.0  # without a penalty nothing is to be gained
+    out = centred(W.ravel(), None, 50, 5, L.ravel()).reshape(50, 5)
+    np.testing.assert_array_equal(out[0], W[0])
+    np.testing.assert_allclose(np.ptp(out - W, axis=1), 0.0, atol=1e-14)
+    best = np.min([(L * np.abs(W - W[:, [k]])).sum(axis=1) for k in range(5)], axis=0)
+    np.testing.assert_allclose((L * np.abs(out)).sum(axis=1), best, rtol=1e-12, atol=1e-12)
+    assert np.all((out[1:] == 0.0).sum(axis=1) >= 1)
+
+
+def test_centred_leaves_features_of_which_a_class_is_missing():
+    place = np.array([0, 1, 2, 4, 5])  # of two features and three classes
+    x = centred(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), place, 2, 3, np.ones(5))
+    np.testing.assert_array_equal(x, [-1.0, 0.0, 1.0, 4.0, 5.0])
+
+
+def test_anchored_drops_the_zero_class_that_least_wants_to_leave():
+    place = np.array([0, 1, 2, 4, 5, 6, 7, 8])
+    x = np.array([0.0, 0.0, 3.0, 0.0, 1.0, 1.0, 2.0, 3.0])
+    g = np.array([3.0, 2.0, -1.0, 9.0, 0.0, 0.0, 0.0, 0.0])
+    kept = anchored(np.arange(8), place, 3, x, g, np.ones(8))
+    # of the first feature; the second lacks a class, the third has no zero
+    np.testing.assert_array_equal(kept, [0, 2, 3, 4, 5, 6, 7])
+    unpenalised = anchored(np.arange(8), place, 3, x, g, np.repeat([1.0, 0.0], [5, 3]))
+    np.testing.assert_array_equal(unpenalised, [0, 2, 3, 4, 5, 6])

@@ -51,7 +51,7 @@ _PARAMETERS = """
     tol : float, default=1e-5
         The fit stops when the largest entry of the gradient is at most tol times that at zero and, where
         alpha is not 0, the duality gap is at most 10 tol times the objective: by default the objective is at
-        most 1e-4 of itself too high. (Or as little as rounding leaves of the loss at zero, if that is more.)
+        most 1e-4 of itself too high, or by as little as rounding leaves of the loss at zero, if that is more.
     max_iter : int, default=200
         Largest number of steps.
     max_time : float, default=None

@@ -233,7 +233,18 @@ class LinearLoss:
         return None
 
     def in_domain(self, theta: FloatArray) -> FloatArray:
-        """The closest theta (n,) at which the dual objective is finite."""
+        """The closest theta at which the dual objective is finite.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n,)
+            Derivatives of the loss by row, or what is to become such.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            ``theta``, cut off where it leaves the domain.
+        """
         return theta
 
 

@@ -10,6 +10,8 @@ _SPENT, _LEFT = 0.5, 1.0
 # cost of one model's steps, in parts of a factor's making, from which the next one had better have a factor,
 # and the least number of steps that a model may take
 _BUDGET, _LEAST_STEPS = 0.5, 40
+# how many times that number where no factor helps
+_HOPELESS = 5
 # multiply-adds of a solve with the factor that cost as much as one of a sparse product
 _SOLVE = 0.25
 # change of the rows' weights, as a part of their sum, from which a factor helps no more
@@ -30,7 +32,7 @@ class Preconditioner:
     def __init__(self, ridge):
         self.ridge = ridge
         self.spent, self.since = 0.0, np.inf
-        self.wanted = self.fresh = self.hopeless = False
+        self.wanted = self.fresh = self.hopeless = self.turn = False
         self.limit = 0
         self.product = self.work = np.inf
         self.factor = self.ids = self.place = None
@@ -69,6 +71,10 @@ class Preconditioner:
         """Let the operator of the model use the factor; whether it does."""
         if self.factor is None or not self.wanted or not hasattr(operator, "use_factor"):
             return False
+        # where a factor is poor, models take turns without it: which is the poorer way is not known beforehand
+        self.turn = self.hopeless and not self.turn
+        if self.turn:
+            return False
         ids = _in_all(problem, variables)
         at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         operator.use_factor(self.factor, np.where(self.ids[at] == ids, self.place[at], -1).astype(np.int32))
@@ -77,8 +83,9 @@ class Preconditioner:
     def most_steps(self):
         """Steps of CG that a model may take before the next one had better have a factor; 0 for no limit."""
         self.limit = 0
-        if np.isfinite(self.work) and self.wanted and not self.hopeless:
+        if np.isfinite(self.work) and self.wanted:
             self.limit = max(int(_BUDGET * self.work / (self.product + self._solve())), _LEAST_STEPS)
+            self.limit *= _HOPELESS if self.hopeless else 1
         return self.limit
 
     def _solve(self):

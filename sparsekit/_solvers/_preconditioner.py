@@ -71,7 +71,7 @@ class Preconditioner:
         """Let the operator of the model use the factor; whether it does."""
         if self.factor is None or not self.wanted or not hasattr(operator, "use_factor"):
             return False
-        # where a factor is poor, models take turns without it: which is the poorer way is not known beforehand
+        # where a factor is poor, models take turns without it: which way is the poorer one is not known
         self.turn = self.hopeless and not self.turn
         if self.turn:
             return False

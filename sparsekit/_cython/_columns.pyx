@@ -131,34 +131,28 @@ cdef class ColumnOperator(QuadOperator):
             self.common, self.knows_common = np.empty(self.size), True
             self.common[m] = self.diagonal[m]
         for j in prange(m, nogil=True, num_threads=n_threads, schedule='static'):
-            self.diagonal[j] = self._square(j)
+            self.diagonal[j] = self._weigh(j, True)
             if self.intercept:
-                self.common[j] = self._sum(j)
+                self.common[j] = self._weigh(j, False)
         self.t = np.empty(n)
         self.sums = np.empty((store.blocks, self.size))
         self.pairs, self.entry = np.empty((n, 2)), np.empty(self.size)
         self.idle = np.empty(self.size, dtype=np.int8)
 
-    cdef double _square(self, Py_ssize_t j) noexcept nogil:
+    cdef double _weigh(self, Py_ssize_t j, bint squared) noexcept nogil:
+        # sum of d times the column's entries, or times their squares
         cdef Py_ssize_t b
-        cdef int64_t at, end
+        cdef int64_t at, n
+        cdef const double* d
         cdef double total = 0.0
         for b in range(self.store.blocks):
             at = self.store.cut[b, self.cols[j]]
-            end = self.store.cut[b + 1, self.cols[j]]
-            total += sk_segment_square(&self.store.row[at], &self.store.val[at], end - at,
-                                       &self.d[b * self.store.height])
-        return total
-
-    cdef double _sum(self, Py_ssize_t j) noexcept nogil:
-        cdef Py_ssize_t b
-        cdef int64_t at, end
-        cdef double total = 0.0
-        for b in range(self.store.blocks):
-            at = self.store.cut[b, self.cols[j]]
-            end = self.store.cut[b + 1, self.cols[j]]
-            total += sk_segment_dot(&self.store.row[at], &self.store.val[at], end - at,
-                                    &self.d[b * self.store.height])
+            n = self.store.cut[b + 1, self.cols[j]] - at
+            d = &self.d[b * self.store.height]
+            if squared:
+                total += sk_segment_square(&self.store.row[at], &self.store.val[at], n, d)
+            else:
+                total += sk_segment_dot(&self.store.row[at], &self.store.val[at], n, d)
         return total
 
     cdef void _block(self, Py_ssize_t b, const double* v) noexcept nogil:

@@ -8,6 +8,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA
+from sparsekit._cython._model import solve_model
+from sparsekit._cython._operators import GramOperator
 from sparsekit._losses._class_shift import anchored, centred
 
 
@@ -65,3 +67,25 @@ def test_anchored_drops_the_zero_class_that_least_wants_to_leave():
     np.testing.assert_array_equal(kept, [0, 2, 3, 4, 5, 6, 7])
     unpenalised = anchored(np.arange(8), place, 3, x, g, np.repeat([1.0, 0.0], [5, 3]))
     np.testing.assert_array_equal(unpenalised, [0, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_straight_step_is_no_worse_than_any_point_along_it(seed):
+    rng = np.random.default_rng(seed)
+    m = 8
+    B = rng.standard_normal((m, m)) * np.exp(rng.uniform(-2, 2, m))
+    H = B.T @ B + 1e-3 * np.eye(m)
+    x0, g0, l1 = rng.standard_normal(m), 3.0 * rng.standard_normal(m), rng.uniform(0.1, 3.0, m)
+    operator = GramOperator(H.copy(), 0.0)
+    operator.straight = True
+    x = np.empty(m)
+    # one cycle, no sweeps, nothing held at zero: the whole Newton step of the orthant
+    decrease = solve_model(
+        operator, x0, g0, l1, x, np.empty((8, m)), np.empty(m * m), np.empty(m, dtype=np.int32),
+        np.empty(m, dtype=np.int8), 1, 1e-12, 1e-12, 100, 100, 0, 0, np.zeros(4, dtype=np.int64),
+    )  # fmt: skip
+    d = -np.linalg.solve(H, g0 + l1 * np.sign(x0))
+    steps = np.linspace(0.0, 1.0, 2001)[:, None] * d
+    change = steps @ g0 + 0.5 * np.einsum("ij,jk,ik->i", steps, H, steps)
+    change += (np.abs(x0 + steps) - np.abs(x0)) @ l1
+    assert -decrease <= change.min() + 1e-9 * np.abs(change).max()

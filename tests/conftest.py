@@ -106,6 +106,17 @@ def _nothing_left_behind():
 
 
 @pytest.fixture
+def close_figures(monkeypatch):
+    """Pictures that no window shows, and that are closed when the test ends."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    if "matplotlib" in sys.modules:
+        sys.modules["matplotlib"].use("Agg")
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
 def own_environment():
     """Keep the environment: some solvers of others set variables when they are imported.
 

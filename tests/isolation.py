@@ -57,6 +57,9 @@ def _process():
         "sys.path": list(sys.path),
         "the handler of SIGINT": signal.getsignal(signal.SIGINT),
         "os.environ": {name: text for name, text in os.environ.items() if name not in _SET_BY_OTHERS},
+        "pyplot.get_fignums()": sys.modules["matplotlib.pyplot"].get_fignums()
+        if "matplotlib.pyplot" in sys.modules
+        else [],
     }
     if "numpy" in sys.modules:
         state["numpy.geterr()"] = sys.modules["numpy"].geterr()
@@ -78,6 +81,9 @@ def _put_back(name, value):
         for extra in set(os.environ) - set(value) - _SET_BY_OTHERS:
             del os.environ[extra]
         os.environ.update(value)
+    elif name == "pyplot.get_fignums()":
+        for number in set(sys.modules["matplotlib.pyplot"].get_fignums()) - set(value):
+            sys.modules["matplotlib.pyplot"].close(number)
     elif name == "numpy.geterr()":
         sys.modules["numpy"].seterr(**value)
     elif name == "sklearn.get_config()":

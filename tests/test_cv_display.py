@@ -12,11 +12,7 @@ from sparsekit.inspection import CVScoreDisplay
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    matplotlib.use("Agg")
-    yield
-    matplotlib.pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 def check(display, place, model):

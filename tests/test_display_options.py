@@ -25,11 +25,7 @@ pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not inst
 HISTORIES = {"_mine": {"fun": [3.0, 2.0, 1.5], "time": [0.0, 0.1, 0.2]}}
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    matplotlib.use("Agg")
-    yield
-    pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.fixture(scope="module")

@@ -34,11 +34,7 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 COSTS = np.array([[10, 20, 40], [30, 15, np.nan], [5, np.inf, 5], [8, 8, 9], [np.inf, np.nan, np.inf]])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    matplotlib.use("Agg")
-    yield
-    matplotlib.pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 def overlap(texts, figure):

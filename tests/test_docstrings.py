@@ -6,7 +6,6 @@ import inspect
 import io
 import random
 import re
-import sys
 import warnings
 from importlib.util import find_spec
 
@@ -98,18 +97,15 @@ def run_examples(name, value):
 
 
 @pytest.fixture
-def quiet(monkeypatch, tmp_path):
+def quiet(monkeypatch, tmp_path, close_figures):
     """An empty folder to work in, pictures that no window shows, and random states that stay as they are."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
     legacy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
     yield
     assert random.getstate() == plain
     for before, after in zip(legacy, np.random.get_state(), strict=True):  # noqa: NPY002
         np.testing.assert_array_equal(before, after)
     assert not list(tmp_path.iterdir())
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTS))

@@ -32,10 +32,9 @@ def programs(text):
 
 
 @pytest.mark.parametrize("name", GUIDE)
-def test_the_examples_run(checkout, name, tmp_path, monkeypatch):
+def test_the_examples_run(checkout, name, tmp_path, monkeypatch, close_figures):
     """One after the other in one namespace, as a reader would type them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
     left_out, names = 0, {"__name__": "guide"}
     for number, code in enumerate(programs(page(checkout, name)), 1):
         if re.search(r"^(import|from) torch|sparsekit\.torch", code, re.MULTILINE) and not find_spec("torch"):

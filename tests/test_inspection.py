@@ -31,11 +31,7 @@ from sparsekit.optimize import LogisticLoss
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    matplotlib.use("Agg")
-    yield
-    matplotlib.pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from sparsekit import L1LogisticOBA
 GAP = 1e-6
 
 
-def measure(case, C, *, repeats, max_time, bench=None, skip_liblinear=False):
+def measure(case, C, *, repeats, max_time, reference_time=None, bench=None, skip_liblinear=False):
     """A row of the CSV file.
 
     Parameters
@@ -21,13 +21,15 @@ def measure(case, C, *, repeats, max_time, bench=None, skip_liblinear=False):
         Least number of runs of LIBLINEAR and of ours, in turn.
     max_time : float
         Seconds of one of our fits, and of LIBLINEAR's beyond which none is repeated.
+    reference_time : float, optional
+        Seconds of the fit that finds the optimum; default ten times ``max_time``.
     bench : Bench, optional
         Of the other solvers, each in a process of its own.
     skip_liblinear : bool
         It took longer than ``max_time`` at a stronger penalty.
     """
     ours, lower = case.ours, case.lower
-    case.refer(C, 10 * max_time)
+    case.refer(C, reference_time or 10 * max_time)
     theirs, plain, watched = [], [], []
     while not enough(plain, repeats):
         if (

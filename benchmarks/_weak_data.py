@@ -120,14 +120,16 @@ GENERATED = {
 # doc/benchmarks.md: the solver's settings were chosen on these
 REAL_TUNING = tuple(name for name in _data.NAMES if name != "synthetic")
 REAL_CHECK = ("sector", "bibtex", "delicious", "scene")
-NAMES = (*GENERATED, *REAL_TUNING, *REAL_CHECK)
+# the other form of the text sets: raw counts where the benchmark takes tf-idf, and the reverse
+OTHER_FORM = {"imdb_counts": "imdb", "newsgroups_counts": "newsgroups_bigrams", "news20_tf_idf": "news20"}
+NAMES = (*GENERATED, *REAL_TUNING, *OTHER_FORM, *REAL_CHECK)
 
 
 def role(name):
     """Whether the solver's defaults were looked at on this set."""
     if name in GENERATED:
         return GENERATED[name][0]
-    return TUNING if name in REAL_TUNING else CHECK
+    return TUNING if name in REAL_TUNING or name == "imdb_counts" else CHECK
 
 
 def load(name, folder=None):
@@ -138,8 +140,12 @@ def load(name, folder=None):
     if name in REAL_TUNING:
         problem = _data.problem(folder, name)
         return problem.design("row"), problem.y
-    data = _data.read(folder, name)
+    data = _data.read(folder, OTHER_FORM.get(name, name))
     X = data["X_train"]
+    if name == "news20_tf_idf":
+        return _data.tf_idf(X), np.where(data["y_train"] <= 10, 1.0, -1.0)
+    if name in OTHER_FORM:
+        return X, data["y_train"].astype(np.float64)
     if name == "sector":  # the first half of the sectors against the others
         return X, np.where(data["y_train"] <= 52, 1.0, -1.0)
     # of several labels the most frequent: the first has a few dozen rows

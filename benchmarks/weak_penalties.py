@@ -106,6 +106,12 @@ def parse(argv=None):
     add(
         "--max-time", type=float, default=30.0, metavar="S", help="seconds of a fit, see METHOD (default: 30)"
     )
+    parser.add_argument(
+        "--reference-time",
+        type=float,
+        metavar="S",
+        help="seconds of the fit that finds the optimum (default: ten times --max-time)",
+    )
     add("--csv", metavar="FILE", help="write all numbers, after every set and kind of intercept")
     add("--from", dest="source", metavar="CSV", help="measure nothing: tables and --plot of what was written")
     add("--markdown", metavar="FILE", help="write the tables")
@@ -173,6 +179,7 @@ def _cells(args, bench):
                     C,
                     repeats=args.repeats,
                     max_time=args.max_time,
+                    reference_time=args.reference_time,
                     bench=bench if bench.solvers else None,
                     skip_liblinear=slow,
                 )

@@ -77,7 +77,6 @@ def test_a_straight_step_is_no_worse_than_any_point_along_it(seed):
     H = B.T @ B + 1e-3 * np.eye(m)
     x0, g0, l1 = rng.standard_normal(m), 3.0 * rng.standard_normal(m), rng.uniform(0.1, 3.0, m)
     operator = GramOperator(H.copy(), 0.0)
-    operator.straight = True
     x = np.empty(m)
     # one cycle, no sweeps, nothing held at zero: the whole Newton step of the orthant
     decrease = solve_model(

@@ -112,8 +112,9 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     room for their square, and always where ``op.always_direct``) or preconditioned CG to
     relative residual ``cg_tol``, and the projected backtracking search on q. Cycles end after
     ``max_cycles``, ``op.most_steps`` steps of CG, or when the model's residual has fallen by the factor
-    ``forcing``. With ``op.straight`` a step that would cross zeros is searched straight on as well, through
-    them, and the better point is taken.
+    ``forcing``. A step that would cross zeros is searched straight on as well, through them, and the better
+    point is taken; ``op.crossed`` counts these. Sweeps of coordinate descent come before each cycle, with
+    ``op.sweeps_once`` before the first.
 
     q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``; ``work`` has shape (8, m); ``counts`` (4,) gets cycles,
@@ -131,6 +132,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0, s, gj
     cdef bint direct, done, cut, hard = False, stalled = False
     counts[0] = counts[1] = counts[2] = counts[3] = 0
+    op.crossed = 0
     room = <int>sqrt(<double>matrix.shape[0])
     if m == 0:
         return 0.0
@@ -151,7 +153,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
             # where H is a matrix a few sweeps of coordinate descent settle the signs first:
             # they cross zero freely, which a step on a face must not
             # where columns are nearly collinear they lead away from what the last cycle found
-            if not (op.straight and cycle > 0) and op.sweep(
+            if not (op.sweeps_once and cycle > 0) and op.sweep(
                     &x[0], grad, &l1[0], n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
@@ -266,10 +268,11 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0,
                 q_trial = 0.0
                 for j in range(m):
                     q_trial += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(trial[j]) - fabs(x0[j]))
-                if op.straight and cut and trials == 0:
+                if cut and trials == 0:
                     # projection spoils a step along which many variables cross zero; q itself falls along it
                     op.product(d, p)
                     if q + _straight(x, grad, l1, d, p, r, pg, m) < min(q_trial, q):
+                        op.crossed += 1
                         for j in range(m):
                             trial[j] = pg[j]
                             step[j] = trial[j] - x0[j]

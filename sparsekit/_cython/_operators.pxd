@@ -25,8 +25,10 @@ cdef class QuadOperator:
     cdef const int[::1] place
     # steps of conjugate gradients that a whole model may take; 0 for as many as it likes
     cdef public int most_steps
-    # whether a step whose projection has to be cut short is taken straight on instead, as far as q falls
-    cdef public bint straight
+    # whether coordinate descent comes before the first cycle of a model alone
+    cdef public bint sweeps_once
+    # steps of the last model that went straight on through zeros, where the projected ones were worse
+    cdef readonly int crossed
     cdef readonly long n_products
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil

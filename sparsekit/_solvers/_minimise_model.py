@@ -8,6 +8,8 @@ _FACTOR_LIMIT = 1500
 _CYCLES, _MOST_CYCLES = 20000, 200
 # fall of the residual, tolerance and steps of CG where models hold; the most steps, if these bring little
 _SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
+# cycles where steps have to cross zeros, and a factor makes them cheap
+_CROSSING_CYCLES = 10
 # fall of the optimality that is little
 _LITTLE = 0.5
 
@@ -26,6 +28,7 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
     columns = isinstance(operator, kernels.ColumnOperator)
+    passes = columns or (classes and not exact)
     cycles = 1 if run.damping > 0 or columns else opts.model_cycles
     cg_tol, cg_max = (
         opts.cg_tol,
@@ -33,17 +36,19 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     )
     forcing = opts.column_forcing if columns else opts.forcing
     if helped:
-        cycles, cg_tol, cg_max, forcing = 2, 0.1, 20, 0.1 * opts.forcing
-    elif columns and run.settled:
+        cycles = _CROSSING_CYCLES if run.crossed else 2
+        cg_tol, cg_max, forcing = 0.1, 20, 0.1 * opts.forcing
+    elif passes and run.settled:
         # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly see
         run.cg_steps = _long_enough(run)
         cycles, cg_tol, cg_max, forcing = 2, _SETTLED_CG, run.cg_steps, _SETTLED
-    if columns and run.settled:
+    if passes and run.settled:
         # more digits than the end asks for are of no use
         share = run.aim / max(run.absolute, run.aim)
         forcing, cg_tol = max(forcing, min(share, opts.column_forcing)), max(cg_tol, min(share, opts.cg_tol))
-    if classes and exact and not kernels.on_device:
-        operator.straight = True
+    if not kernels.on_device:  # where there are no sweeps
+        # where steps have to cross zeros, coordinate descent between them undoes what they found
+        operator.sweeps_once = run.crossed or (classes and exact)
     if columns and not kernels.on_device:
         operator.most_steps = run.preconditioner.most_steps()
     if exact or operator.always_direct:
@@ -58,6 +63,10 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     error = getattr(operator, "error", None)
     if error is not None:
         raise error
+    run.crossed = operator.crossed > 0
+    if run.crossed:
+        # the ridge that weighs as much as the penalty
+        run.balance = float(lv @ abs(new)) / max(float(operator.diag @ new**2), 1e-300)
     run.last_cg = int(counts[2])
     run.n_cg += run.last_cg
     run.n_direct += int(counts[3])

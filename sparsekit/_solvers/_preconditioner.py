@@ -48,6 +48,8 @@ class Preconditioner:
         if not self.wanted or not hasattr(problem, "factor_cost"):
             return
         if not _SMALLEST <= len(variables) <= _LARGEST:
+            # what an earlier set would have cost is no limit for this one
+            self.product = self.work = np.inf
             return
         self.work, self.product = problem.factor_cost(variables)
         drifted = self.factor is not None and problem.drift() > _DRIFT

@@ -24,6 +24,9 @@ CONTENT = "Converged: a model that holds promised a relative decrease of at most
 # least part of the diagonal that is added to a matrix in double precision
 _LEAST_RIDGE = 1e-12
 
+# the ridge where steps have to cross zeros, in parts of the one that weighs as much as the penalty, and how
+# fast it rises and falls
+_LEAST_BALANCE, _MOST_BALANCE, _RISE = 0.1, 1.0, 10.0
 # models in a row that hold, from which they are taken to go on holding
 _SETTLED = 2
 # part of what the end asks for at which models aim
@@ -216,6 +219,8 @@ class Run:
     slow: int = 0
     held: int = 0
     cg_steps: int = 0
+    crossed: bool = False
+    balance: float = 0.0
     absolute: float = np.inf
     before: float = np.inf
     aim: float = 0.0
@@ -232,7 +237,7 @@ class Run:
 
     def learn(self, kept):
         """What a step that kept this share of the decrease that its model promised says of the next model."""
-        opts = self.options
+        opts, ridge = self.options, self.ridge
         if kept < opts.kept_low:
             # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
             # much more than it kept is damped
@@ -248,6 +253,13 @@ class Run:
             self.held = self.held + 1 if holds else 0
             # and nearly collinear columns are what the ridge then holds back
             self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
+        if self.crossed:
+            # along combinations of columns that do not change the predictor the penalty alone says how far
+            # to go, and a ridge lets all of them go their way at once (a proximal step)
+            least, most = _LEAST_BALANCE * self.balance, _MOST_BALANCE * self.balance
+            self.ridge = min(most, max(_RISE * ridge, least))
+        elif ridge > opts.ridge:
+            self.ridge = max(ridge / _RISE, opts.ridge)
 
     @property
     def settled(self):

@@ -353,7 +353,7 @@ def _step(problem, x, l1, g, variables, phi, run):
     new, n_corrections, predicted = minimise_model(
         operator, xv, g[variables], l1[variables], run, helped, classes
     )
-    if classes:
+    if classes or ridge > run.options.ridge:
         # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
         predicted += 0.5 * operator.ridge * float(operator.diag @ (new - xv) ** 2)
     run.promised = predicted

@@ -3,7 +3,8 @@
 ``solve_model`` is the same subspace method: identification of the orthant, conjugate gradients or a direct
 solve on the free variables, the corrective cycle, the projected search. Coordinate descent, which the CPU
 puts before it, is left out: its steps wait for each other. All vectors stay on the device; a round of the
-corrective cycle and a trial of the search bring three numbers back each.
+corrective cycle and a trial of the search bring three numbers back each; a step that would cross zeros brings
+its vectors, for the crossings are sorted in main memory.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def solve_model(
     is solved directly where ``op.direct`` says that this costs no more than a few products.
     """
     counts[:] = 0
+    op.crossed = 0
     if op.size == 0:
         return 0.0
     q, x[:] = 0.0, x0
@@ -91,7 +93,10 @@ def solve_model(
             counts[1] = rounds
         alpha, trials = 1.0, 0
         while True:
-            res_new, moving_new, q_new = search.try_step(alpha)
+            found = search.try_step(alpha)
+            straight = search.try_straight(min(found[2], q)) if trials == 0 else None
+            op.crossed += straight is not None
+            res_new, moving_new, q_new = straight or found
             if q_new <= q:
                 break
             alpha *= 0.5
@@ -113,6 +118,32 @@ def solve_model(
         if stalled:
             break
     return -q
+
+
+def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
+    """x + t d, 0 <= t <= 1, where q is least along d; None where q does not fall. All in main memory.
+
+    The slope of q rises with its curvature d.hd, and by 2 l1 |d| where a variable crosses zero.
+    """
+    curve, jumps = float(d @ hd), l1 * np.abs(d)
+    slope = float(d @ grad + jumps @ np.where(x == 0.0, 1.0, np.sign(x) * np.sign(d)))
+    if not (slope < 0.0 < curve):
+        return None
+    crossing = np.flatnonzero(x * d < 0.0)
+    at = -x[crossing] / d[crossing]
+    crossing, at = crossing[at < 1.0], at[at < 1.0]
+    order = np.argsort(at, kind="stable")
+    crossing, at = crossing[order], at[order]
+    slopes = slope + np.append(0.0, 2.0 * np.cumsum(jumps[crossing]))
+    # the first crossing after which q rises; before it q may have had its minimum already
+    ends = np.flatnonzero(slopes[1:] + at * curve >= 0.0)
+    k = int(ends[0]) if len(ends) else len(at)
+    t = -slopes[k] / curve
+    if k < len(at) and t > at[k]:
+        trial = x + at[k] * d
+        trial[crossing[k]] = 0.0
+        return trial
+    return x + min(t, 1.0) * d
 
 
 class _Search:
@@ -148,6 +179,25 @@ class _Search:
         _launch("sk_model_trial", self.m, 0, args, self.x)
         self.op.product(self.step, self.hp)
         return self.settle(self.trial, self.step, self.hp)
+
+    def try_straight(self, least: float) -> tuple[float, int, float] | None:
+        """The best point of x + t d, 0 <= t <= 1, if d crosses zeros and q is below ``least`` there."""
+        cut = (self.kind == 1) & ((self.x + self.d) * self.x < 0.0)
+        if not bool(cut.any()):
+            return None
+        self.op.product(self.d, self.hd)
+        trial = crossing_step(*map(to_host, (self.x, self.grad, self.l1, self.d, self.hd)))
+        if trial is None:
+            return None
+        kept, kept_step, kept_hp = self.trial.copy(), self.step.copy(), self.hp.copy()
+        self.trial[:] = np.asarray(trial, like=self.x)
+        self.step_of(self.trial)
+        found = self.settle(self.trial, self.step, self.hp)
+        if found[2] < least:
+            return found
+        self.trial[:], self.step[:], self.hp[:] = kept, kept_step, kept_hp
+        self.settle(self.trial, self.step, self.hp)
+        return None
 
     def accept(self) -> None:
         self.x[:] = self.trial

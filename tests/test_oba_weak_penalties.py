@@ -181,3 +181,15 @@ def test_a_small_promise_ends_a_run_near_the_minimum(shape, strength):
     assert short.fun <= best.fun * (1 + 3e-3)
     # no gap is claimed that was not computed
     assert short.dual_gap >= short.fun - best.fun
+
+
+def test_dense_tables_of_more_than_some_hundred_columns_are_solved_by_matrices():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 650))
+    for j in range(1, X.shape[1]):  # each column like the one before
+        X[:, j] = 0.99 * X[:, j - 1] + np.sqrt(1 - 0.99**2) * X[:, j]
+    y = np.where(X @ rng.standard_normal(650) + 20 * rng.logistic(size=1500) > 0, 1.0, -1.0)
+    loss = LogisticLoss(X, y, fit_intercept=True)
+    result = minimize_oba(loss, loss.l1_vector(0.1))
+    assert result.success and result.dual_gap <= 1e-4 * result.fun and result.nit <= 25
+    assert np.count_nonzero(result.x) > 400

@@ -35,7 +35,10 @@ _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth sing
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
 _STRIDE = 8  # and the part of all rows, 1 in so many
-_DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
+# widest dense selection whose Gram matrix is formed: beyond some hundred columns that costs as much as the
+# products of a model do, and solves it well, where products seldom do
+_DENSE_GRAM = 2000
+_GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
@@ -369,7 +372,7 @@ class DenseDesign(_Scratch):
             single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
             dtype = np.float32 if single else np.float64
             # parts for threads, as many as their sums are small beside the rows they add up
-            parts = int(min(max(n // (16 * max(size, 1)), 1), 8))
+            parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(_GRAM_ROOM // max(size, 1) ** 2, 1)))
             block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
             G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
             stride = 1

@@ -86,6 +86,7 @@ TREE = {
     ],
     "speed": [
         "benchmarks",
+        "weak_penalties_benchmarks",
         "sparsemax_benchmarks",
         "extreme_softmax_benchmarks",
         "lp_sparsemap_benchmarks",

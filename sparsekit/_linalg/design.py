@@ -35,9 +35,9 @@ _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth sing
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
 _STRIDE = 8  # and the part of all rows, 1 in so many
-# widest dense selection whose Gram matrix is formed: beyond some hundred columns that costs as much as the
-# products of a model do, and solves it well, where products seldom do
-_DENSE_GRAM = 2000
+# widest dense selections whose Gram matrix is formed, whatever the rows, and where these are so many times as
+# many: that costs as much as the products of a model do, and solves it well, where products seldom do
+_DENSE_GRAM, _TALL_GRAM, _TALL = 600, 2000, 1.5
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
@@ -366,7 +366,7 @@ class DenseDesign(_Scratch):
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
-        if size <= _DENSE_GRAM:
+        if size <= (_TALL_GRAM if n >= _TALL * size else _DENSE_GRAM):
             # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
             # are summed by float32 within a block: a Hessian of many rows needs no more
             single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)

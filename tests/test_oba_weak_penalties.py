@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython import _factor, _operators
+from sparsekit._linalg.design import as_design
 from sparsekit._losses import MultinomialLoss
 from sparsekit._solvers import _preconditioner
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
@@ -193,3 +194,28 @@ def test_dense_tables_of_more_than_some_hundred_columns_are_solved_by_matrices()
     result = minimize_oba(loss, loss.l1_vector(0.1))
     assert result.success and result.dual_gap <= 1e-4 * result.fun and result.nit <= 25
     assert np.count_nonzero(result.x) > 400
+
+
+def test_a_dense_model_becomes_a_matrix_where_products_were_many_two_times_in_a_row():
+    rng = np.random.default_rng(0)
+    design = as_design(rng.standard_normal((1500, 700)))
+    d, v = np.ones(1500), np.ones(700)
+
+    def model(cols, products):
+        operator = design.model(np.arange(cols), d, False, 1e-7)[0]
+        for _ in range(products):
+            operator.matvec(v[:cols])
+        return type(operator).__name__
+
+    assert model(600, 0) == "GramOperator"
+    # many, few, many, many
+    assert [model(700, products) for products in (30, 3, 30, 30)] == ["DenseOperator"] * 4
+    assert model(700, 0) == model(650, 0) == "GramOperator"
+    # and so it is for a selection of its columns
+    assert (
+        type(design.select(np.arange(690)).model(np.arange(660), d, False, 1e-7)[0]).__name__
+        == "GramOperator"
+    )
+    wide = as_design(rng.standard_normal((800, 700)))
+    wide._many = 2
+    assert type(wide.model(np.arange(700), np.ones(800), False, 1e-7)[0]).__name__ == "DenseOperator"

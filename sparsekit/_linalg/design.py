@@ -35,9 +35,10 @@ _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth sing
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
 _STRIDE = 8  # and the part of all rows, 1 in so many
-# widest dense selections whose Gram matrix is formed, whatever the rows, and where these are so many times as
-# many: that costs as much as the products of a model do, and solves it well, where products seldom do
-_DENSE_GRAM, _TALL_GRAM, _TALL = 600, 2000, 1.5
+# widest dense selection whose Gram matrix is always formed; and the widest, and how many rows for each of its
+# columns, where two models in a row have taken so many products that it costs no more, and solves them well
+_DENSE_GRAM = 600
+_TALL_GRAM, _TALL, _MANY_PRODUCTS, _IN_A_ROW = 2000, 1.5, 20, 2
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
@@ -318,6 +319,8 @@ class DenseDesign(_Scratch):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
         self._single = None
+        # the last operator that works by products, and models in a row that took many of them
+        self._operator, self._many = None, 0
 
     def matvec(self, w, out=None):
         return self._multiply(self.X, w, out)
@@ -350,10 +353,22 @@ class DenseDesign(_Scratch):
 
     def select(self, cols):
         if len(cols) == self.shape[1]:
-            return DenseDesign(self.X, self.n_threads)
-        if self.X.flags.c_contiguous:
-            return DenseDesign(np.take(self.X, cols, axis=1), self.n_threads)
-        return DenseDesign(self.X.T[cols].T, self.n_threads)
+            part = DenseDesign(self.X, self.n_threads)
+        elif self.X.flags.c_contiguous:
+            part = DenseDesign(np.take(self.X, cols, axis=1), self.n_threads)
+        else:
+            part = DenseDesign(self.X.T[cols].T, self.n_threads)
+        part._operator, part._many = self._operator, self._many
+        return part
+
+    def _takes_matrix(self, size):
+        """Whether a model of ``size`` variables is a matrix; once models of that kind were, they are."""
+        if size <= _DENSE_GRAM:
+            return True
+        if self._operator is not None and self._many < _IN_A_ROW:
+            self._many = self._many + 1 if self._operator.n_products >= _MANY_PRODUCTS else 0
+            self._operator = None
+        return self._many >= _IN_A_ROW and size <= _TALL_GRAM and self.shape[0] >= _TALL * size
 
     def norm_bound(self, d, intercept):
         # the trace: loose, but one pass without a copy, and most steps never ask for it
@@ -366,7 +381,7 @@ class DenseDesign(_Scratch):
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
-        if size <= (_TALL_GRAM if n >= _TALL * size else _DENSE_GRAM):
+        if self._takes_matrix(size):
             # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
             # are summed by float32 within a block: a Hessian of many rows needs no more
             single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
@@ -396,8 +411,8 @@ class DenseDesign(_Scratch):
         _dense.dense_squares(part, d, diagonal[:m], 16, self.n_threads)
         if intercept:
             diagonal[-1] = d.sum()
-        operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)
-        return operator, Columns(self, cols)
+        self._operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)
+        return self._operator, Columns(self, cols)
 
 
 class Columns:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._decorators import PlainParametersMixin
 from ._device import namespace
+from ._solver import outcome
 from ._solvers.oba import minimize_oba
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
@@ -39,13 +40,12 @@ SOLVER_CONSTRAINTS: dict = {
     "callback": [callable, None],
 }
 
-CONVERGED, MAX_ITER_REACHED, MAX_TIME_REACHED, STOPPED, NO_PROGRESS = range(5)
 _WHY = {
-    MAX_ITER_REACHED: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
+    outcome.MAX_ITER: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
     "columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
-    MAX_TIME_REACHED: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
-    NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar scales "
-    "(sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
+    outcome.MAX_TIME: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
+    outcome.NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar "
+    "scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
 }
 
 # ratio of the largest and the smallest norm of the columns in use from which scales are to blame
@@ -76,7 +76,7 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
     """
     gap = result.dual_gap
     # ten times what a fit aims at
-    if result.status != CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
+    if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
     if _spread_of_norms(X, result.x) > _SCALES:
         why = (
@@ -154,10 +154,8 @@ class FitMonitor:
             self._print(result)
         stop = False
         if self.estimator.callback is not None:
-            try:
-                stop = bool(self.estimator.callback(result))
-            except StopIteration:  # scipy's way to stop; here so that the open task is closed first
-                stop = True
+            # here, so that the open task is closed first
+            stop = outcome.wants_to_stop(self.estimator.callback, result)
         if self._iteration is not None and result.nit > 0:
             stop |= bool(
                 self._iteration.call_on_fit_task_end(

@@ -9,20 +9,17 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from . import _device_linear as on_device
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
 from ._decorators import available_if, fit_context
 from ._device import is_device, namespace
-from ._device_input import check_device_X
-from ._labels import encode_labels, refuse_missing_labels
+from ._estimator.training_data import with_labels
 from ._linear_prediction import LinearClassificationMixin
 from ._losses.row_losses import classification_loss
 from ._messages import shown
-from ._problem import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
-from ._targets import device_labels, device_weight
 from ._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
@@ -182,23 +179,13 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             If the fit stopped before ``tol`` was reached.
         """
         names = _get_feature_names(X)
-        if is_device(X):
-            X = check_device_X(self, X)
-            targets = device_labels(X, y, device_weight(X, sample_weight), self.class_weight)
-            classes, codes, weight = targets.classes, targets.values, targets.weight
-        else:
-            namespace(X=X, y=y, sample_weight=sample_weight)
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, **X_CHECKS)
-            X = as_kernel_input(X)
-            classes, codes = encode_labels(y)
-            weight = check_sample_weight(sample_weight, X.shape[0])
-            weight = apply_class_weight(self.class_weight, classes, codes, weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        X, classes, codes = given.X, given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
         lower, upper = check_coefficient_bounds(
             self.bounds, n_outputs, X.shape[1], names, matrices=True, like=X
         )
-        weight = normalized(weight, X)
+        weight = normalized(given.weight, X)
         positive = [1] if n_outputs == 1 else range(n_outputs)
         losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
         start = self._start(X, n_outputs)
@@ -213,10 +200,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
                 "classes_": classes,
             }
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self._fit_outputs(
-            X, losses, start, lower, upper, data={"X": X, "y": y, "metadata": metadata}, attributes=attributes
-        )
+        self._fit_outputs(X, losses, start, lower, upper, data=given.for_callbacks(), attributes=attributes)
         return self
 
     @available_if(_has_probabilities)

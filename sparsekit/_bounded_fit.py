@@ -13,7 +13,8 @@ from ._device import beside, is_device, namespace, to_host
 from ._linalg.threads import count_threads
 from ._messages import shown
 from ._problem import by_feature
-from ._solvers.bounded import STOPPED, BoundedOptions, BoundedProblem, minimize_bounded
+from ._solver import outcome
+from ._solvers.bounded import BoundedOptions, BoundedProblem, minimize_bounded
 
 CONSTRAINTS: dict = {
     "bounds": [tuple, list, dict],
@@ -173,7 +174,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                 x[k] = result.x
                 done += result.nit
                 results.append(result)
-                if result.status == STOPPED:
+                if result.status == outcome.STOPPED:
                     break
             return _together(results, x)
 

@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _get_feature_names, validate_data
+from sklearn.utils.validation import _get_feature_names
 
 from ._bounded_fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
 from ._decorators import fit_context
-from ._device import is_device, namespace
-from ._device_input import check_device_target, check_device_X
+from ._device import namespace
+from ._estimator.training_data import with_numbers
 from ._linear_prediction import LinearRegressionMixin
 from ._losses.row_losses import regression_loss, weighted_quantile
-from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.bounded import BoundedOptions
-from ._targets import device_weight
 from ._typing import CoefficientBounds, MatrixLike, SolverCallback
 
 LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
@@ -209,17 +207,10 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
         names = _get_feature_names(X)
-        if is_device(X):
-            X = check_device_X(self, X)
-            y = check_device_target(y, X=X)
-            given = device_weight(X, sample_weight)
-        else:
-            namespace(X=X, y=y, sample_weight=sample_weight)
-            X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
-            X = as_kernel_input(X)
-            given = check_sample_weight(sample_weight, X.shape[0])
+        given = with_numbers(self, X, y, sample_weight)
+        X, y = given.X, given.values
         lower, upper = check_coefficient_bounds(self.bounds, 1, X.shape[1], names, like=X)
-        weight = normalized(given, X)
+        weight = normalized(given.weight, X)
         y = y.astype(np.float64, copy=False)
         # the intercept takes it up, and sums lose no digits to a large common part
         offset = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
@@ -240,10 +231,7 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
                 "intercept_": float(x[0, -1] + offset),
             }
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self._fit_outputs(
-            X, [loss], start, lower, upper, data={"X": X, "y": y, "metadata": metadata}, attributes=attributes
-        )
+        self._fit_outputs(X, [loss], start, lower, upper, data=given.for_callbacks(), attributes=attributes)
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
         return self

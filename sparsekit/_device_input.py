@@ -124,13 +124,13 @@ def flatten_column(y: Any, stacklevel: int) -> Any:
     return y.toarray().ravel() if hasattr(y, "nnz") else y.ravel()
 
 
-def check_device_target(y: Any, *, X: Any) -> Any:
+def check_device_target(y: Any, *, X: Any, stacklevel: int = 5) -> Any:
     """One finite number a row of ``X``, on the GPU like ``X``; a column is taken with a warning."""
-    y = flatten_column(y, stacklevel=5) if getattr(y, "ndim", 1) == 2 else y
+    y = flatten_column(y, stacklevel=stacklevel) if getattr(y, "ndim", 1) == 2 else y
     return check_device_vector(y, X.shape[0], "y", X=X)
 
 
-def encode_device_labels(y: Any, n: int, *, X: Any) -> tuple[Any, Any]:
+def encode_device_labels(y: Any, n: int, *, X: Any, stacklevel: int = 6) -> tuple[Any, Any]:
     """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
     if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
         raise TypeError(
@@ -140,7 +140,7 @@ def encode_device_labels(y: Any, n: int, *, X: Any) -> tuple[Any, Any]:
     xp = namespace(X=X, y=y)
     if not is_device(y):
         raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(y)}")
-    y = flatten_column(y, stacklevel=6)
+    y = flatten_column(y, stacklevel=stacklevel)
     if y.shape != (n,):
         raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
     check_finite(y, "y")

@@ -1,15 +1,31 @@
-"""Data of ExtremeSoftmaxSGD on a GPU: rows stay there, labels are encoded and brought to main memory once."""
+"""Data of ExtremeSoftmaxSGD in main memory or on a GPU: rows stay there, labels are brought over once."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
 
 from ._device import is_device, namespace, to_host
 from ._device_input import check_device_vector, check_device_X, encode_device_labels
-from ._extreme_targets import ExtremeTargets, check_extreme_targets, is_sparse
+from ._estimator.training_data import check_host_data
+from ._extreme_targets import ExtremeTargets, check_extreme_targets, is_indicator, is_sparse
 from ._problem import apply_class_weight, check_sample_weight
+
+
+def check_extreme_data(estimator, X, y, sample_weight, classes, reset, grow):
+    """Checked X (C-ordered or CSR) and targets; see `check_device_data` for the parameters."""
+    if any(is_device(a) for a in (X, y, sample_weight)):
+        namespace(X=X, y=y if is_device(y) else None)
+        return check_device_data(estimator, X, y, sample_weight, classes, reset, grow)
+    X, y, weight = check_host_data(
+        estimator, X, y, sample_weight, multi_output=True, reset=reset, accept_sparse="csr", order="C"
+    )
+    if not is_indicator(y):
+        y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
+    return X, check_extreme_targets(y, weight, estimator.class_weight, classes, grow)
 
 
 def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True):

@@ -7,25 +7,22 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_random_state
 
 from ._decorators import PlainParametersMixin
 from ._device import host_only, is_device, namespace, to_host
 from ._device_input import DeviceEstimatorMixin
-from ._extreme_device import check_device_data, largest_norm
+from ._extreme_device import check_extreme_data, largest_norm
 from ._extreme_monitor import EpochMonitor, Judge
 from ._extreme_scores import HashedScores, LinearScores
-from ._extreme_targets import check_extreme_targets, is_indicator, is_sparse, label_counts, make_rows
-from ._labels import refuse_missing_labels
+from ._extreme_targets import is_sparse, label_counts, make_rows
 from ._linalg.threads import count_threads
 from ._messages import numbers, shown
-from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
+from ._solver import outcome
 from ._solvers._noise import Noise
 from ._solvers._parallel_rows import rows_at_once
 from ._solvers.class_blocks import BLOCK, plan_blocks
 from ._solvers.sampled_softmax import (
-    DIVERGED,
     init_work,
     minimize_sampled_softmax,
 )
@@ -87,18 +84,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
 
     def _check_data(self, X, y, sample_weight, classes, reset=True, grow=True):
         """Checked X (C-ordered or CSR) and targets."""
-        if any(is_device(a) for a in (X, y, sample_weight)):
-            namespace(X=X, y=y if is_device(y) else None)
-            X, targets = check_device_data(self, X, y, sample_weight, classes, reset, grow)
-        else:
-            checks = {**X_CHECKS, "accept_sparse": "csr", "order": "C"}
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, multi_output=True, reset=reset, **checks)
-            X = as_kernel_input(X)
-            if not is_indicator(y):
-                y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
-            weight = check_sample_weight(sample_weight, X.shape[0])
-            targets = check_extreme_targets(y, weight, self.class_weight, classes, grow)
+        X, targets = check_extreme_data(self, X, y, sample_weight, classes, reset, grow)
         if classes is not None and hasattr(self, "multilabel_") and targets.multilabel != self.multilabel_:
             raise ValueError(
                 f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
@@ -223,7 +209,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
             state = self._new_state(len(targets.classes), X, trial, counts)
             work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
             result = minimize_sampled_softmax(part, state, trial, work, rng)
-            diverged = result.status == DIVERGED
+            diverged = result.status == outcome.DIVERGED
             losses[rate] = np.inf if diverged else judge.loss(*averaged(state, trial))
             if self.verbose:
                 print(
@@ -344,7 +330,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
             result = minimize_sampled_softmax(
                 rows, state, options, work, rng, callback=monitor, max_time=self.max_time
             )
-            if result.status != DIVERGED or self.learning_rate != "auto" or again is None:
+            if result.status != outcome.DIVERGED or self.learning_rate != "auto" or again is None:
                 break
             # what a tenth of the rows survives may be too much for all
             self.learning_rate_losses_[options.learning_rate] = np.inf
@@ -356,7 +342,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
             monitor.restart()
         monitor.end()
         seen = rows.y if options.plan is None else np.arange(len(state.W))
-        if result.status == DIVERGED or not _is_finite(state.W, seen):
+        if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
             raise FloatingPointError(
                 f"method={shown(self.method)} diverged in epoch {result.nit} at learning_rate="
                 f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "

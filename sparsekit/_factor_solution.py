@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from ._device import is_device, namespace
 from ._factors import Factor
 from ._linalg.threads import count_threads
-from ._losses.factor_graph import CONVERGED, INFEASIBLE, MESSAGES
+from ._losses.factor_graph import MESSAGES
+from ._solver import outcome
 from ._solvers.lp_sparsemap import FORBIDDEN
 from ._typing import Array, FloatArray
 
@@ -141,7 +142,7 @@ class BatchSolution:
     additional : ndarray of shape (n_graphs, n_additional)
         Marginals N p of the additional scores.
     status, nit : ndarray of int of shape (n_graphs,)
-        0 converged, 1 stopped at max_iter, 2 infeasible, for which x is NaN; number of passes over the
+        0 converged, 1 stopped at max_iter, 10 infeasible, for which x is NaN; number of passes over the
         factors.
     optimality : ndarray of shape (n_graphs,)
         Norm of the disagreement: of the dual's gradient where ``exact=True``, then 0 at the solution alone.
@@ -156,10 +157,10 @@ class BatchSolution:
         self.status, self.nit = report["status"], report["n_iter"]
         self.primal_residual, self.dual_residual = report["primal"], report["dual"]
         self.optimality, self.step_size = report["primal"], report["step_size"]
-        self.success = self.status == CONVERGED
+        self.success = self.status == outcome.CONVERGED
         # what no assignment can satisfy has no answer
-        self.x[self.status == INFEASIBLE] = np.nan
-        self.additional[self.status == INFEASIBLE] = np.nan
+        self.x[self.status == outcome.INFEASIBLE] = np.nan
+        self.additional[self.status == outcome.INFEASIBLE] = np.nan
 
     def __getitem__(self, where: Variable | Factor) -> FloatArray:
         if isinstance(where, Factor):
@@ -262,8 +263,8 @@ class BatchSolution:
         self._check_fresh()
         if not self._options.quadratic:
             raise ValueError("LP-MAP is piecewise constant in the scores: it has no derivatives of use")
-        if np.any(self.status == INFEASIBLE):
-            raise ValueError(MESSAGES[INFEASIBLE])
+        if np.any(self.status == outcome.INFEASIBLE):
+            raise ValueError(MESSAGES[outcome.INFEASIBLE])
 
 
 class Solution(BatchSolution):
@@ -280,7 +281,7 @@ class Solution(BatchSolution):
     fun : float
         Value of eq. (10), which is maximised.
     status : int
-        0 converged, 1 stopped at max_iter, 2 infeasible (certified), for which x is NaN.
+        0 converged, 1 stopped at max_iter, 10 infeasible (certified), for which x is NaN.
     message : str
         The same in words.
     success : bool
@@ -336,7 +337,7 @@ class Solution(BatchSolution):
         """
         layout = self._run.layout
         self._check_fresh()
-        if self.status == INFEASIBLE:
+        if self.status == outcome.INFEASIBLE:
             raise ValueError(self.message)
         if id(factor) not in layout.add_start:
             raise KeyError("the factor is not in the graph")

@@ -10,20 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ._decorators import fit_context
-from ._device import is_device, namespace, to_host
-from ._device_input import check_device_X
+from ._device import to_host
+from ._estimator.training_data import with_distributions
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from ._fenchel_young_warnings import warn_if_ended_early
-from ._labels import refuse_missing_labels
 from ._linalg.threads import count_threads
 from ._losses.fenchel_young import FenchelYoungLoss
-from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
-from ._targets import check_device_targets, check_targets
 from ._typing import ClassWeight, MatrixLike, SolverCallback
 
 # the solver states its defaults
@@ -182,19 +178,11 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        if is_device(X):
-            xp = namespace(X=X)
-            X = check_device_X(self, X)
-            targets = check_device_targets(X, y, sample_weight, self.class_weight)
-        else:
-            xp = namespace(X=X, y=y, sample_weight=sample_weight)
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
-            X = as_kernel_input(X)
-            targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), self.class_weight)
-        classes, multilabel, dtype = targets.classes, targets.multilabel, X.dtype
+        given = with_distributions(self, X, y, sample_weight, self.class_weight)
+        X, xp = given.X, given.xp
+        classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
         loss = FenchelYoungLoss(
-            self._transform, X, targets.values, len(classes), targets.weight,
+            self._transform, X, given.values, len(classes), given.weight,
             fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
         )  # fmt: skip
         p = X.shape[1]
@@ -214,12 +202,11 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
                 history=self.history, **self._solver_options,
             )  # fmt: skip
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._run(
             minimize,
             self._start(loss.shape, xp),
             loss.shape,
-            data={"X": X, "y": y, "metadata": metadata},
+            data=given.for_callbacks(),
             attributes=attributes,
             warn=warn_if_ended_early(loss),
         )

@@ -7,17 +7,17 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ._base import MAX_ITER_REACHED, MAX_TIME_REACHED, NO_PROGRESS
 from ._losses._class_model import column_norms
+from ._solver import outcome
 from ._solvers.fenchel_young import GAP_FACTOR
 
 # ratio of the norms of columns from which scales are a reason for many steps
 _RATIO = 1e4
 _SCALES = ", or bring the columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)"
 _WHY = {
-    MAX_ITER_REACHED: "it reached max_iter={max_iter}. Increase max_iter, or loosen tol",
-    MAX_TIME_REACHED: "it reached max_time={max_time} seconds. Increase max_time, or loosen tol",
-    NO_PROGRESS: "rounding errors allow no further progress. Pass float64 data, or loosen tol",
+    outcome.MAX_ITER: "it reached max_iter={max_iter}. Increase max_iter, or loosen tol",
+    outcome.MAX_TIME: "it reached max_time={max_time} seconds. Increase max_time, or loosen tol",
+    outcome.NO_PROGRESS: "rounding errors allow no further progress. Pass float64 data, or loosen tol",
 }
 # relative duality gap with which a fit that ended early is good all the same, whatever tol asks for
 _GOOD = 1e-4

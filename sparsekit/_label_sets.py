@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
-from ._device import namespace, to_host
-from ._device_input import encode_device_labels, flatten_column
+from ._device import is_device, namespace, to_host
+from ._device_input import check_device_X, device_weight, encode_device_labels, flatten_column
+from ._estimator.training_data import TrainingData, check_host_data
 from ._factor_graph import FactorGraph
 from ._factors import Factor
 from ._labels import encode_labels, warn_of_many_classes
@@ -15,11 +16,23 @@ from ._losses.factor_graph import Options
 from ._messages import shown
 
 
+def with_indicator(estimator, X, y, sample_weight):
+    """TrainingData whose ``values`` are an indicator, of labels or of sets of labels."""
+    if is_device(X):
+        X = check_device_X(estimator, X)
+        values, classes, multilabel = device_indicator(X, y)
+        weight = device_weight(X, sample_weight)
+    else:
+        X, y, weight = check_host_data(estimator, X, y, sample_weight, multi_output=True)
+        values, classes, multilabel = indicator(y)
+    return TrainingData(X, y, values, weight, classes, multilabel, sample_weight)
+
+
 def indicator(y):
     """Indicator (n, K) of float64, classes, and whether y was a matrix."""
-    y = flatten_column(y, stacklevel=5)
+    y = flatten_column(y, stacklevel=6)
     if y.ndim == 1:
-        classes, codes = encode_labels(y, stacklevel=5)
+        classes, codes = encode_labels(y, stacklevel=6)
         return np.eye(len(classes))[codes], classes, False
     dense = y.toarray() if sp.issparse(y) else np.asarray(y)
     if dense.dtype.kind not in "biuf" or not ((dense == 0) | (dense == 1)).all():
@@ -32,8 +45,8 @@ def indicator(y):
 def device_indicator(X, y):
     """`indicator` for y on the GPU of X: what is returned is there."""
     if getattr(y, "ndim", 1) == 1:
-        classes, codes = encode_device_labels(y, X.shape[0], X=X)
-        warn_of_many_classes(len(classes), X.shape[0], stacklevel=4)
+        classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=7)
+        warn_of_many_classes(len(classes), X.shape[0], stacklevel=5)
         return namespace(X=X).eye(len(classes))[codes], classes, False
     xp = namespace(X=X, y=y)
     if y.ndim != 2 or y.shape[0] != X.shape[0]:

@@ -8,26 +8,21 @@ from typing import ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
-from ._device import beside, is_device, namespace
-from ._device_input import check_device_target, check_device_X
+from ._device import beside
 from ._device_linear import penalty_of
+from ._estimator.training_data import with_numbers
 from ._linalg.threads import count_threads
 from ._linear_prediction import LinearRegressionMixin
 from ._losses import LeastSquaresLoss
 from ._path import lasso_path
 from ._problem import (
-    X_CHECKS,
-    as_kernel_input,
     center_target,
-    check_sample_weight,
     pack,
     unpack,
 )
-from ._targets import device_weight
 from ._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
 
 
@@ -195,22 +190,15 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        if is_device(X):
-            X = check_device_X(self, X)
-            y = check_device_target(y, X=X)
-            weight = device_weight(X, sample_weight)
-        else:
-            namespace(X=X, y=y, sample_weight=sample_weight)
-            X, y = validate_data(self, X, y, y_numeric=True, **X_CHECKS)
-            X = as_kernel_input(X)
-            weight = check_sample_weight(sample_weight, X.shape[0])
+        given = with_numbers(self, X, y, sample_weight)
+        X, weight = given.X, given.weight
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)
         penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
-        target, offset = center_target(y, weight, fit_intercept)
+        target, offset = center_target(given.values, weight, fit_intercept)
 
         def attributes(x):
             coef, intercept = unpack(x, 1, n_features, fit_intercept)
@@ -231,11 +219,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             loss,
             loss.l1_vector(penalty),
             x0,
-            data={
-                "X": X,
-                "y": y,
-                "metadata": None if sample_weight is None else {"sample_weight": sample_weight},
-            },
+            data=given.for_callbacks(),
             attributes=attributes,
             scale=total,
         )

@@ -10,27 +10,21 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from . import _device_linear as on_device
 from ._base import MAX_ITER, MEMORY, SOLVER_CONSTRAINTS, TOL, OBAEstimatorMixin
 from ._decorators import fit_context
-from ._device import beside, is_device, namespace
-from ._device_input import check_device_X
+from ._device import beside, is_device
 from ._device_linear import penalty_of
-from ._labels import encode_labels, refuse_missing_labels
+from ._estimator.training_data import with_labels
 from ._linalg.threads import count_threads
 from ._linear_prediction import LinearClassificationMixin
 from ._problem import (
-    X_CHECKS,
-    apply_class_weight,
-    as_kernel_input,
-    check_sample_weight,
     logistic_loss,
     pack,
     unpack,
 )
-from ._targets import device_labels, device_weight
 from ._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 
 
@@ -263,18 +257,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        if is_device(X):
-            X = check_device_X(self, X)
-            targets = device_labels(X, y, device_weight(X, sample_weight), self.class_weight)
-            classes, codes, weight = targets.classes, targets.values, targets.weight
-        else:
-            namespace(X=X, y=y, sample_weight=sample_weight)
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, **X_CHECKS)
-            X = as_kernel_input(X)
-            classes, codes = encode_labels(y)
-            weight = check_sample_weight(sample_weight, X.shape[0])
-            weight = apply_class_weight(self.class_weight, classes, codes, weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        X, classes = given.X, given.classes
         n_features = X.shape[1]
         names = getattr(self, "feature_names_in_", None)
         penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C, names)
@@ -286,13 +270,13 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
             return {"coef_": coef, "intercept_": intercept, "classes_": classes}
 
-        loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, count_threads(self.n_jobs))
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        threads = count_threads(self.n_jobs)
+        loss = logistic_loss(X, given.values, len(classes), given.weight, fit_intercept, threads)
         self._minimize(
             loss,
             loss.l1_vector(penalty),
             self._start(X, n_outputs, n_features),
-            data={"X": X, "y": y, "metadata": metadata},
+            data=given.for_callbacks(),
             attributes=attributes,
         )
         return self

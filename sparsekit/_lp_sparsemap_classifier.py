@@ -14,26 +14,21 @@ from scipy.special import log_expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from ._base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ._decorators import fit_context
-from ._device import is_device, namespace, to_host
-from ._device_input import check_device_X
+from ._device import is_device, to_host
 from ._factor_graph import FactorGraph
 from ._factors import Xor
 from ._fenchel_young import pack_table
 from ._fenchel_young_prediction import FenchelYoungClassifierMixin
-from ._label_sets import choose_pairs, device_indicator, indicator, logic, nearest_sets
-from ._labels import refuse_missing_labels
+from ._label_sets import choose_pairs, logic, nearest_sets, with_indicator
 from ._linalg.threads import count_threads
 from ._losses.factor_graph import Options
 from ._losses.fenchel_young import FenchelYoungLoss
 from ._losses.labels import LOSSES, LabelLoss, Labels, probability
-from ._problem import X_CHECKS, as_kernel_input, check_sample_weight
 from ._solvers.fenchel_young import minimize_fenchel_young
 from ._solvers.labels import minimize_labels
-from ._targets import device_weight
 from ._typing import Array, FloatArray, MatrixLike, SolverCallback
 
 
@@ -228,18 +223,10 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        if is_device(X):
-            xp, X = namespace(X=X), check_device_X(self, X)
-            Y, classes, multilabel = device_indicator(X, y)
-            sample_weight = device_weight(X, sample_weight)
-        else:
-            xp = namespace(X=X, y=y, sample_weight=sample_weight)
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, multi_output=True, **X_CHECKS)
-            X = as_kernel_input(X)
-            sample_weight = check_sample_weight(sample_weight, X.shape[0])
-            Y, classes, multilabel = indicator(y)
-        weight = xp.ones(len(Y)) if sample_weight is None else sample_weight / sample_weight.max()
+        given = with_indicator(self, X, y, sample_weight)
+        X, xp, weight = given.X, given.xp, given.weight
+        Y, classes, multilabel = given.values, given.classes, given.multilabel
+        weight = xp.ones(len(Y)) if weight is None else weight / weight.max()
         if multilabel or self.loss != "sparsemap":
             labels = self._labels(Y, multilabel)
             loss = LabelLoss(
@@ -277,12 +264,11 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
                 "multilabel_": multilabel,
             }
 
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._run(
             lambda x0, callback: minimize(
                 loss, x0=x0, callback=callback, history=self.history, **self._solver_options
             ),
-            start, shape, data={"X": X, "y": y, "metadata": metadata}, attributes=attributes,
+            start, shape, data=given.for_callbacks(), attributes=attributes,
         )  # fmt: skip
         _warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
         return self

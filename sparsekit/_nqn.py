@@ -13,7 +13,8 @@ from scipy.optimize import Bounds, OptimizeResult
 
 from ._device import is_device, namespace, to_host
 from ._messages import numbers, shown
-from ._solvers.nqn import ACTIVE_SETS, MESSAGES, STATIONARY, NQNOptions, minimize
+from ._solver import outcome
+from ._solvers.nqn import ACTIVE_SETS, MESSAGES, NQNOptions, minimize
 from ._typing import ActiveSet
 
 # relative step of a forward difference: half of the digits
@@ -110,9 +111,9 @@ def minimize_nqn(
           seconds) for each iteration: n_active variables at a bound after it, n_predicted held before and
           n_held after the corrections.
 
-        status 0: projected gradient at most gtol; 1: small decrease; 2, 3, 4: max_iter, max_fun, max_time;
-        5: callback; 6: no direction of descent; 7: no step decreases f; 8: f falls without bound. The first
-        two are successes. Status 7 is the usual end at a kink if ``ftol`` is negative.
+        status 0: projected gradient at most gtol; 6: small decrease, these two are successes; 1, 2, 5:
+        max_iter, max_time, max_fun; 3: callback; 4: no step decreases f, the usual end at a kink if ``ftol``
+        is negative; 7: no direction of descent; 8: f falls without bound.
 
     Raises
     ------
@@ -172,8 +173,8 @@ def minimize_nqn(
         result = minimize(objective, x, lower, upper, opts, callback=_wrapped(callback), history=history)
     else:
         result = OptimizeResult(
-            x=x, fun=objective(x)[0], jac=np.empty_like(x), nit=0, nfev=1, njev=1, status=STATIONARY,
-            success=True, message=MESSAGES[STATIONARY], optimality=0.0, n_corrections=0, n_skipped=0,
+            x=x, fun=objective(x)[0], jac=np.empty_like(x), nit=0, nfev=1, njev=1, status=outcome.CONVERGED,
+            success=True, message=MESSAGES[outcome.CONVERGED], optimality=0.0, n_corrections=0, n_skipped=0,
             n_restarts=0, history=[] if history else None,
         )  # fmt: skip
     result.nfev += objective.differences

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ._base import CONVERGED, STOPPED
 from ._problem import as_kernel_input, l1_weights, pack, unpack
+from ._solver import outcome
 from ._solvers.oba import minimize_oba
 from ._typing import FloatArray
 
@@ -186,7 +186,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
             loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
         )
         yield result
-        if result.status == STOPPED:
+        if result.status == outcome.STOPPED:
             return
         before, x, value = (x if k else None), result.x, result.fun
 
@@ -265,7 +265,7 @@ _NAMED = 5
 
 def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
     """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
-    failed = ~np.isin(path.statuses, (CONVERGED, STOPPED))
+    failed = ~np.isin(path.statuses, (outcome.CONVERGED, outcome.STOPPED))
     if failed.any():
         named = "" if names is None else f": {_enumerate([names[i] for i in np.flatnonzero(failed)])}"
         warnings.warn(

@@ -36,7 +36,7 @@ class Targets:
     labelled: np.ndarray | None = None
 
 
-def check_targets(y, sample_weight, class_weight):
+def check_targets(y, sample_weight, class_weight, stacklevel=5):
     """Targets from the checked y: labels (n,), an indicator (n, K) or distributions (n, K).
 
     Raises
@@ -50,13 +50,13 @@ def check_targets(y, sample_weight, class_weight):
     UserWarning
         If rows of an indicator have no label; they get weight 0.
     """
-    y = flatten_column(y, stacklevel=5)
+    y = flatten_column(y, stacklevel=stacklevel)
     if y.ndim == 1:
-        classes, codes = encode_labels(y, stacklevel=5)
+        classes, codes = encode_labels(y, stacklevel=stacklevel)
         weight = apply_class_weight(class_weight, classes, codes, sample_weight)
         return Targets(codes, classes, weight, False)
     q, empty = _distributions(y)
-    weight = _weights(q, empty, sample_weight, class_weight)
+    weight = _weights(q, empty, sample_weight, class_weight, stacklevel)
     return Targets(q, np.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
 
 
@@ -92,14 +92,14 @@ def _shares(q, indicator):
     return q / total[:, None], np.zeros(len(q), dtype=bool, like=q)
 
 
-def _weights(q, empty, sample_weight, class_weight):
+def _weights(q, empty, sample_weight, class_weight, stacklevel):
     weight = None if sample_weight is None else sample_weight.copy()
     if empty.any():
         warnings.warn(
             f"{int(empty.sum())} of {len(q)} rows of y have no label, which is no target distribution; "
             "they are left out of the fit.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
         weight = (~empty).astype(np.float64) if weight is None else weight * ~empty
         if not weight.any():
@@ -130,7 +130,7 @@ def _weights(q, empty, sample_weight, class_weight):
     return weight
 
 
-def check_device_targets(X, y, sample_weight, class_weight):
+def check_device_targets(X, y, sample_weight, class_weight, stacklevel=5):
     """`check_targets` for a checked X on the GPU, where y and an array of weights must be too.
 
     What is computed for each class alone is computed in main memory, by the same functions.
@@ -138,32 +138,32 @@ def check_device_targets(X, y, sample_weight, class_weight):
     n = X.shape[0]
     weight = device_weight(X, sample_weight)
     if getattr(y, "ndim", 1) == 1:
-        return device_labels(X, y, weight, class_weight)
+        return device_labels(X, y, weight, class_weight, stacklevel)
     xp = namespace(X=X, y=y)
     if y.shape[0] != n:
         raise ValueError(f"y must have one row for each row of X; got {y.shape[0]} rows for {n}")
-    y = flatten_column(y, stacklevel=5)
+    y = flatten_column(y, stacklevel=stacklevel)
     if y.ndim == 1:
-        return device_labels(X, y, weight, class_weight)
+        return device_labels(X, y, weight, class_weight, stacklevel)
     if y.ndim != 2:
         raise ValueError(f"y must have shape (n_samples,) or (n_samples, n_labels); got {y.shape}")
     q = (y.toarray() if hasattr(y, "nnz") else y).astype(np.float64)
     check_finite(q, "y")
     q, empty = _shares(q, bool(((q == 0) | (q == 1)).all()))
-    weight = _weights(q, empty, weight, class_weight)
+    weight = _weights(q, empty, weight, class_weight, stacklevel)
     return Targets(q, xp.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
 
 
-def device_labels(X, y, weight, class_weight):
+def device_labels(X, y, weight, class_weight, stacklevel=4):
     """Targets from labels (n,) on the GPU like X, and checked weights or None."""
-    classes, codes = encode_device_labels(y, X.shape[0], X=X)
+    classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=stacklevel + 2)
     xp = namespace(classes=classes)
     if len(classes) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
             f"{shown(classes[0].item())}"
         )
-    warn_of_many_classes(len(classes), X.shape[0], stacklevel=4)
+    warn_of_many_classes(len(classes), X.shape[0], stacklevel)
     if weight is not None or class_weight is not None:
         folded = apply_class_weight(class_weight, *map(to_host, (classes, codes, weight)))
         weight = xp.asarray(folded)

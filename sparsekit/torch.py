@@ -25,8 +25,8 @@ from . import _torch_factor_graph as _graphs
 from ._device import to_host
 from ._factor_graph import FactorGraph, check_options
 from ._losses import sparsemax as _functions
-from ._losses.factor_graph import INFEASIBLE, MAX_ITER
 from ._messages import shown
+from ._solver import outcome
 from ._typing import SolveOptions
 
 _Reduction = Literal["mean", "sum", "none"]
@@ -417,12 +417,12 @@ class FactorGraphLayer(nn.Module):
         with _graphs.arrays(scores, additional) as given:
             found = self.graph.solve_batch(*given, n_jobs=torch.get_num_threads(), **self.options)
             status = to_host(found.status)
-        if (status == INFEASIBLE).any():
-            where = np.flatnonzero(status == INFEASIBLE)[:10].tolist()
+        if (status == outcome.INFEASIBLE).any():
+            where = np.flatnonzero(status == outcome.INFEASIBLE)[:10].tolist()
             raise ValueError(f"no assignment satisfies all factors in graphs {where} of the batch")
-        if self.options.get("exact", True) and (status == MAX_ITER).any():
+        if self.options.get("exact", True) and (status == outcome.MAX_ITER).any():
             warnings.warn(
-                f"{(status == MAX_ITER).sum()} of {len(status)} graphs stopped at max_iter "
+                f"{(status == outcome.MAX_ITER).sum()} of {len(status)} graphs stopped at max_iter "
                 "before the residual reached the tolerance. Increase max_iter, or pass exact=False if that "
                 "is meant.",
                 ConvergenceWarning,

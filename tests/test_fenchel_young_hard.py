@@ -5,6 +5,7 @@ import pytest
 
 from sparsekit import SoftmaxClassifierCV, _fenchel_young_cv
 from sparsekit._losses.fenchel_young import FenchelYoungLoss
+from sparsekit._solver.outcome import Limits
 from sparsekit._solvers import _fenchel_young_ascent, _fenchel_young_search
 from sparsekit._solvers import fenchel_young as solver
 from sparsekit._solvers.fenchel_young import minimize_fenchel_young
@@ -94,7 +95,7 @@ def test_steps_that_are_too_long_by_many_digits(times):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((60, 60)) * 10.0 ** rng.uniform(-3, 3, 60)
     loss = FenchelYoungLoss("sparsemax", X, rng.integers(5, size=60), 5, fit_intercept=False)
-    run = solver.Run(loss, 1e-3, True, None, False)
+    run = solver.Run(loss, 1e-3, True, Limits())
     point = run.point(np.zeros(loss.shape))
     f, G, _ = run.objective(point, 1e-3)
     step = _fenchel_young_search.search(run, point, f, G, -times * G, 1e-3)
@@ -108,7 +109,7 @@ def test_rows_of_columns_are_copied_once():
     swept = []
     for A in (X, np.ascontiguousarray(X)):
         loss = FenchelYoungLoss("sparsemax", A, codes, 8)
-        run = solver.Run(loss, 1e-3, True, None, False)
+        run = solver.Run(loss, 1e-3, True, Limits())
         ascent = _fenchel_young_ascent.Ascent(run, run.point(np.zeros(loss.shape)), 1e-4)
         (rows,) = ascent.sweep.args
         assert rows.flags.c_contiguous

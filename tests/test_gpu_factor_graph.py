@@ -10,6 +10,7 @@ from reference_factor_graph import LOGICAL, build, random_graph
 import sparsekit as sk
 from sparsekit._cython import _factor_graph as on_cpu
 from sparsekit._losses.factor_graph import Options
+from sparsekit._solver.outcome import INFEASIBLE
 from sparsekit.gpu import _factor_graph as on_gpu
 
 CLOSED = [*LOGICAL, "budget", "knapsack", "pair"]
@@ -208,7 +209,7 @@ def test_what_is_forbidden(cupy):
         ]
     )
     cpu, gpu = graph.solve_batch(scores), graph.solve_batch(cupy.asarray(scores))
-    assert set(cpu.status) == {0, 2}
+    assert set(cpu.status) == {0, INFEASIBLE}
     np.testing.assert_array_equal(gpu.status.get(), cpu.status)
     np.testing.assert_allclose(gpu.nit.get(), cpu.nit, rtol=0, atol=30)
     np.testing.assert_allclose(gpu.x.get(), cpu.x, rtol=0, atol=1e-9)
@@ -226,7 +227,7 @@ def test_factors_in_conflict_are_found_infeasible(cupy):
         graph.add(sk.OrOut(u))
         graph.add(sk.Pair(u[:2], 0.5, negated=[True, False]))
         both = Both(cupy, graph, 2).draw(1).solve(step_size=0.5)
-        assert (both.cpu.report()["status"] == 2).all()
+        assert (both.cpu.report()["status"] == INFEASIBLE).all()
         for name in REPORTED:
             np.testing.assert_array_equal(both.gpu.report()[name].get(), both.cpu.report()[name])
 
@@ -397,7 +398,9 @@ def test_dense_factors_that_share_nothing(cupy):
     Both(cupy, graph, 3).draw(2).solve(exact=False, inner_iter=1, max_iter=1).compare()
     graph.add(sk.Budget(u, 1))
     both = Both(cupy, graph, 2).draw(2).solve()
-    assert (both.cpu.report()["status"] == 2).all() and (both.gpu.report()["status"].get() == 2).all()
+    assert (both.cpu.report()["status"] == INFEASIBLE).all() and (
+        both.gpu.report()["status"].get() == INFEASIBLE
+    ).all()
 
 
 def test_dense_factors_of_many_assignments_are_refused(cupy):
@@ -420,5 +423,5 @@ def test_forbidden_assignments_in_conflict_with_others(cupy):
     off_add = add < 0
     both.set_scores(eta, add, None, off_add)
     both.solve(step_size=0.5)
-    assert list(both.cpu.report()["status"]) == list(both.gpu.report()["status"].get()) == [2, 0]
+    assert list(both.cpu.report()["status"]) == list(both.gpu.report()["status"].get()) == [INFEASIBLE, 0]
     np.testing.assert_allclose(both.gpu.report()["n_iter"].get(), both.cpu.report()["n_iter"], rtol=0, atol=5)

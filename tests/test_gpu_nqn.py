@@ -8,6 +8,7 @@ from scipy.optimize import Bounds
 
 from sparsekit import minimize_nqn
 from sparsekit._linalg.min_norm_point import min_norm_weights
+from sparsekit._solver import outcome
 from sparsekit._solvers.nqn import ACTIVE_SETS
 
 INF = np.inf
@@ -101,7 +102,7 @@ def test_kinds_of_bounds_and_callbacks(cupy):
         return True
 
     result = minimize_nqn(fun, x0, jac=True, callback=stop)
-    assert result.status == 5
+    assert result.status == outcome.STOPPED
     assert isinstance(seen[0], cupy.ndarray)
     empty = minimize_nqn(lambda x: (2.0, x), cupy.empty(0), jac=True)
     assert empty.success

@@ -9,6 +9,7 @@ from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._cython import _pairs
+from sparsekit._solver import outcome
 from sparsekit._solvers import nqn
 from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit.optimize import nonsmooth_problems
@@ -254,21 +255,31 @@ def test_every_exit():
     stationary = minimize_nqn(quadratic, np.zeros(2), jac=True)
     assert (stationary.status, stationary.nit, stationary.nfev, stationary.success) == (0, 0, 1, True)
     kink = minimize_nqn(lambda x: (np.abs(x).sum(), np.where(x >= 0, 1.0, -1.0)), start, jac=True)
-    assert kink.status == 1 and kink.success and kink.fun < 1e-6 and kink.optimality == 1.0
+    assert (
+        kink.status == outcome.SMALL_DECREASE and kink.success and kink.fun < 1e-6 and kink.optimality == 1.0
+    )
     result = minimize_nqn(optimize.rosen, np.zeros(5), jac=optimize.rosen_der, max_iter=3)
-    assert (result.status, result.nit, result.success) == (2, 3, False) and "max_iter" in result.message
+    assert (result.status, result.nit, result.success) == (
+        outcome.MAX_ITER,
+        3,
+        False,
+    ) and "max_iter" in result.message
     result = minimize_nqn(optimize.rosen, np.zeros(5), jac=optimize.rosen_der, max_fun=7)
-    assert (result.status, result.nfev) == (3, 7) and "max_fun" in result.message
+    assert (result.status, result.nfev) == (outcome.MAX_FUN, 7) and "max_fun" in result.message
     result = minimize_nqn(optimize.rosen, np.zeros(50), jac=optimize.rosen_der, max_time=1e-9)
-    assert result.status == 4 and "max_time" in result.message
+    assert result.status == outcome.MAX_TIME and "max_time" in result.message
     wrong = minimize_nqn(lambda x: (x @ x, -2 * x), start, jac=True, ftol=-1)
-    assert wrong.status in (6, 7) and not wrong.success and "gradient" in wrong.message
+    assert (
+        wrong.status in (outcome.NO_DIRECTION, outcome.NO_PROGRESS)
+        and not wrong.success
+        and "gradient" in wrong.message
+    )
     never = minimize_nqn(
         lambda x: (np.abs(x).sum(), np.where(x >= 0, 1.0, -1.0)), start, jac=True, ftol=-1, gtol=0.0
     )
-    assert never.status == 7 and never.fun < 1e-12
+    assert never.status == outcome.NO_PROGRESS and never.fun < 1e-12
     falling = minimize_nqn(lambda x: (x[0] + x[1] ** 2, np.array([1.0, 2 * x[1]])), start, jac=True)
-    assert falling.status == 8 and "bounds" in falling.message
+    assert falling.status == outcome.UNBOUNDED and "bounds" in falling.message
 
 
 def test_callbacks_get_copies_and_may_stop():
@@ -280,7 +291,7 @@ def test_callbacks_get_copies_and_may_stop():
         return len(seen) == 4
 
     result = minimize_nqn(optimize.rosen, np.zeros(5), jac=optimize.rosen_der, callback=by_point)
-    assert (result.status, result.nit) == (5, 4)
+    assert (result.status, result.nit) == (outcome.STOPPED, 4)
     np.testing.assert_array_equal(result.x, seen[-1])
 
     def by_report(intermediate_result):
@@ -289,7 +300,7 @@ def test_callbacks_get_copies_and_may_stop():
             raise StopIteration
 
     result = minimize_nqn(optimize.rosen, np.zeros(5), jac=optimize.rosen_der, callback=by_report)
-    assert result.status == 5 and seen[-1].nit == 2 and seen[-1].fun == result.fun
+    assert result.status == outcome.STOPPED and seen[-1].nit == 2 and seen[-1].fun == result.fun
 
 
 def test_history():

@@ -26,6 +26,7 @@ FLOORS = {
     "_messages": KERNELS,  # values in errors and warnings
     "_losses": PIECES,
     "_linalg": PIECES,
+    "_solver": PIECES,  # how runs go on and end
     "_solvers": SOLVERS,
     # programs over estimators
     "_cli": TOOLS,
@@ -142,6 +143,18 @@ def test_imports_go_down_only(source):
         wrong += [f"{name} imports {target}" for target in upward(text, name, is_package)]
     assert not wrong
     assert edges > 10
+
+
+def test_no_fit_asks_where_its_arrays_are(source):
+    """`_estimator/training_data.py` does, once for all."""
+    seen = 0
+    for path in source.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name in ("fit", "partial_fit"):
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                assert "is_device" not in names, f"{path.name}, line {node.lineno}"
+                seen += 1
+    assert seen >= 10
 
 
 def test_kernels_import_no_python_of_the_package(source):

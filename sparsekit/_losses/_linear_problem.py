@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._cython._factor import Factor
-from .._device import namespace
+from .._device import namespace, to_host
 from .._linalg.extremes import largest
 from ._selection import Selection
 
@@ -11,6 +11,8 @@ from ._selection import Selection
 _SLACK = 1e-9
 # a factorisation in single precision, per cube of its side, in multiply-adds of a sparse product
 _FACTOR_FLOP = 0.01
+# unpenalised variables up to which their dense system is solved for a certificate
+_MOST_FREE = 500
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 
@@ -50,7 +52,7 @@ class LinearProblem(Selection):
     the working variables and answers with their operator and compact design.
     """
 
-    extrapolates = True  # whether a better dual point may be made of several iterates
+    extrapolates = True
 
     def __init__(self, loss, design, intercept, state):
         super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
@@ -173,6 +175,46 @@ class LinearProblem(Selection):
 
     def move_all(self):
         return Move(self.design, self.intercept)
+
+    def gradient_of(self, theta):
+        """X^T theta, with an intercept its sum too."""
+        p = self.design.shape[1]
+        grad = np.empty(self.size, like=theta)
+        self.design.rmatvec(theta, grad[:p])
+        if self.intercept:
+            grad[-1] = theta.sum()
+        return grad
+
+    def project_free(self, free, theta, g):
+        """theta with a zero gradient on ``free``.
+
+        The correction is D A c, small where the loss is flat: theta can't leave the dual's box by much.
+        """
+        if np.max(np.abs(g[free])) == 0.0:
+            return theta, g
+        if len(free) > min(_MOST_FREE, len(theta)):
+            return None, None
+        solve, grad = self._system_of(free, namespace(g=g)), g
+        for _ in range(3):
+            # refined, since the model's copy of X may be float32
+            theta = theta - self.state.d * solve(grad[free])
+            grad = self.gradient_of(theta)
+            # what remains on the free variables is rounding, or a singular H that cannot be mended
+            if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
+                return theta, grad
+        return None, None
+
+    def _system_of(self, free, xp):
+        """A function from the gradient of the ``free`` variables to their Newton step, in rows."""
+        if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
+            total = float(self.state.d.sum())
+            return lambda gradient: float(gradient[0]) / total if total > 0.0 else 0.0
+        operator, move = self.model(free, 0.0)
+        # a small system: it is solved in main memory, wherever X is
+        H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
+        return lambda gradient: move.direction(
+            xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])
+        )
 
 
 class Move:

@@ -3,12 +3,14 @@
 import numpy as np
 
 from .._linalg.extremes import largest
+from ._problem import Problem
 
 
-class Selection:
+class Selection(Problem):
     """The loss on a selection of its variables; selections of one problem share one state.
 
-    A subclass has ``gradient``, ``model``, ``restrict``, ``move_all``, ``stretch`` and ``spread``.
+    A subclass has ``start``, ``gradient``, ``model``, ``restrict``, ``restriction_pays``, ``move_all``,
+    ``stretch`` and ``spread``.
 
     Parameters
     ----------
@@ -23,7 +25,7 @@ class Selection:
         Number of variables.
     """
 
-    least_ridge = 0.0  # smallest part of the diagonal that models may add to it
+    restricts = True
     reach = 1.0  # part of a row's last step that its damping spans at 1
     keep = 0.5  # part of its last steps that a row's damping remembers
 
@@ -32,8 +34,6 @@ class Selection:
         self.size = size
         self._passes = 0
         self._lipschitz = None
-        self.variables = self.parent = self.base = None
-        self.working = False  # whether it is a working set of its parent
 
     @property
     def f(self):

@@ -9,13 +9,13 @@ import numpy as np
 from .._cython._factor_graph import Plan
 from .._device import is_device, kernel_module, namespace
 from .._messages import shown
+from .._solver import outcome
 
-CONVERGED, MAX_ITER, INFEASIBLE = 0, 1, 2
-MESSAGES = {
-    CONVERGED: "Converged: the residual is at most the tolerance.",
-    MAX_ITER: "Stopped at max_iter before the residual reached the tolerance.",
-    INFEASIBLE: "Infeasible: no assignment satisfies all factors (certified by a separating direction).",
-}
+MESSAGES = outcome.messages(
+    "the residual is at most the tolerance",
+    max_iter="Stopped at max_iter before the residual reached the tolerance.",
+    infeasible="Infeasible: no assignment satisfies all factors (certified by a separating direction).",
+)
 
 
 @dataclass

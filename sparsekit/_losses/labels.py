@@ -16,8 +16,9 @@ from .._device import is_device, kernel_module, namespace, to_host
 from .._linalg.class_design import device_design
 from .._linalg.design import CSCDesign, as_design
 from .._linalg.threads import blas_threads
+from .._solver import outcome
 from . import _class_model
-from .factor_graph import INFEASIBLE, Options
+from .factor_graph import Options
 from .multinomial import compress_zeros
 
 LOSSES = ("sparsemap", "hinge", "logistic")
@@ -174,7 +175,7 @@ class Labels:
 
 
 def _refuse_infeasible(statuses):
-    if (statuses == INFEASIBLE).any():
+    if (statuses == outcome.INFEASIBLE).any():
         raise ValueError("factors: no set of labels satisfies all of them")
 
 

@@ -228,6 +228,7 @@ class MultinomialProblem(Selection):
     variables are in the table (features, then one row of intercepts; K classes).
     """
 
+    several_classes = True
     reach = 0.4  # smaller lets steps overshoot more often
 
     def __init__(self, loss, design, intercept, state, place=None):
@@ -319,17 +320,17 @@ class MultinomialProblem(Selection):
         place = np.arange(self.size, like=self.like) if self.place is None else self.place
         return ClassMove(self.design, place, self.intercept, K)
 
-    def project_free(self, free, g):
-        """A dual point with zero gradient on the variables ``free``, and its gradient.
+    def project_free(self, free, theta, g):
+        """The dual point with zero gradient on the variables ``free``, and its gradient.
 
         The correction is one Newton step's change of dl/dZ, so that rows stay in the simplex
         where the step is small. (None, None) where it leaves more than rounding behind.
         """
         if largest(np.abs(g[free])) == 0.0:
-            return self.state.u, g
+            return theta, g
         design, place, has = self._select(free)
         s = self.loss.weights()
-        theta, grad = self.state.u, g
+        grad = g
         # a small system: it is solved in main memory, wherever X is
         H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
         for _ in range(2):  # the second mends the rounding of the first

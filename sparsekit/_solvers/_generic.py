@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._device import is_device, kernel_module, namespace
+from .._losses._problem import Problem
 
 _NEEDED = ("n_variables", "value", "gradient")
 
@@ -24,7 +25,7 @@ def _protocol_problem(loss, products, x0):
     return ProtocolProblem(loss, products, x0)
 
 
-class ProtocolProblem:
+class ProtocolProblem(Problem):
     """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
 
     Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
@@ -76,14 +77,11 @@ class ProtocolProblem:
     def move_all(self):
         return Expand(np.arange(self.size, like=self.like), self.size)
 
-    def try_move(self, step):
-        self._trial = self.x + step
+    def try_move(self, dz):
+        self._trial = self.x + dz
         self._trial_f = float(self.loss.value(self._trial.copy()))
         # a loss may be undefined at a trial point; such a step is refused
         return self._trial_f if np.isfinite(self._trial_f) else np.inf
-
-    def remember(self, step):
-        """Nothing to keep: damping needs no step here."""
 
     def accept(self):
         self.x, self.f = self._trial, self._trial_f

@@ -45,7 +45,7 @@ class Preconditioner:
         self.fresh = False
         if self.spent == 0.0:
             self.since = now
-        if not self.wanted or not hasattr(problem, "factor_cost"):
+        if not self.wanted:
             return
         if not _SMALLEST <= len(variables) <= _LARGEST:
             # what an earlier set would have cost is no limit for this one

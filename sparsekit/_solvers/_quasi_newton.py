@@ -3,9 +3,10 @@
 import numpy as np
 
 from .._linalg.lbfgs import LBFGS
+from .._losses._problem import Problem
 
 
-class QuasiNewtonProblem:
+class QuasiNewtonProblem(Problem):
     """Any problem, with an L-BFGS matrix on its working variables as the model's Hessian.
 
     The pairs live in the full space, and a restricted problem would see only a part of each;
@@ -20,15 +21,47 @@ class QuasiNewtonProblem:
     """
 
     def __init__(self, problem, memory):
-        self.inner, self.size, self.like = problem, problem.size, problem.like
+        self._inner, self.size, self.like = problem, problem.size, problem.like
         self.pairs = LBFGS(problem.size, memory, like=problem.like)
         self._x = self._g = None
-        for name in _SHARED:
-            setattr(self, name, getattr(problem, name))
+
+    @property
+    def inner(self):
+        return self._inner
 
     @property
     def f(self):
-        return self.inner.f
+        return self._inner.f
+
+    def start(self, x):
+        return self._inner.start(x)
+
+    def gradient(self, out=None):
+        return self._inner.gradient(out)
+
+    def move_all(self):
+        return self._inner.move_all()
+
+    def try_move(self, dz):
+        return self._inner.try_move(dz)
+
+    def remember(self, dz):
+        self._inner.remember(dz)
+
+    def accept(self):
+        self._inner.accept()
+
+    def lipschitz(self):
+        return self._inner.lipschitz()
+
+    def raise_lipschitz(self):
+        return self._inner.raise_lipschitz()
+
+    def passes(self):
+        return self._inner.passes()
+
+    def expand(self, x):
+        return self._inner.expand(x)
 
     def observe(self, x, g):
         """Learn from the point x (n,) that was reached and the gradient g (n,) of f there."""
@@ -54,13 +87,6 @@ class QuasiNewtonProblem:
         if operator is None:
             operator = self.pairs.operator(variables, max(self.lipschitz(), 1e-300), ridge)
         return operator, Embedded(self.move_all(), variables, self.size)
-
-
-# what the solver asks of a problem beside its model
-_SHARED = (
-    "start", "gradient", "passes", "expand", "move_all", "try_move", "remember", "accept",
-    "lipschitz", "raise_lipschitz",
-)  # fmt: skip
 
 
 class Embedded:

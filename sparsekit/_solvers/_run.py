@@ -1,6 +1,5 @@
 """Settings, stop reasons, counters and history of one run of OBA."""
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,16 +8,12 @@ from scipy.optimize import OptimizeResult
 from .._device import is_device, kernel_module
 from .._linalg.extremes import largest
 from .._messages import shown
+from .._solver import outcome
+from .._solver.outcome import History, Limits
 from ._extrapolation import DualExtrapolation
 from ._preconditioner import Preconditioner
 
-MESSAGES = {
-    0: "Converged: the relative optimality measure is at most tol.",
-    1: "Stopped after max_iter iterations; raise max_iter or tol.",
-    2: "Stopped after max_time seconds; raise max_time or tol.",
-    3: "Stopped by the callback.",
-    4: "Stopped where rounding allows no further progress; raise tol or scale the features.",
-}
+MESSAGES = outcome.messages("the relative optimality measure is at most tol")
 CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
 
 # least part of the diagonal that is added to a matrix in double precision
@@ -209,7 +204,6 @@ class Run:
     ridge: float = 0.0
     rough: bool = False
     may_be_rough: bool = True
-    start: float = field(default_factory=time.perf_counter)
     damping: float = 0.0
     nit: int = 0
     nfev: int = 0
@@ -228,12 +222,14 @@ class Run:
     n_ista: int = 0
     n_products: int = 0
     corrections: list = field(default_factory=list)
-    rows: list = field(default_factory=list)
     status: int | None = None
 
     def __post_init__(self):
         self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
         self.preconditioner = Preconditioner(self.options.ridge)
+        self.limits = Limits(self.options.max_iter, self.options.max_time)
+        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
+        self.history = History(names, self.keep)
 
     def learn(self, kept):
         """What a step that kept this share of the decrease that its model promised says of the next model."""
@@ -282,7 +278,7 @@ class Run:
 
     def proves(self, problem, x, l1, g, phi):
         """Whether iterates seem to prove a small gap together, which one at a time does not; keeps theta."""
-        if self.dual is None or self.kernels.on_device or not getattr(problem, "extrapolates", False):
+        if self.dual is None or self.kernels.on_device or not problem.extrapolates:
             return False
         enough = self.options.tol * self.scale
         if self.absolute > _EARLIER * enough:
@@ -313,20 +309,16 @@ class Run:
         return False
 
     def out_of_budget(self):
-        if self.nit >= self.options.max_iter:
-            self.status = 1
-        elif time.perf_counter() - self.start >= self.options.max_time:
-            self.status = 2
+        self.status = self.limits.reached(self.nit)
         return self.status is not None
 
     def record(self, x, phi, optimality, n_free, corrections):
-        self.rows.append(
-            (time.perf_counter() - self.start, phi, optimality, int(np.count_nonzero(x)), n_free, corrections)
-        )
+        nnz = int(np.count_nonzero(x))
+        self.history.add(self.limits.seconds, phi, optimality, nnz, n_free, corrections)
 
     def report(self, problem, x, phi, g, l1, n_free, corrections):
         optimality = self.kernels.model.measure(x, g, l1) / self.scale
-        if self.keep:
+        if self.history:
             self.record(x, phi, optimality, n_free, corrections)
         if self.callback is None:
             return
@@ -336,16 +328,7 @@ class Run:
             nit=self.nit,
             optimality=optimality,
             nnz=int(np.count_nonzero(x)),
-            time=time.perf_counter() - self.start,
+            time=self.limits.seconds,
         )
-        try:
-            stop = self.callback(current)
-        except StopIteration:
-            stop = True
-        if stop:
-            self.status = 3
-
-    def history(self):
-        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
-        columns = list(zip(*self.rows)) or [[] for _ in names]
-        return {name: np.asarray(column) for name, column in zip(names, columns)}
+        if outcome.wants_to_stop(self.callback, current):
+            self.status = outcome.STOPPED

@@ -102,7 +102,7 @@ class Descent:
             self.n_trials = 0
             return callback(report)
 
-        left = self.run.options.max_time - self.run.seconds
+        left = self.run.options.max_time - self.run.limits.seconds
         opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left)
         self.n_trials = 0
         start = self.variables(w, b)

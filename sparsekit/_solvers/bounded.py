@@ -7,8 +7,7 @@ NQN takes the objective as it is, kinks and all, in standardised columns. It com
 dozen passes over X but can't tell how near. `_refine` then finds dual variables that prove it.
 """
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,18 +17,13 @@ from .._device import is_device, kernel_module
 from .._linalg.design import as_design
 from .._linalg.threads import blas_threads
 from .._losses.row_losses import Rows
+from .._solver import outcome
+from .._solver.outcome import History, Limits, Stop
 from ._certificate import Certificate
 from ._refine import refine
 from ._scaled_descent import Descent
 
-CONVERGED, MAX_ITER, MAX_TIME, STOPPED, NO_PROGRESS = range(5)
-MESSAGES = {
-    CONVERGED: "Converged: the duality gap is at most tol times the objective.",
-    MAX_ITER: "Stopped after max_iter iterations; raise max_iter or tol.",
-    MAX_TIME: "Stopped after max_time seconds; raise max_time or tol.",
-    STOPPED: "Stopped by the callback.",
-    NO_PROGRESS: "Stopped where rounding allows no further progress; raise tol or scale the features.",
-}
+MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 # objectives below this part of the loss' unit count as zero: the fit is then perfect up to rounding
 PERFECT = 1e-6
 # difference by which a bound may be above the objective, relatively: sums over dense float32 data are that
@@ -62,10 +56,6 @@ class BoundedOptions:
     max_time: float = np.inf
     rough: float = 1e-3
     patience: int = 60
-
-
-class Stop(Exception):
-    """Ends a run; args[0] is the status."""
 
 
 class BoundedProblem:
@@ -227,7 +217,6 @@ class Run:
     certificate: Certificate
     callback: object = None
     keep: bool = False
-    start: float = field(default_factory=time.perf_counter)
     nit: int = 0
     n_newton: int = 0
     excess: float = 0.0
@@ -236,7 +225,10 @@ class Run:
     b: float = 0.0
     begun: bool = False
     spare: Rows | None = None  # for the objective itself, beside its envelope
-    lines: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.limits = Limits(self.options.max_iter, self.options.max_time)
+        self.history = History(("time", "fun", "optimality", "nnz", "method"), self.keep)
 
     def begin_at(self, w, b):
         """Evaluate the first point."""
@@ -287,46 +279,31 @@ class Run:
         # what outliers add to the objective says nothing of the fit
         return max(self.primal - self.excess, PERFECT * self.problem.loss.unit(), 1e-300)
 
-    @property
-    def seconds(self):
-        return time.perf_counter() - self.start
-
     def measure(self):
         """The gap relative to what ``tol`` is relative to."""
         return max(self.gap, 0.0) / self._size() if np.isfinite(self.primal) else np.inf
 
     def check(self):
         if self.within(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
-            raise Stop(CONVERGED)
-        if self.nit >= self.options.max_iter:
-            raise Stop(MAX_ITER)
-        if self.seconds >= self.options.max_time:
-            raise Stop(MAX_TIME)
+            raise Stop(outcome.CONVERGED)
+        status = self.limits.reached(self.nit)
+        if status is not None:
+            raise Stop(status)
 
     def iteration(self, kind):
         """Count one iteration; record and report it, and stop where that is due."""
         self.nit += 1
-        if self.keep:
-            self.lines.append(
-                (self.seconds, self.primal, self.measure(), int(np.count_nonzero(self.w)), kind)
-            )
+        if self.history:
+            nnz = int(np.count_nonzero(self.w))
+            self.history.add(self.limits.seconds, self.primal, self.measure(), nnz, kind)
         if self.callback is not None:
             report = OptimizeResult(
                 x=np.append(self.w, self.b), fun=self.primal, nit=self.nit, optimality=self.measure(),
-                nnz=int(np.count_nonzero(self.w)), time=self.seconds,
+                nnz=int(np.count_nonzero(self.w)), time=self.limits.seconds,
             )  # fmt: skip
-            try:
-                stop = bool(self.callback(report))
-            except StopIteration:
-                stop = True
-            if stop:
-                raise Stop(STOPPED)
+            if outcome.wants_to_stop(self.callback, report):
+                raise Stop(outcome.STOPPED)
         self.check()
-
-    def history(self):
-        names = ("time", "fun", "optimality", "nnz", "method")
-        columns = list(zip(*self.lines)) or [[] for _ in names]
-        return {name: np.asarray(column) for name, column in zip(names, columns)}
 
 
 def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
@@ -358,13 +335,13 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
             else:
                 Descent(run).approach(w, b)
             refine(run)
-            status = NO_PROGRESS
+            status = outcome.NO_PROGRESS
         except Stop as stop:
-            status = stop.args[0]
-    if status != STOPPED and run.is_done:
-        status = CONVERGED
+            status = stop.status
+    if status != outcome.STOPPED and run.is_done:
+        status = outcome.CONVERGED
     return OptimizeResult(
         x=np.append(run.w, run.b), fun=run.primal, dual_gap=max(run.gap, 0.0), optimality=run.measure(),
         nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
-        success=status == CONVERGED, history=run.history() if history else None,
+        success=status == outcome.CONVERGED, history=run.history.columns(),
     )  # fmt: skip

@@ -13,7 +13,6 @@ the solutions of falling alphas lead there. So alpha falls in stages, each of th
 a step keeps little of what its model promised.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +21,14 @@ from scipy.optimize import OptimizeResult
 
 from .._device import is_device
 from .._linalg.threads import blas_threads
+from .._solver import outcome
+from .._solver.outcome import History, Limits
 from ._fenchel_young_ascent import Ascent
 from ._fenchel_young_gap import balance, scaled_gap
 from ._fenchel_young_search import search
 from ._fenchel_young_steps import Directions, Stages, largest
-from ._run import MESSAGES
 
+MESSAGES = outcome.messages("the relative optimality measure is at most tol")
 # relative error to expect of an objective
 _ROUNDING = 1e-15
 # duality gap in units of tol times the objective at which to stop
@@ -83,9 +84,10 @@ def minimize_fenchel_young(
         x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where
         alpha is 0, or free intercepts could not be balanced), grad, n_cg, n_data_passes, history.
     """
-    run = Run(loss, float(alpha), penalize_intercept, callback, history)
+    limits = Limits(max_iter, np.inf if max_time is None else max_time)
+    run = Run(loss, float(alpha), penalize_intercept, limits, callback, history)
     with blas_threads(loss.blas_threads):
-        return run.solve(x0, tol, max_iter, np.inf if max_time is None else max_time)
+        return run.solve(x0, tol)
 
 
 @dataclass
@@ -100,18 +102,17 @@ class Point:
 
 
 class Run:
-    """One call: counters, the clock, the history, the best lower bound and the loss at zero."""
+    """One call: counters, limits, the history, the best lower bound and the loss at zero."""
 
-    def __init__(self, loss, alpha, penalize_intercept, callback, history):
-        self.loss, self.alpha, self.callback = loss, alpha, callback
+    def __init__(self, loss, alpha, penalize_intercept, limits, callback=None, history=False):
+        self.loss, self.alpha, self.limits, self.callback = loss, alpha, limits, callback
         self.kernels, self.device = loss.kernels, is_device(loss.w)
         self.free = loss.fit_intercept and not penalize_intercept
-        self.rows = [] if history else None
-        self.start = time.perf_counter()
+        self.history = History(("time", "fun", "optimality"), history)
         self.nit = self.nfev = self.n_cg = self.passes = 0
         self.bound, self.zero = -np.inf, 0.0
 
-    def solve(self, x0, tol, max_iter, max_time):
+    def solve(self, x0, tol):
         """The result from a start."""
         point, scale = self._begin(x0)
         directions, stages, start, best_point = Directions(self), None, None, None
@@ -120,22 +121,20 @@ class Run:
         while True:
             f, G, square = self.objective(point, self.alpha)
             optimality, gap = largest(G) / scale, self._gap(f, square)
-            if self.nit or self.rows is not None:
-                status = 3 if self._report(point.T, f, optimality) else None
+            if self.nit or self.history:
+                status = outcome.STOPPED if self._report(point.T, f, optimality) else None
             if optimality <= tol and not gap > self._enough(f, tol):
                 proved, certain = self._certify(point, tol)
                 if certain:
                     # else f and G stay those of the point
-                    status, point = 0, proved
+                    status, point = outcome.CONVERGED, proved
             measure = gap if self.alpha > 0.0 else optimality
             stalls = stalls + 1 if flat and measure > 0.5 * best else 0
             best = min(best, measure)
-            if status is None and self.nit >= max_iter:
-                status = 1
-            elif status is None and time.perf_counter() - self.start >= max_time:
-                status = 2
-            elif status is None and stalls >= _STALLS:
-                status = 4
+            if status is None:
+                status = self.limits.reached(self.nit)
+            if status is None and stalls >= _STALLS:
+                status = outcome.NO_PROGRESS
             # stages and sweeps lead through points that are worse
             if best_point is None or f <= best_point[0] + self.rounding(f):
                 best_point = f, point
@@ -146,9 +145,9 @@ class Run:
                     point = self.point(T)
                     self.nit += 1
                     continue
-                ascent, point = None, point if status == 0 else best_point[1]
+                ascent, point = None, point if status == outcome.CONVERGED else best_point[1]
             if status is not None:
-                point = point if status == 0 else best_point[1]
+                point = point if status == outcome.CONVERGED else best_point[1]
                 break
             if stages is None:
                 stages = Stages.of(self, point)
@@ -162,7 +161,7 @@ class Run:
             step = search(self, point, f, G, D, alpha)
             if step is None and alpha == self.alpha and start is None:
                 # a direction of float32 products may be no descent at the last digits
-                status, point = 4, best_point[1]
+                status, point = outcome.NO_PROGRESS, best_point[1]
                 break
             if step is None:
                 # other alphas may have better directions: those of the stages, behind them the last
@@ -265,18 +264,14 @@ class Run:
         return point, not balanced or not self._gap(f, square) > self._enough(f, tol)
 
     def _report(self, T, f, optimality):
-        if self.rows is not None:
-            self.rows.append((time.perf_counter() - self.start, f, optimality))
+        self.history.add(self.limits.seconds, f, optimality)
         if self.callback is None or not self.nit:
             return False
         current = OptimizeResult(
             x=T.copy(), fun=f, nit=self.nit, optimality=optimality, nnz=int(np.count_nonzero(T)),
-            time=time.perf_counter() - self.start,
+            time=self.limits.seconds,
         )  # fmt: skip
-        try:
-            return bool(self.callback(current))
-        except StopIteration:
-            return True
+        return outcome.wants_to_stop(self.callback, current)
 
     def _result(self, point, scale, status):
         balanced = True
@@ -284,17 +279,13 @@ class Run:
             point, balanced = balance(self, point)
         f, G, square = self.objective(point, self.alpha)
         gap = self._gap(f, square) if balanced else np.nan
-        if status != 0 and gap > 0.0:
+        if status != outcome.CONVERGED and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
         if self.free:
             # what balancing has left: the mass of a label that no row has could still be lost
             gap += float(np.abs(G[-1]).sum())
-        names = ("time", "fun", "optimality")
-        rows = None
-        if self.rows is not None:
-            rows = {name: np.array(column) for name, column in zip(names, zip(*self.rows))}
         return OptimizeResult(
             x=point.T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status,
-            success=status == 0, message=MESSAGES[status], optimality=largest(G) / scale, dual_gap=gap,
-            grad=G, n_cg=self.n_cg, n_data_passes=self.passes, history=rows,
+            success=status == outcome.CONVERGED, message=MESSAGES[status], optimality=largest(G) / scale,
+            dual_gap=gap, grad=G, n_cg=self.n_cg, n_data_passes=self.passes, history=self.history.columns(),
         )  # fmt: skip

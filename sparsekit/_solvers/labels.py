@@ -1,23 +1,23 @@
 """Fits of `LabelLoss` by NQN: smooth in a box for two of its losses, with kinks for the hinge."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._device import kernel_module
+from .._solver import outcome
+from .._solver.outcome import History, Limits
 from . import nqn
 
-# what the estimators' warnings know (sparsekit/_base.py)
-CONVERGED, MAX_ITER, MAX_TIME, STOPPED, NO_PROGRESS = range(5)
 # strengths of the quadratic term, one after the other
 SMOOTHING = (0.1, 0.01)
-_STATUS = {
-    nqn.STATIONARY: CONVERGED, nqn.SMALL_DECREASE: CONVERGED, nqn.MAX_ITER: MAX_ITER, nqn.MAX_FUN: MAX_ITER,
-    nqn.MAX_TIME: MAX_TIME, nqn.STOPPED: STOPPED, nqn.NO_DIRECTION: NO_PROGRESS, nqn.NO_STEP: NO_PROGRESS,
-    nqn.UNBOUNDED: NO_PROGRESS,
-}  # fmt: skip
+# what ends of NQN mean for a fit
+_MEANS = {
+    outcome.SMALL_DECREASE: outcome.CONVERGED,
+    outcome.NO_DIRECTION: outcome.NO_PROGRESS,
+    outcome.UNBOUNDED: outcome.NO_PROGRESS,
+}
 
 
 def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, history=False):
@@ -44,24 +44,22 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     OptimizeResult
         x, fun, nit, nfev, status, message, optimality (relative, as tol), dual_gap, history.
     """
-    begin = time.perf_counter()
+    limits = Limits(max_time=np.inf if max_time is None else max_time)
     lower, upper = loss.bounds()
     zero = loss.xp.zeros(loss.n_variables)
     measure = kernel_module("_pairs", zero).optimality
     unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
     kinks = loss.loss == "hinge"
     opts = nqn.NQNOptions(
-        gtol=tol * unit, ftol=0.01 * tol if kinks else 1e-12, max_iter=max_iter,
-        max_time=np.inf if max_time is None else max_time,
+        gtol=tol * unit, ftol=0.01 * tol if kinks else 1e-12, max_iter=max_iter, max_time=limits.max_time,
     )  # fmt: skip
-    lines = {"time": [], "fun": [], "optimality": []}
+    lines = History(("time", "fun", "optimality"), history)
     before = 0
 
     def report(result):
         optimality = measure(result.x, result.jac, lower, upper) / unit
-        seconds = time.perf_counter() - begin
-        for name, value in (("time", seconds), ("fun", result.fun), ("optimality", optimality)):
-            lines[name].append(value)
+        seconds = limits.seconds
+        lines.add(seconds, result.fun, optimality)
         if callback is None:
             return False
         return callback(
@@ -92,7 +90,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
         if not pairs:
             top = upper.copy()
             top[loss.n_variables - 2 * loss.n_pairs :] = 0.0
-        left = opts.max_time - (time.perf_counter() - begin)
+        left = limits.max_time - limits.seconds
         rough = replace(opts, max_iter=max_iter - nit, max_time=max(left, 0.0))
         if not last:  # half of what is left is for the stages to come
             rough = replace(
@@ -102,22 +100,22 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
         before = nit
         found = nqn.minimize(loss.value_and_gradient, x, lower, top, rough, callback=hook)
         x, nit = found.x, nit + found.nit
-        if found.status == nqn.STOPPED or last:
-            status = _STATUS[found.status]
+        if found.status == outcome.STOPPED or last:
+            status = _MEANS.get(found.status, found.status)
             break
-        if time.perf_counter() - begin > opts.max_time:
-            status = MAX_TIME
+        if limits.reached() is not None:
+            status = outcome.MAX_TIME
             break
-    if kinks and status == NO_PROGRESS:
-        status = CONVERGED  # the usual end at a kink: no step decreases the objective
+    if kinks and status == outcome.NO_PROGRESS:
+        status = outcome.CONVERGED  # the usual end at a kink: no step decreases the objective
     if loss.smoothing:  # cut short
         loss.smoothing = 0.0
         found.fun, found.jac = loss.value_and_gradient(found.x)
     return OptimizeResult(
         x=found.x, fun=found.fun, nit=nit, nfev=found.nfev, status=status, message=found.message,
         optimality=measure(found.x, found.jac, lower, upper) / unit,
-        dual_gap=_gap(loss, found, lower), time=time.perf_counter() - begin,
-        history={name: np.array(values) for name, values in lines.items()} if history else None,
+        dual_gap=_gap(loss, found, lower), time=limits.seconds,
+        history=lines.columns(),
     )  # fmt: skip
 
 

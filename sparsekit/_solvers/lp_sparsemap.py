@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 
 from .._device import kernel_module, namespace
-from .._losses.factor_graph import CONVERGED, INFEASIBLE
+from .._solver import outcome
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
 LOSS = -1e4  # times the sum of all scores, stands for -inf
@@ -57,7 +57,7 @@ class Run:
         """Report of all graphs, marginals (n, n_variables), additional marginals (n, n_additional)."""
         report, mu, extra = self.states.report(), self.states.marginals(), self.states.additionals()
         on = ((mu > FORBIDDEN) & self.low).any(axis=1) | ((extra > FORBIDDEN) & self.low_too).any(axis=1)
-        report["status"][on & (report["status"] == CONVERGED)] = INFEASIBLE
+        report["status"][on & (report["status"] == outcome.CONVERGED)] = outcome.INFEASIBLE
         return report, mu, extra
 
 

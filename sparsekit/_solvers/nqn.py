@@ -7,8 +7,7 @@ a printed algorithm is undefined or does not end, the code departs from it and s
 """
 
 import math
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,21 @@ from scipy.optimize import OptimizeResult
 from .._device import kernel_module
 from .._linalg.extremes import largest
 from .._linalg.min_norm_point import min_norm_weights
+from .._solver import outcome
+from .._solver.outcome import Limits, Stop
 from .._typing import ActiveSet
 
 ACTIVE_SETS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
 
-STATIONARY, SMALL_DECREASE, MAX_ITER, MAX_FUN, MAX_TIME, STOPPED, NO_DIRECTION, NO_STEP, UNBOUNDED = range(9)
-CONVERGED = (STATIONARY, SMALL_DECREASE)
-MESSAGES = {
-    STATIONARY: "Converged: the projected gradient is at most gtol.",
-    SMALL_DECREASE: "Converged: the last iterations decreased f by at most ftol.",
-    MAX_ITER: "Stopped after max_iter iterations; raise max_iter, gtol or ftol.",
-    MAX_FUN: "Stopped after max_fun evaluations; raise max_fun, gtol or ftol.",
-    MAX_TIME: "Stopped after max_time seconds; raise max_time, gtol or ftol.",
-    STOPPED: "Stopped by the callback.",
-    NO_DIRECTION: "Stopped without a direction of descent: the gradient may be wrong, or not finite.",
-    NO_STEP: "Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; if "
-    "it is not, check the gradient, or start again from x.",
-    UNBOUNDED: "Stopped where f falls without bound along a ray: add bounds.",
-}
+MESSAGES = outcome.messages(
+    "the projected gradient is at most gtol",
+    ", gtol or ftol",
+    small_decrease="Converged: the last iterations decreased f by at most ftol.",
+    no_direction="Stopped without a direction of descent: the gradient may be wrong, or not finite.",
+    no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; "
+    "if it is not, check the gradient, or start again from x.",
+    unbounded="Stopped where f falls without bound along a ray: add bounds.",
+)
 # a step size at which a function that still falls is taken to be unbounded below
 LONGEST = 1e30
 # iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
@@ -87,10 +83,6 @@ class NQNOptions:
     eps_abs: float = 1e-16
     eps_rel: float = 1e-6
     eps_skip: float = 1e-8
-
-
-class Stop(Exception):
-    """Ends a run; args[0] is the status."""
 
 
 class RecentGradients:
@@ -246,10 +238,10 @@ def search(state, slope, evaluate, opts):
         else:
             alpha = 0.5 * (low[0] + high[0])
         if alpha > LONGEST:
-            raise Stop(UNBOUNDED)
+            raise Stop(outcome.UNBOUNDED)
         if high[0] - low[0] < opts.eps_abs + opts.eps_rel * low[0]:  # step 24
             if best is None:
-                raise Stop(NO_STEP)
+                raise Stop(outcome.NO_PROGRESS)
             return best
 
 
@@ -270,7 +262,7 @@ def step(state, evaluate, opts):
         state.gradients.clear(state.g)
         slope = choose_direction(state, opts)
     if not slope < 0 or not np.isfinite(slope):
-        raise Stop(NO_DIRECTION)
+        raise Stop(outcome.NO_DIRECTION)
     alpha, x, f, g = search(state, slope, evaluate, opts)
     sy, ss, yy = state.kernels.pair_norms(state.x, x, state.g, g)  # (3.11)
     if sy > opts.eps_skip * np.sqrt(ss * yy) and ss > 0:
@@ -289,16 +281,15 @@ class Evaluations:
     """Calls of the user's function within the limits, and the best point that any of them saw."""
 
     fun_and_jac: object
-    opts: NQNOptions
-    start: float = field(default_factory=time.perf_counter)
+    limits: Limits
     count: int = 0
     best: tuple = (np.inf, None, None)
 
     def __call__(self, x):
-        if self.count >= self.opts.max_fun:
-            raise Stop(MAX_FUN)
-        if self.count and time.perf_counter() - self.start > self.opts.max_time:
-            raise Stop(MAX_TIME)
+        # a run has at least the value where it starts
+        status = self.limits.reached(nfev=self.count) if self.count else None
+        if status is not None:
+            raise Stop(status)
         self.count += 1
         f, g = self.fun_and_jac(x)
         if np.isfinite(f) and not np.isfinite(g).all():
@@ -328,7 +319,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     -------
     OptimizeResult
     """
-    evaluate = Evaluations(fun_and_jac, opts)
+    limits = Limits(opts.max_iter, opts.max_time, opts.max_fun)
+    evaluate = Evaluations(fun_and_jac, limits)
     f, g = evaluate(x)
     state = init_state(x, f, g, lower, upper, opts)
     kernels = state.kernels
@@ -337,21 +329,20 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     while status is None:
         optimality = kernels.optimality(state.x, state.g, lower, upper)
         if optimality <= opts.gtol:
-            status = STATIONARY
+            status = outcome.CONVERGED
         elif len(recent) > WINDOW and recent[-1 - WINDOW] - recent[-1] <= opts.ftol * max(1.0, abs(state.f)):
-            status = SMALL_DECREASE
-        elif state.nit >= opts.max_iter:
-            status = MAX_ITER
-        elif time.perf_counter() - evaluate.start > opts.max_time:
-            status = MAX_TIME
+            status = outcome.SMALL_DECREASE
         else:
+            # the number of evaluations is looked at before each
+            status = limits.reached(state.nit)
+        if status is None:
             try:
                 if state.idle >= IDLE:
-                    raise Stop(NO_STEP)
+                    raise Stop(outcome.NO_PROGRESS)
                 step(state, evaluate, opts)
             except Stop as stop:
-                status = stop.args[0]
-                if status not in (NO_DIRECTION, NO_STEP):
+                status = stop.status
+                if status not in (outcome.NO_DIRECTION, outcome.NO_PROGRESS):
                     break
                 # departure: the pairs may be at fault; begin again from theta I as long as that helps
                 failures = 1 if state.f < f_failed - NOTHING * abs(state.f) else failures + 1
@@ -371,19 +362,16 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 report = OptimizeResult(
                     x=state.x.copy(), fun=state.f, jac=state.g.copy(), nit=state.nit, nfev=evaluate.count
                 )
-                try:
-                    stopped = bool(callback(report))
-                except StopIteration:
-                    stopped = True
-                status = STOPPED if stopped else None
+                if outcome.wants_to_stop(callback, report):
+                    status = outcome.STOPPED
     f, x, g = state.f, state.x, state.g
     # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
     # one is not left
-    if evaluate.best[0] < f - (EQUAL * max(1.0, abs(f)) if status == STATIONARY else 0.0):
+    if evaluate.best[0] < f - (EQUAL * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
         f, x, g = evaluate.best
     return OptimizeResult(
         x=x, fun=f, jac=g, nit=state.nit, nfev=evaluate.count, njev=evaluate.count, status=status,
-        success=status in CONVERGED, message=MESSAGES[status],
+        success=status in outcome.SUCCESSES, message=MESSAGES[status],
         optimality=kernels.optimality(x, g, lower, upper), n_corrections=state.n_corrections,
         n_skipped=state.n_skipped, n_restarts=state.n_restarts, history=lines if history else None,
     )  # fmt: skip
@@ -401,5 +389,5 @@ def _line(state, evaluate):
         "n_held": len(state.x) - int(state.pairs.free_set().sum()),
         # with those that forward differences take
         "nfev": evaluate.count + getattr(evaluate.fun_and_jac, "differences", 0),
-        "time": time.perf_counter() - evaluate.start,
+        "time": evaluate.limits.seconds,
     }

@@ -18,6 +18,7 @@ from .._device import namespace
 from .._linalg.extremes import largest
 from .._linalg.threads import blas_threads
 from .._messages import numbers
+from .._solver import outcome
 from ._extrapolation import DualExtrapolation
 from ._generic import as_problem
 from ._minimise_model import minimise_model
@@ -84,7 +85,7 @@ def minimize_oba(
 
     with blas_threads(getattr(loss, "blas_threads", None)):
         # variables that no solution can use are never looked at again
-        part = problem.screened(l1) if hasattr(problem, "screened") else problem
+        part = problem.screened(l1)
         if part is not problem:
             x, l1 = x[part.variables], l1[part.variables]
         result = _minimize(loss, part, l1, x, n, opts, callback, history, gap)
@@ -117,8 +118,8 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         nfev=run.nfev + 1,
         njev=run.njev + 1,
         status=run.status,
-        success=run.status == 0,
-        message=CONTENT if run.content and run.status == 0 else MESSAGES[run.status],
+        success=run.status == outcome.CONVERGED,
+        message=CONTENT if run.content and run.status == outcome.CONVERGED else MESSAGES[run.status],
         optimality=optimality,
         grad=g,
         n_corrections=run.corrections,
@@ -127,12 +128,13 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         n_products=run.n_products,
         n_data_passes=problem.passes(),
         n_ista=run.n_ista,
-        history=run.history() if history else None,
+        history=run.history.columns(),
     )
     result.dual_gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
-    if result.status == 4 and optimality <= opts.tol:
+    if result.status == outcome.NO_PROGRESS and optimality <= opts.tol:
         # what rounding forbade was the gap's last digits
-        result.status, result.success, result.message = 0, True, MESSAGES[0]
+        result.status, result.success = outcome.CONVERGED, True
+        result.message = MESSAGES[outcome.CONVERGED]
     return result
 
 
@@ -175,28 +177,28 @@ def _working_sets(problem, x, l1, g, run):
     """
     opts, kernels = run.options, run.kernels.model
     n = problem.size
-    whole = opts.working_set is False or not hasattr(problem, "restrict")
+    whole = opts.working_set is False or not problem.restricts
     if opts.working_set is None and n <= 500:
         whole = True
     penalised = l1 > 0
     boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
     # more new variables than rows would make the model singular
-    most = max(10, int(opts.row_share * getattr(problem, "n_rows", n)))
+    most = max(10, int(opts.row_share * (problem.n_rows or n)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
         optimality = kernels.measure(x, g, l1) / run.scale
-        if not run.rows and run.keep:
+        if run.history and not run.history.rows:
             run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
         if run.status is not None:
             return x, g, optimality  # a callback's word holds, converged or not
         if run.theta is not None and run.proved(problem, x, l1, g, optimality):
-            run.status = 0
+            run.status = outcome.CONVERGED
         elif optimality <= run.tol:
             run.status = _enough(problem, x, l1, g, optimality, run)
         elif run.content:
             # variables that no model has seen may promise more
             run.content = whole or not bool((((x != 0) | (np.abs(g) > l1)) & ~inside).any())
-            run.status = 0 if run.content else None
+            run.status = outcome.CONVERGED if run.content else None
         if run.status is not None or run.out_of_budget():
             return x, g, optimality
         with np.errstate(over="ignore"):
@@ -227,14 +229,14 @@ def _working_sets(problem, x, l1, g, run):
         g = problem.gradient(g)
         run.njev += 1
         # a run on the set that stopped for rounding ends the whole only if it changed nothing
-        if run.status == 4:
+        if run.status == outcome.NO_PROGRESS:
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
-            run.status = None if stalls < 2 else 4
+            run.status = None if stalls < 2 else outcome.NO_PROGRESS
         best = min(best, optimality)
 
 
 def _enough(problem, x, l1, g, optimality, run):
-    """Status 0 where the duality gap is small enough as well; else None, and run.tol is tightened.
+    """Converged where the duality gap is small enough as well; else None, and run.tol is tightened.
 
     The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
     is small beside the one be large beside the other.
@@ -243,7 +245,7 @@ def _enough(problem, x, l1, g, optimality, run):
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1))
     # NaN: no certificate can be had
     if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
-        return 0
+        return outcome.CONVERGED
     # the gap falls about as the measure does, or faster
     run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))
     run.gap = None
@@ -264,7 +266,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     begin = run.nit
     # with more rows than variables there is no reason to hold back: few variables asked to explain
     # many rows only grow too large. Small models are matrices, on which a gentle growth costs nothing
-    tall = not getattr(problem, "working", False) and getattr(problem, "n_rows", 0) >= n
+    tall = not problem.working and problem.n_rows >= n
     tall = tall and (limit is not None or n > _SMALL)
     share = _TALL_GROWTH * opts.growth if tall else opts.growth
     previous, flat, stalls = np.inf, False, 0
@@ -276,7 +278,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
         stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
         if stalls == 2:
-            run.status = 4 if limit is None else None
+            run.status = outcome.NO_PROGRESS if limit is None else None
             return x, g, tau
         previous = absolute
         if limit is not None and run.nit - begin >= limit:
@@ -285,8 +287,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         variables = _working_variables(kind, size, n_unsure, room, free_always)
         if len(variables) > 0.8 * n:
             variables = everything  # designs keep what they made for all columns
-        if hasattr(problem, "anchored"):
-            variables = problem.anchored(variables, x, g, l1)
+        variables = problem.anchored(variables, x, g, l1)
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
         x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
         if kept < opts.kept_low:
@@ -297,14 +298,14 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             tau *= 2
         run.nit += 1
         run.corrections.append(corrections + 1)
-        if hasattr(problem, "centred"):
+        if problem.several_classes:
             x_new = problem.centred(x_new, l1)
             phi_new = problem.f + kernels.penalty(x_new, l1)
         progress = phi - phi_new
         x, phi = x_new, phi_new
         g = problem.gradient(g)
         run.njev += 1
-        if run.keep or run.callback is not None:
+        if run.history or run.callback is not None:
             run.report(
                 problem,
                 x,
@@ -326,7 +327,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
         run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0
         if run.slow >= _PATIENCE:
-            run.status = 4
+            run.status = outcome.NO_PROGRESS
             return x, g, tau
 
 
@@ -342,14 +343,13 @@ def _working_variables(kind, size, n_unsure, tau, free_always):
 def _step(problem, x, l1, g, variables, phi, run):
     """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
     kernels = run.kernels.model
-    if hasattr(problem, "observe"):
-        problem.observe(x, g)
+    problem.observe(x, g)
     run.preconditioner.prepare(problem, variables, run.absolute, run.aim)
-    ridge = max(run.ridge, getattr(problem, "least_ridge", 0.0))
+    ridge = max(run.ridge, problem.least_ridge)
     operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
     xv = x[variables]
     helped = run.preconditioner.attach(operator, problem, variables)
-    classes = hasattr(problem, "anchored")
+    classes = problem.several_classes
     new, n_corrections, predicted = minimise_model(
         operator, xv, g[variables], l1[variables], run, helped, classes
     )
@@ -367,10 +367,8 @@ def _step(problem, x, l1, g, variables, phi, run):
 
     # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
     # rises with L, so a step that passes with a lower bound of L passes with L itself.
-    bound = 0.0
-    if hasattr(problem, "stretch"):
-        length = float(np.sum((new - xv) ** 2))
-        bound = problem.stretch(dz) / length if length > 0 else 0.0
+    length = float(np.sum((new - xv) ** 2))
+    bound = problem.stretch(dz) / length if length > 0 else 0.0
     if bound == 0.0 or not run.rough:  # a rough model may be an estimate
         bound = max(largest(operator.diag), bound, 1e-300)
     if not np.isfinite(bound):

@@ -9,7 +9,6 @@ without their factor N, so that the learning rate does not depend on the number 
 State, one call of the kernel, one epoch and the loop over epochs are functions of their own.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,8 @@ from scipy.optimize import OptimizeResult
 
 from .._cython import _class_blocks
 from .._device import full, is_device, kernel_module, to_host
+from .._solver import outcome
+from .._solver.outcome import Limits
 from ._noise import Noise
 from .softmax_state import average_begin
 
@@ -30,13 +31,8 @@ WORK_ON_DEVICE = 2**32
 # above so many classes threads seldom meet, and a permutation of them would cost cache lines
 MANY_CLASSES = 20000
 
-FINISHED, DIVERGED, TIME_IS_UP, STOPPED = 0, 4, 2, 3
-MESSAGES = {
-    FINISHED: "All epochs were run.",
-    TIME_IS_UP: "The time limit was reached.",
-    STOPPED: "The callback stopped the run.",
-    DIVERGED: "A step was not finite.",
-}
+_NO_LIMITS = Limits()
+MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step that was not finite.")
 
 
 @dataclass
@@ -215,7 +211,7 @@ def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
     return bad
 
 
-def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=lambda: False):
+def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
     """Every row once, in a new order: (place of a bad step or -1, mean sampled objective, complete)."""
     rng.shuffle(work.order)
     if work.sizes is not None:
@@ -235,7 +231,7 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, is_up=
     per_call = max(1, per_call) * unit
     n, bad, complete = len(work.examples), -1, True
     for begin in range(0, n, per_call):
-        if is_up():
+        if limits.reached() is not None:
             complete = False
             break
         if work.classes is not None:
@@ -275,31 +271,23 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
         double sums an upper bound of the mean log-loss; NaN without ``value``), nit (epochs), nfev (steps),
         learning_rate (the last), status, success, message.
     """
-    start = time.perf_counter()
-
-    def is_up():
-        return max_time is not None and time.perf_counter() - start > max_time
-
+    limits = Limits(max_time=np.inf if max_time is None else max_time)
     value = value or callback is not None
-    rate, fun, status, nit = options.learning_rate, np.nan, FINISHED, 0
+    rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
     for nit in range(1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
-        bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, is_up=is_up)
+        bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:
-            status = DIVERGED if bad >= 0 else TIME_IS_UP
+            status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
             break
         if callback is not None:
             report = OptimizeResult(
-                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=time.perf_counter() - start
+                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
             )
-            try:
-                stop = bool(callback(report))
-            except StopIteration:
-                stop = True
-            if stop:
-                status = STOPPED
+            if outcome.wants_to_stop(callback, report):
+                status = outcome.STOPPED
                 break
     return OptimizeResult(
         x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
-        success=status == FINISHED, message=MESSAGES[status],
+        success=status == outcome.CONVERGED, message=MESSAGES[status],
     )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What estimators of all systems share."""

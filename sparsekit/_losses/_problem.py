@@ -1,0 +1,140 @@
+"""What the solver OBA asks of the smooth function that it minimises."""
+
+import numpy as np
+
+
+class Problem:
+    """A smooth function f of ``size`` variables, at a current point and at a trial point.
+
+    Vectors are float64 arrays (size,), in main memory or on a GPU as ``like`` is. A problem without second
+    derivatives by row, working sets or a dual keeps the defaults, which stand below ``expand``.
+
+    Attributes
+    ----------
+    size : int
+        Number of variables.
+    f : float
+        Value at the current point.
+    like : array
+        An array, of whatever size, where vectors live.
+    """
+
+    size: int
+    f: float
+    like: np.ndarray
+
+    n_rows = 0  # rows of the data, 0 where there are none
+    working = False  # whether it is a working set of another problem
+    restricts = False  # whether it has working sets
+    several_classes = False  # whether features may be shifted across classes, see ``anchored``
+    extrapolates = False  # whether a better dual point may be made of several iterates
+    least_ridge = 0.0  # smallest part of the diagonal that models may add to it
+    state = None  # value and derivatives by row, where there are any
+    variables = parent = base = None  # of a working set: which variables of which problem, and their point
+
+    # what every problem has
+
+    def start(self, x):
+        """Go to x, and return f there."""
+        raise NotImplementedError(f"{type(self).__name__}.start")
+
+    def gradient(self, out=None):
+        """Gradient at the current point, written to ``out`` where that is given."""
+        raise NotImplementedError(f"{type(self).__name__}.gradient")
+
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+        """Operator of the quadratic model on sorted ``variables``, and their move.
+
+        A move has ``direction(dx)``, what `try_move` takes for a step of these variables. ``ridge`` times its
+        diagonal is added to the Hessian; ``damping`` and ``bend`` widen where it looks for curvature, and a
+        ``rough`` model may see only some of the rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.model")
+
+    def move_all(self):
+        """The move of all variables."""
+        raise NotImplementedError(f"{type(self).__name__}.move_all")
+
+    def try_move(self, dz):
+        """Make the current point plus a move's direction the trial point, and return f there."""
+        raise NotImplementedError(f"{type(self).__name__}.try_move")
+
+    def accept(self):
+        """Make the trial point the current one."""
+        raise NotImplementedError(f"{type(self).__name__}.accept")
+
+    def lipschitz(self):
+        """Upper bound, or a guess at it, of the gradient's Lipschitz constant."""
+        raise NotImplementedError(f"{type(self).__name__}.lipschitz")
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small."""
+        raise NotImplementedError(f"{type(self).__name__}.raise_lipschitz")
+
+    def passes(self):
+        """Passes over the data so far."""
+        raise NotImplementedError(f"{type(self).__name__}.passes")
+
+    def expand(self, x):
+        """A copy of x in all variables of the loss."""
+        raise NotImplementedError(f"{type(self).__name__}.expand")
+
+    # what some problems know better
+
+    @property
+    def inner(self):
+        """The problem that has the data: this one, or the one that it wraps."""
+        return self
+
+    def remember(self, dz):
+        """Take note of a full step that was tried, before it is known to be any good."""
+
+    def observe(self, x, g):
+        """Take note of a point that was reached and of its gradient."""
+
+    def screened(self, l1):
+        """The problem without variables that some solution has at zero for sure, or itself."""
+        return self
+
+    def restriction_pays(self, variables):
+        """Whether iterations on sorted ``variables`` repay the copy of their columns."""
+        return False
+
+    def restrict(self, variables):
+        """The problem on sorted ``variables``; it shares this one's points."""
+        raise NotImplementedError(f"{type(self).__name__}.restrict")
+
+    def absorb(self, part):
+        """Take over the counters of a restriction."""
+        raise NotImplementedError(f"{type(self).__name__}.absorb")
+
+    def anchored(self, variables, x, g, l1):
+        """``variables`` without those that only repeat what the others can do."""
+        return variables
+
+    def centred(self, x, l1):
+        """A point with the same f and a penalty that is no larger."""
+        return x
+
+    def stretch(self, dz):
+        """Over ||dx||^2 a lower bound of the Lipschitz constant; 0 where there is none."""
+        return 0.0
+
+    def factor_cost(self, variables):
+        """Work of `factor`, and of a product with the Hessian; inf where there is no factor."""
+        return np.inf, np.inf
+
+    def factor(self, variables, ridge):
+        """A factorised Hessian on sorted ``variables``, and their places in it."""
+        raise NotImplementedError(f"{type(self).__name__}.factor")
+
+    def drift(self):
+        """How far the Hessian is from that of the last factor."""
+        raise NotImplementedError(f"{type(self).__name__}.drift")
+
+    def project_free(self, free, theta, g):
+        """A dual point near ``theta``, whose gradient is ``g``, with none on ``free``, and its gradient.
+
+        (None, None) where none was found.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.project_free")

@@ -1,0 +1,1 @@
+"""What all iterative solvers of the package share."""

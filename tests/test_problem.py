@@ -1,0 +1,65 @@
+"""The protocol between OBA and its problems: what each has, and that the solver does not probe for more."""
+
+import ast
+import inspect
+
+import numpy as np
+import pytest
+
+from sparsekit._losses._linear_problem import LinearProblem
+from sparsekit._losses._problem import Problem
+from sparsekit._losses.multinomial import MultinomialProblem
+from sparsekit._solvers import oba
+from sparsekit._solvers._generic import ProtocolProblem
+from sparsekit._solvers._quasi_newton import QuasiNewtonProblem
+
+# what one with working sets, with a factor, with a dual has beside what every problem has
+SETS, FACTOR, DUAL = {"restrict", "absorb"}, {"factor", "drift"}, {"project_free"}
+PROBLEMS = {
+    LinearProblem: SETS | FACTOR | DUAL,
+    MultinomialProblem: SETS | DUAL,
+    ProtocolProblem: set(),
+    QuasiNewtonProblem: set(),
+}
+
+
+def abstract():
+    """Names of the methods that have no default."""
+    return {
+        name
+        for name, method in vars(Problem).items()
+        if inspect.isfunction(method) and "NotImplementedError" in inspect.getsource(method)
+    }
+
+
+@pytest.mark.parametrize("cls", PROBLEMS)
+def test_every_problem_has_what_it_must(cls):
+    needed = abstract() - (SETS | FACTOR | DUAL) | PROBLEMS[cls]
+    assert "gradient" in needed and issubclass(cls, Problem)
+    missing = {name for name in needed if getattr(cls, name) is getattr(Problem, name)}
+    assert not missing
+    assert cls.restricts is (PROBLEMS[cls] >= SETS)
+
+
+@pytest.mark.parametrize("cls", PROBLEMS)
+def test_methods_take_what_the_protocol_says(cls):
+    for name, method in vars(Problem).items():
+        if inspect.isfunction(method):
+            own = inspect.signature(getattr(cls, name))
+            assert own.parameters.keys() == inspect.signature(method).parameters.keys(), name
+
+
+def test_the_solver_does_not_probe_problems():
+    for node in ast.walk(ast.parse(inspect.getsource(oba))):
+        probes = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if probes and node.func.id in ("hasattr", "getattr", "isinstance"):
+            assert not (isinstance(node.args[0], ast.Name) and node.args[0].id == "problem")
+
+
+def test_defaults():
+    problem, x = Problem(), np.arange(3.0)
+    assert problem.inner is problem and problem.screened(x) is problem and problem.centred(x, x) is x
+    assert problem.anchored(x, x, x, x) is x and not problem.restriction_pays(x)
+    assert problem.stretch(x) == 0.0 and problem.factor_cost(x) == (np.inf, np.inf)
+    with pytest.raises(NotImplementedError, match="gradient"):
+        problem.gradient()

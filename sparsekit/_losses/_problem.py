@@ -1,9 +1,11 @@
 """What the solver OBA asks of the smooth function that it minimises."""
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 
-class Problem:
+class Problem(ABC):
     """A smooth function f of ``size`` variables, at a current point and at a trial point.
 
     Vectors are float64 arrays (size,), in main memory or on a GPU as ``like`` is. A problem without second
@@ -34,14 +36,15 @@ class Problem:
 
     # what every problem has
 
+    @abstractmethod
     def start(self, x):
         """Go to x, and return f there."""
-        raise NotImplementedError(f"{type(self).__name__}.start")
 
+    @abstractmethod
     def gradient(self, out=None):
         """Gradient at the current point, written to ``out`` where that is given."""
-        raise NotImplementedError(f"{type(self).__name__}.gradient")
 
+    @abstractmethod
     def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
@@ -49,35 +52,34 @@ class Problem:
         diagonal is added to the Hessian; ``damping`` and ``bend`` widen where it looks for curvature, and a
         ``rough`` model may see only some of the rows.
         """
-        raise NotImplementedError(f"{type(self).__name__}.model")
 
+    @abstractmethod
     def move_all(self):
         """The move of all variables."""
-        raise NotImplementedError(f"{type(self).__name__}.move_all")
 
+    @abstractmethod
     def try_move(self, dz):
         """Make the current point plus a move's direction the trial point, and return f there."""
-        raise NotImplementedError(f"{type(self).__name__}.try_move")
 
+    @abstractmethod
     def accept(self):
         """Make the trial point the current one."""
-        raise NotImplementedError(f"{type(self).__name__}.accept")
 
+    @abstractmethod
     def lipschitz(self):
         """Upper bound, or a guess at it, of the gradient's Lipschitz constant."""
-        raise NotImplementedError(f"{type(self).__name__}.lipschitz")
 
+    @abstractmethod
     def raise_lipschitz(self):
         """Double the bound, where a step has proved it too small."""
-        raise NotImplementedError(f"{type(self).__name__}.raise_lipschitz")
 
+    @abstractmethod
     def passes(self):
         """Passes over the data so far."""
-        raise NotImplementedError(f"{type(self).__name__}.passes")
 
+    @abstractmethod
     def expand(self, x):
         """A copy of x in all variables of the loss."""
-        raise NotImplementedError(f"{type(self).__name__}.expand")
 
     # what some problems know better
 
@@ -86,10 +88,10 @@ class Problem:
         """The problem that has the data: this one, or the one that it wraps."""
         return self
 
-    def remember(self, dz):
+    def remember(self, dz):  # noqa: B027 (nothing to keep is a good default)
         """Take note of a full step that was tried, before it is known to be any good."""
 
-    def observe(self, x, g):
+    def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
         """Take note of a point that was reached and of its gradient."""
 
     def screened(self, l1):

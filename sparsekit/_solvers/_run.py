@@ -309,7 +309,8 @@ class Run:
         return False
 
     def out_of_budget(self):
-        self.status = self.limits.reached(self.nit)
+        if self.status is None:  # what has ended the run already holds
+            self.status = self.limits.reached(self.nit)
         return self.status is not None
 
     def record(self, x, phi, optimality, n_free, corrections):

@@ -58,7 +58,7 @@ def test_defaults():
     assert problem.inner is problem and problem.screened(x) is problem and problem.centred(x, x) is x
     assert problem.anchored(x, x, x, x) is x and not problem.restriction_pays(x)
     assert problem.stretch(x) == 0.0 and problem.factor_cost(x) == (np.inf, np.inf)
-    with pytest.raises(NotImplementedError, match="Least.restrict"):
+    with pytest.raises(NotImplementedError, match=r"Least\.restrict"):
         problem.restrict(x)
     with pytest.raises(TypeError, match="abstract"):
         Problem()

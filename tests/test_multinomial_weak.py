@@ -88,3 +88,8 @@ def test_a_straight_step_is_no_worse_than_any_point_along_it(seed):
     change = steps @ g0 + 0.5 * np.einsum("ij,jk,ik->i", steps, H, steps)
     change += (np.abs(x0 + steps) - np.abs(x0)) @ l1
     assert -decrease <= change.min() + 1e-9 * np.abs(change).max()
+    # it is counted where the projected step is worse
+    s = np.where((x0 + d) * x0 < 0.0, 0.0, x0 + d) - x0
+    projected = s @ g0 + 0.5 * s @ H @ s + (np.abs(x0 + s) - np.abs(x0)) @ l1
+    cuts = bool(((x0 + d) * x0 < 0.0).any())
+    assert operator.crossed == (cuts and change.min() < min(projected, 0.0))

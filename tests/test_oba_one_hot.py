@@ -101,3 +101,9 @@ def test_the_gpus_straight_step_is_the_best_along_it(seed):
     s = found - x
     q = s @ grad + 0.5 * s @ H @ s + (np.abs(found) - np.abs(x)) @ l1
     assert q <= change.min() + 1e-12 and q < 0.0
+
+
+def test_the_gpus_straight_step_ends_at_zero_exactly():
+    x, one = np.linspace(0.1, 1.0, 40), np.ones(1)
+    ends = [crossing_step(x[[j]], one, 9 * one, -np.pi * one, -1e-3 * one)[0] for j in range(len(x))]
+    assert ends == [0.0] * len(x)

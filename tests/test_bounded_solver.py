@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy import optimize
 
 from sparsekit._losses.row_losses import Rows, classification_loss, natural_size, regression_loss
-from sparsekit._solvers import _newton, _refine, bounded
+from sparsekit._solvers import _bounded_data, _newton, _refine, bounded
 from sparsekit._solvers._certificate import Certificate
 from sparsekit._solvers._newton import NewtonSystem, direction
 from sparsekit._solvers._scaled_descent import Descent
@@ -61,8 +61,9 @@ def test_newton_matrix_from_either_side(wrap, intercept):
     if intercept:
         A, l2 = np.column_stack([A, np.ones(12)]), np.append(l2, 0.0)
     H = (A.T * curvature[rows]) @ A + np.diag(l2)
-    primal = NewtonSystem(None, curvature[rows], l2, _newton._gram(problem, rows, cols, curvature[rows]))
-    dual = NewtonSystem(_newton._block(problem, rows, cols), curvature[rows], l2, None)
+    data, d = problem.data, curvature[rows]
+    primal = NewtonSystem(data, d, l2, gram=data.gram(rows, cols, d, intercept))
+    dual = NewtonSystem(data, d, l2, A=data.part(rows, cols, intercept))
     v, ridge = rng.standard_normal(len(l2)), np.full(len(l2), 1e-2)
     loose = np.array([0, 3, 4, 9, len(l2) - 1])
     for system in (primal, dual):
@@ -224,7 +225,7 @@ def test_moments_of_dense_and_sparse_columns():
 
 
 def test_a_column_that_the_sample_of_rows_misses(monkeypatch):
-    monkeypatch.setattr(bounded, "SAMPLE", 50)
+    monkeypatch.setattr(_bounded_data, "SAMPLE", 50)
     X = np.zeros((1000, 2))
     X[:, 0] = np.arange(1000)
     X[7, 1] = 1.0  # not one of every twentieth row
@@ -236,12 +237,11 @@ def test_a_column_that_the_sample_of_rows_misses(monkeypatch):
 
 
 def test_float32_sums_in_blocks(monkeypatch):
-    monkeypatch.setattr(bounded, "BLOCK", 64)
-    problem, X, _ = make("absolute", n=50, p=6)
-    problem.X = X.astype(np.float32)
-    problem.be_exact()
+    monkeypatch.setattr(_bounded_data, "BLOCK", 64)
+    problem, X, _ = make("absolute", n=50, p=6, wrap=lambda X: X.astype(np.float32))
+    problem.data.be_exact()
     w, u = np.arange(6.0) + 0.1, np.linspace(-1, 1, 50)
-    exact = problem.X.astype(np.float64)
+    exact = X.astype(np.float32).astype(np.float64)
     np.testing.assert_allclose(problem.predictor(w, 0.5), exact @ w + 0.5, rtol=1e-14)
     np.testing.assert_allclose(problem.transposed(u), exact.T @ u, rtol=1e-12)
 

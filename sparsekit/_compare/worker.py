@@ -25,6 +25,8 @@ from threadpoolctl import threadpool_limits
 
 START = "from sparsekit._compare.worker import main; main()"
 POLL = 0.5  # seconds: a wait is that long at a time, since on Windows Ctrl-C does not end one
+QUIET = 0.005, 0.1  # threads have come to rest where they take less than that share of that many seconds
+QUIET_LIMIT = 1.0  # seconds to wait for that; OpenMP and BLAS runtimes spin for 0.1 to 0.2
 EXIT_TIME = 5.0  # seconds for a process that closed its pipe to end, and for the reader to see that
 
 
@@ -56,6 +58,21 @@ def timed_fit(solver, data, C, settings, fit_intercept, n_threads):
     return out
 
 
+def wait_for_rest():
+    """Wait until this process's threads no longer spin.
+
+    Thread pools wait for the next parallel region in a busy loop for a while. Whoever is timed next would
+    share the cores with them: ten times slower was seen, on a fit of 10 ms.
+    """
+    end = time.monotonic() + QUIET_LIMIT
+    seconds, share = QUIET
+    while time.monotonic() < end:
+        start, used = time.monotonic(), time.process_time()
+        time.sleep(seconds)
+        if time.process_time() - used <= share * (time.monotonic() - start):
+            return
+
+
 class Local:
     """Runs a solver in this process; a time limit cannot be kept."""
 
@@ -71,7 +88,9 @@ class Local:
 
     def fit(self, C, settings, n_threads, timeout):
         """Outcome of one fit."""
-        return timed_fit(self.solver, self._data, C, settings, self.problem.fit_intercept, n_threads)
+        out = timed_fit(self.solver, self._data, C, settings, self.problem.fit_intercept, n_threads)
+        wait_for_rest()
+        return out
 
     def close(self):
         """Nothing to stop."""
@@ -205,5 +224,6 @@ def main():
         else:
             C, settings, n_threads = content
             answer = timed_fit(solver, data, C, settings, fit_intercept, n_threads)
+            wait_for_rest()
         pickle.dump(answer, answers, protocol=5)
         answers.flush()

@@ -31,6 +31,8 @@ class Problem(ABC):
     several_classes = False  # whether features may be shifted across classes, see ``anchored``
     extrapolates = False  # whether a better dual point may be made of several iterates
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
+    blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
+    origin_scale = None  # largest entry of the gradient at zero, where that is known; solvers set it
     state = None  # value and derivatives by row, where there are any
     variables = parent = base = None  # of a working set: which variables of which problem, and their point
 

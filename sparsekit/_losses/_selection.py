@@ -44,6 +44,20 @@ class Selection(Problem):
         """An array, of whatever size, where the vectors of this problem live."""
         return self.loss.s
 
+    @property
+    def blas_threads(self):
+        """Threads of BLAS while the problem is solved."""
+        return self.loss.blas_threads
+
+    @property
+    def origin_scale(self):
+        """Largest entry of the gradient at zero, kept by the loss for its next problem; None if unknown."""
+        return self.loss.origin_scale
+
+    @origin_scale.setter
+    def origin_scale(self, value):
+        self.loss.origin_scale = value
+
     def adopt(self, part, variables):
         """Make ``part`` the working set ``variables`` of this problem."""
         self._passes += 1

@@ -10,15 +10,13 @@ dozen passes over X but can't tell how near. `_refine` then finds dual variables
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
-from .._device import is_device, kernel_module
-from .._linalg.design import as_design
 from .._linalg.threads import blas_threads
 from .._losses.row_losses import Rows
 from .._solver import outcome
 from .._solver.outcome import History, Limits, Stop
+from ._bounded_data import as_data
 from ._certificate import Certificate
 from ._refine import refine
 from ._scaled_descent import Descent
@@ -33,12 +31,8 @@ ABOVE = 1e-6
 # order or weight of the same rows then gives the same answer
 SMALL = 20000
 EXACT = 1e-12
-# rows that centre and scale dense columns; variance, relative to the second moment, that is rounding
-SAMPLE, CONSTANT = 5000, 1e-12
-# entries of a block of dense rows: half a core's cache
-BLOCK = 2**17
-# the same where rows are read twice, so that they stay beside the predictors
-PASS = 2**14
+# variance, relative to the second moment, that is rounding
+CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -73,36 +67,16 @@ class BoundedProblem:
     """
 
     def __init__(self, X, loss, lower, upper, l1, l2, *, fit_intercept, n_threads=1):
-        self.X, self.loss, self.lower, self.upper = X, loss, lower, upper
-        self.l1, self.l2, self.fit_intercept, self.n_threads = l1, l2, fit_intercept, n_threads
-        self.design = as_design(X, n_threads).private()
+        self.loss, self.lower, self.upper = loss, lower, upper
+        self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
+        self.data = as_data(X, n_threads)
         self.n, self.p = X.shape
-        self.n_passes, self._device = 0, is_device(X)
+        self.n_passes = 0
         self._moments = None
-        self._in_blocks = False
-
-    def be_exact(self):
-        """From here on sum products of dense float32 data in float64: BLAS's own sums have seven digits."""
-        # products on a GPU have float64 sums of their own
-        self._in_blocks = not self._device and not sp.issparse(self.X) and self.X.dtype == np.float32
-
-    def _blocks(self):
-        """Ranges of rows, and these rows in float64."""
-        height = max(BLOCK // max(self.p, 1), 1)
-        for at in range(0, self.n, height):
-            rows = slice(at, at + height)
-            yield rows, self.X[rows].astype(np.float64, copy=False)
 
     def predictor(self, w, b):
         self.n_passes += 1
-        if not self._device and not w.any():
-            z = np.zeros(self.n)
-        elif self._in_blocks:
-            z = np.empty(self.n)
-            for rows, part in self._blocks():
-                np.dot(part, w, out=z[rows])
-        else:
-            z = self.design.matvec(w)
+        z = self.data.matvec(w)
         if b:
             z += b
         return z
@@ -110,24 +84,17 @@ class BoundedProblem:
     def transposed(self, u):
         """X^T u, (p,)."""
         self.n_passes += 1
-        if not self._in_blocks:
-            return self.design.rmatvec(u)
-        return sum((u[rows] @ part for rows, part in self._blocks()), np.zeros(self.p))
+        return self.data.rmatvec(u)
 
     def evaluate(self, w, b, rows, smoothing=None, previous=None):
-        """Fill ``rows`` at (w, b); the predictor and X^T u. Dense rows are read once for both."""
-        X, loss = self.X, self.loss
-        if self._device or sp.issparse(X) or not X.flags.c_contiguous or self._in_blocks or not X.size:
-            z = self.predictor(w, b)
-            loss.evaluate(z, rows, smoothing, previous)
-            return z, self.transposed(rows.u)
-        self.n_passes += 1
-        z, gradient = np.empty(self.n), np.empty(self.p)
-        # parts by the data alone, so that sums do not depend on the threads
-        parts = int(min(max(X.size // 200000, 1), 16))
-        blocks = max(PASS // self.p, 1), parts, min(self.n_threads, parts)
-        loss.dense_pass(X, w.astype(X.dtype, copy=False), b, z, rows, gradient, blocks, smoothing, previous)
-        return z, gradient
+        """Fill ``rows`` at (w, b); the predictor and X^T u."""
+        found = self.data.evaluate(self.loss, w, b, rows, smoothing, previous)
+        if found is not None:
+            self.n_passes += 1
+            return found
+        z = self.predictor(w, b)
+        self.loss.evaluate(z, rows, smoothing, previous)
+        return z, self.transposed(rows.u)
 
     def penalty(self, w):
         return self.l1 * float(np.abs(w).sum()) + 0.5 * self.l2 * float(w @ w)
@@ -139,19 +106,16 @@ class BoundedProblem:
         ValueError where squares overflow or vanish.
         """
         if self._moments is None:
-            dense = not sp.issparse(self.X) and not self._device
-            if self._device:
-                mean, second = self._device_sums()
-            else:
-                mean, second = self._sums(max(self.n // SAMPLE, 1)) if dense else self._sparse_sums()
+            data, s = self.data, self.loss.s
+            mean, second = np.zeros(self.p, like=s), data.squares(s)
+            if self.fit_intercept:
+                mean = data.means(s)
+                self.n_passes += not data.samples
             variance = second - mean**2
             constant = variance <= CONSTANT * second
-            for j in np.flatnonzero(constant) if dense else ():  # constant, or rare in the sample
-                one = BoundedProblem(
-                    self.X[:, [j]], self.loss, self.lower[[j]], self.upper[[j]], 0.0, 0.0,
-                    fit_intercept=self.fit_intercept,
-                )  # fmt: skip
-                mean[[j]], second[[j]] = one._sums(1)
+            for j in np.flatnonzero(constant) if data.samples else ():  # constant, or rare in the sample
+                middle, second[j] = data.of_column(s, j)
+                mean[j] = middle if self.fit_intercept else 0.0
                 variance[j] = second[j] - mean[j] ** 2
             # what is left of a constant column is rounding
             constant = variance <= CONSTANT * second
@@ -159,40 +123,11 @@ class BoundedProblem:
             self._moments = mean, np.where(constant, np.where(second > 0, second, 1.0), variance)
         return self._moments
 
-    def _sums(self, stride):
-        s = self.loss.s[::stride]
-        if not s.sum() > 0:
-            stride, s = 1, self.loss.s
-        rows = self.X[::stride].astype(np.float64)
-        mean = s @ rows / s.sum() if self.fit_intercept else np.zeros(self.p)
-        with np.errstate(over="ignore", under="ignore"):
-            return mean, s @ rows**2 / s.sum()
-
-    def _sparse_sums(self):
-        with np.errstate(over="ignore", under="ignore"):
-            squares = self.X.data.astype(np.float64) ** 2
-        second = type(self.X)((squares, self.X.indices, self.X.indptr), shape=self.X.shape).T @ self.loss.s
-        mean = self.transposed(self.loss.s) if self.fit_intercept else np.zeros(self.p)
-        return mean, np.asarray(second, dtype=np.float64)
-
-    def _device_sums(self):
-        X, s = self.X, self.loss.s
-        mean = self.transposed(s) if self.fit_intercept else np.zeros(self.p, like=s)
-        if hasattr(X, "nnz"):
-            squares = type(X)((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
-            return mean, as_design(squares).rmatvec(s)
-        second = np.empty(self.p, like=s)
-        kernel_module("_dense", X).dense_squares(X, s, second)
-        return mean, second
-
     def _check_squares(self, second):
         wrong = ~np.isfinite(second)
         empty = np.flatnonzero(second == 0)
         if len(empty):
-            if self._device:
-                wrong[empty] = as_design(abs(self.X)).rmatvec(self.loss.s)[empty] > 0
-            else:
-                wrong[empty] = np.asarray(self.loss.s @ abs(self.X[:, empty])).ravel() > 0
+            wrong[empty] = self.data.absolute_sums(self.loss.s, empty) > 0
         if wrong.any():
             raise ValueError(
                 f"X: the squares of column {int(np.flatnonzero(wrong)[0])} are too large or too small. Bring "

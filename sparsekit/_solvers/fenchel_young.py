@@ -22,7 +22,7 @@ from scipy.optimize import OptimizeResult
 from .._device import is_device
 from .._linalg.threads import blas_threads
 from .._solver import outcome
-from .._solver.outcome import History, Limits
+from .._solver.outcome import History, Limits, Stop
 from ._fenchel_young_ascent import Ascent
 from ._fenchel_young_gap import balance, scaled_gap
 from ._fenchel_young_search import search
@@ -87,7 +87,7 @@ def minimize_fenchel_young(
     limits = Limits(max_iter, np.inf if max_time is None else max_time)
     run = Run(loss, float(alpha), penalize_intercept, limits, callback, history)
     with blas_threads(loss.blas_threads):
-        return run.solve(x0, tol)
+        return minimise(run, x0, tol)
 
 
 @dataclass
@@ -112,78 +112,7 @@ class Run:
         self.nit = self.nfev = self.n_cg = self.passes = 0
         self.bound, self.zero = -np.inf, 0.0
 
-    def solve(self, x0, tol):
-        """The result from a start."""
-        point, scale = self._begin(x0)
-        directions, stages, start, best_point = Directions(self), None, None, None
-        ascent = Ascent.where_it_pays(self, point, GAP_FACTOR * tol)
-        status, best, stalls, flat = None, np.inf, 0, False
-        while True:
-            f, G, square = self.objective(point, self.alpha)
-            optimality, gap = largest(G) / scale, self._gap(f, square)
-            if self.nit or self.history:
-                status = outcome.STOPPED if self._report(point.T, f, optimality) else None
-            if optimality <= tol and not gap > self._enough(f, tol):
-                proved, certain = self._certify(point, tol)
-                if certain:
-                    # else f and G stay those of the point
-                    status, point = outcome.CONVERGED, proved
-            measure = gap if self.alpha > 0.0 else optimality
-            stalls = stalls + 1 if flat and measure > 0.5 * best else 0
-            best = min(best, measure)
-            if status is None:
-                status = self.limits.reached(self.nit)
-            if status is None and stalls >= _STALLS:
-                status = outcome.NO_PROGRESS
-            # stages and sweeps lead through points that are worse
-            if best_point is None or f <= best_point[0] + self.rounding(f):
-                best_point = f, point
-            if ascent is not None:
-                if status is None and ascent.goes_on(f, gap):
-                    T, bound = ascent.block()
-                    self.bound = max(self.bound, bound)
-                    point = self.point(T)
-                    self.nit += 1
-                    continue
-                ascent, point = None, point if status == outcome.CONVERGED else best_point[1]
-            if status is not None:
-                point = point if status == outcome.CONVERGED else best_point[1]
-                break
-            if stages is None:
-                stages = Stages.of(self, point)
-                # steps may be good at the last alpha as well: if not, stages begin from here
-                start = point if stages.alpha > self.alpha else None
-            alpha = self.alpha if start is not None else stages.at(self, point, directions.exact)
-            if alpha != self.alpha:
-                f, G, _ = self.objective(point, alpha)
-                optimality = largest(G) / scale
-            D = directions.at(point.Z, G, alpha, min(_FORCING, optimality**0.5))
-            step = search(self, point, f, G, D, alpha)
-            if step is None and alpha == self.alpha and start is None:
-                # a direction of float32 products may be no descent at the last digits
-                status, point = outcome.NO_PROGRESS, best_point[1]
-                break
-            if step is None:
-                # other alphas may have better directions: those of the stages, behind them the last
-                if start is None:
-                    stages.alpha = self.alpha
-                start, stages.begin = None, self.nit
-                continue
-            point = self.point(point.T + step.t * D, step.Z, step.state)
-            directions.note(f - step.f)
-            if start is not None and f - step.f < _KEPT * directions.promised:
-                # from here, where that is near a solution of some alpha
-                near = Stages.of(self, point)
-                if near.alpha < stages.alpha:
-                    stages = near
-                else:
-                    point = start
-                start, stages.begin = None, self.nit + 1
-            flat = alpha == self.alpha and not f - step.f > self.rounding(f)
-            self.nit += 1
-        return self._result(point, scale, status)
-
-    def _begin(self, x0):
+    def begin(self, x0):
         """The start, and the largest entry of the gradient at zero."""
         loss = self.loss
         like = loss.w
@@ -241,7 +170,7 @@ class Run:
         """Error to expect of an objective."""
         return _ROUNDING * (abs(f) + self.loss.magnitude)
 
-    def _gap(self, f, square):
+    def gap(self, f, square):
         """Duality gap, by the best bound so far; where intercepts are free, as if they were balanced."""
         if not self.alpha > 0.0:
             return np.nan
@@ -251,19 +180,19 @@ class Run:
         self.bound = max(self.bound, f - gap)
         return min(gap, max(f - self.bound, 0.0) + self.rounding(f))
 
-    def _enough(self, f, tol):
+    def enough(self, f, tol):
         """Duality gap to stop at; where the optimum is zero, or all but, a part of f may be out of reach."""
         return max(GAP_FACTOR * tol * f, _ROUNDING * self.zero)
 
-    def _certify(self, point, tol):
+    def certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""
         if not self.free or not self.alpha > 0.0:
             return point, True
         point, balanced = balance(self, point)
         f, _, square = self.objective(point, self.alpha)
-        return point, not balanced or not self._gap(f, square) > self._enough(f, tol)
+        return point, not balanced or not self.gap(f, square) > self.enough(f, tol)
 
-    def _report(self, T, f, optimality):
+    def report(self, T, f, optimality):
         self.history.add(self.limits.seconds, f, optimality)
         if self.callback is None or not self.nit:
             return False
@@ -273,12 +202,12 @@ class Run:
         )  # fmt: skip
         return outcome.wants_to_stop(self.callback, current)
 
-    def _result(self, point, scale, status):
+    def result(self, point, scale, status):
         balanced = True
         if self.free and self.alpha > 0.0:
             point, balanced = balance(self, point)
         f, G, square = self.objective(point, self.alpha)
-        gap = self._gap(f, square) if balanced else np.nan
+        gap = self.gap(f, square) if balanced else np.nan
         if status != outcome.CONVERGED and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
         if self.free:
@@ -289,3 +218,125 @@ class Run:
             success=status == outcome.CONVERGED, message=MESSAGES[status], optimality=largest(G) / scale,
             dual_gap=gap, grad=G, n_cg=self.n_cg, n_data_passes=self.passes, history=self.history.columns(),
         )  # fmt: skip
+
+
+@dataclass
+class State:
+    """Where a run is.
+
+    Parameters
+    ----------
+    point : Point
+    scale : float
+        Largest entry of the gradient at zero.
+    directions : Directions
+    ascent : Ascent or None
+        Sweeps of dual ascent, as long as they go on.
+    stages : Stages or None
+        None before the first step.
+    start : Point or None
+        Where stages begin should steps at the last alpha be poor; None once they have begun.
+    best : tuple
+        Lowest objective, and its point: stages and sweeps lead through points that are worse.
+    flat : bool
+        Whether the last step's decrease was lost in rounding.
+    """
+
+    point: Point
+    scale: float
+    directions: Directions
+    ascent: Ascent | None
+    stages: Stages | None = None
+    start: Point | None = None
+    best: tuple = (np.inf, None)
+    flat: bool = False
+
+
+def init_state(run, x0, tol):
+    """The state at ``x0``, or at zero where that is better."""
+    point, scale = run.begin(x0)
+    return State(point, scale, Directions(run), Ascent.where_it_pays(run, point, GAP_FACTOR * tol))
+
+
+def step(state, run):
+    """One Newton step of eq. (11) at the stage's alpha; changes the state.
+
+    Where its direction leads nowhere only the stage changes; `Stop` is raised where there is no other.
+    """
+    point, directions = state.point, state.directions
+    if state.stages is None:
+        state.stages = Stages.of(run, point)
+        # steps may be good at the last alpha as well: if not, stages begin from here
+        state.start = point if state.stages.alpha > run.alpha else None
+    stages, tentative = state.stages, state.start is not None
+    alpha = run.alpha if tentative else stages.at(run, point, directions.exact)
+    f, G, _ = run.objective(point, alpha)
+    D = directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
+    found = search(run, point, f, G, D, alpha)
+    if found is None:
+        if not tentative:
+            if alpha == run.alpha:
+                # a direction of float32 products may be no descent at the last digits
+                raise Stop(outcome.NO_PROGRESS)
+            # other alphas may have better directions: those of the stages, behind them the last
+            stages.alpha = run.alpha
+        state.start, stages.begin = None, run.nit
+        return
+    state.point = run.point(point.T + found.t * D, found.Z, found.state)
+    directions.note(f - found.f)
+    if tentative and f - found.f < _KEPT * directions.promised:
+        # from here, where that is near a solution of some alpha
+        near = Stages.of(run, state.point)
+        if near.alpha < stages.alpha:
+            state.stages = stages = near
+        else:
+            state.point = state.start
+        state.start, stages.begin = None, run.nit + 1
+    state.flat = alpha == run.alpha and not f - found.f > run.rounding(f)
+    run.nit += 1
+
+
+def sweep(state, run, f, gap):
+    """A block of sweeps of dual ascent, as long as these pay; whether one was made."""
+    if not state.ascent.goes_on(f, gap):
+        state.ascent, state.point = None, state.best[1]
+        return False
+    T, bound = state.ascent.block()
+    run.bound = max(run.bound, bound)
+    state.point = run.point(T)
+    run.nit += 1
+    return True
+
+
+def minimise(run, x0, tol):
+    """The result from a start: sweeps where they pay, then Newton steps."""
+    state = init_state(run, x0, tol)
+    status, least, stalls = None, np.inf, 0
+    while status is None:
+        point = state.point
+        f, G, square = run.objective(point, run.alpha)
+        optimality, gap = largest(G) / state.scale, run.gap(f, square)
+        if (run.nit or run.history) and run.report(point.T, f, optimality):
+            status = outcome.STOPPED
+        if optimality <= tol and not gap > run.enough(f, tol):
+            proved, certain = run.certify(point, tol)
+            if certain:
+                status, state.point = outcome.CONVERGED, proved
+                break
+        measure = gap if run.alpha > 0.0 else optimality
+        stalls = stalls + 1 if state.flat and measure > 0.5 * least else 0
+        least = min(least, measure)
+        if f <= state.best[0] + run.rounding(f) or state.best[1] is None:
+            state.best = f, point
+        if status is None:
+            status = run.limits.reached(run.nit)
+        if status is None and stalls >= _STALLS:
+            status = outcome.NO_PROGRESS
+        if status is None and not (state.ascent is not None and sweep(state, run, f, gap)):
+            try:
+                step(state, run)
+            except Stop as stop:
+                status = stop.status
+        if status is not None:
+            state.point = state.best[1]
+    return run.result(state.point, state.scale, status)

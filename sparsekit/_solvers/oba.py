@@ -1,7 +1,8 @@
 """OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
 
 Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic and nonsmooth
-optimization"; equation numbers below are that chapter's. Two things stand around it:
+optimization"; equation numbers below are that chapter's. `_oba_step` has one iteration. Two things stand
+around it:
 
 * the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``),
   since a cycle on the model costs no pass over the data;
@@ -21,25 +22,27 @@ from .._messages import numbers
 from .._solver import outcome
 from ._extrapolation import DualExtrapolation
 from ._generic import as_problem
-from ._minimise_model import minimise_model
+from ._globalise import ROUNDING
+from ._oba_step import choose_variables, identify, init_state, step
 from ._quasi_newton import QuasiNewtonProblem
 from ._run import CONTENT, MESSAGES, Kernels, OBAOptions, Run
+from ._working_set import WorkingSet
 from .duality import duality_gap
 
 # largest multiple of the penalty to start from; a penalty farther away is as good as none
 _FARTHEST = 1e8
-# relative error to expect of an objective summed over the rows
-_ROUNDING = 1e-14
 # variables up to which the last stage of a tall problem grows gently
 _SMALL = 1000
 # growth of tall problems
 _TALL_GROWTH = 10.0
-# part of its penalty that a zero variable's gradient must reach to enter a working set
-_NEAR = 0.8
-# shortest part of a step to try before the ISTA point is brought in
-_SHORTEST = 1 / 64
+# variables that may always leave zero at once
+_LEAST_NEW = 10
+# optimality to which a working set is solved, in parts of tol and of that of all variables
+_PART_TOL, _PART_FALL = 0.5, 0.1
 # relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
 _SLOW, _PATIENCE = 1e-10, 15
+# steps in a row that are lost in rounding and mend nothing
+_STALLS = 2
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 
@@ -83,7 +86,7 @@ def minimize_oba(
     if not np.all(np.isfinite(x)):
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
-    with blas_threads(getattr(loss, "blas_threads", None)):
+    with blas_threads(problem.blas_threads):
         # variables that no solution can use are never looked at again
         part = problem.screened(l1)
         if part is not problem:
@@ -110,7 +113,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
     run.certify = partial(duality_gap, loss) if gap else _no_gap
     run.dual = DualExtrapolation() if gap else None
-    x, g, optimality = _working_sets(problem, x, l1, g, run)
+    x, g, optimality = _solve(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
         fun=float(problem.f + kernels.model.penalty(x, l1)),
@@ -159,80 +162,71 @@ def _origin_scale(loss, problem, x, g):
 
     It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``.
     """
-    cached = getattr(loss, "origin_scale", None)
-    if cached is None:
+    inner = problem.inner
+    if inner.origin_scale is None:
         g0 = g if not x.any() else loss.gradient(np.zeros_like(x))
-        cached = largest(np.abs(g0)) or 1.0
-        if hasattr(loss, "origin_scale"):
-            loss.origin_scale = cached
-    return cached
+        inner.origin_scale = largest(np.abs(g0)) or 1.0
+    return inner.origin_scale
 
 
-def _working_sets(problem, x, l1, g, run):
-    """Lower the penalty to its value by stages, each on the variables that it can move.
+def _solve(problem, x, l1, g, run):
+    """Lower the penalty to its value by stages, the last one on the variables that it can move.
 
-    A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs
-    until all variables are optimal. Far from the solution a small penalty lets the predictor
-    saturate, where the model is worthless; the stages keep each Newton step short.
+    A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs until all
+    variables are optimal. Far from the solution a small penalty lets the predictor saturate, where the model
+    is worthless; the stages keep each Newton step short. Returns x, its gradient and its optimality.
     """
-    opts, kernels = run.options, run.kernels.model
-    n = problem.size
-    whole = opts.working_set is False or not problem.restricts
-    if opts.working_set is None and n <= 500:
-        whole = True
-    penalised = l1 > 0
-    boost, stalls, best, sub, inside = np.inf, 0, np.inf, None, None
+    opts = run.options
+    boost, stalls, best, working = np.inf, 0, np.inf, WorkingSet(problem, opts)
     # more new variables than rows would make the model singular
-    most = max(10, int(opts.row_share * (problem.n_rows or n)))
+    most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
-        optimality = kernels.measure(x, g, l1) / run.scale
+        optimality = run.kernels.model.measure(x, g, l1) / run.scale
         if run.history and not run.history.rows:
-            run.record(x, problem.f + kernels.penalty(x, l1), optimality, 0, 0)
-        if run.status is not None:
-            return x, g, optimality  # a callback's word holds, converged or not
-        if run.theta is not None and run.proved(problem, x, l1, g, optimality):
-            run.status = outcome.CONVERGED
-        elif optimality <= run.tol:
-            run.status = _enough(problem, x, l1, g, optimality, run)
-        elif run.content:
-            # variables that no model has seen may promise more
-            run.content = whole or not bool((((x != 0) | (np.abs(g) > l1)) & ~inside).any())
-            run.status = outcome.CONVERGED if run.content else None
-        if run.status is not None or run.out_of_budget():
+            run.record(x, problem.f + run.kernels.model.penalty(x, l1), optimality, 0, 0)
+        if run.status is None:  # else a callback's word holds, converged or not
+            run.status = _verdict(problem, x, l1, g, optimality, working, run)
+        if run.out_of_budget():
             return x, g, optimality
-        with np.errstate(over="ignore"):
-            ratio = min(largest(np.abs(g[penalised]) / l1[penalised]), _FARTHEST)
-        boost = max(1.0, opts.stage * min(boost, ratio))
-        final = boost == 1.0
-        current = boost * l1
-        if whole or not final:
+        boost = _lower(boost, x, g, l1, opts)
+        if boost > 1.0 or not working.pays(x, g, l1):
             # a stage of one iteration does not repay a copy of its columns
-            x, g, tau = _iterate(
-                problem, x, current, l1, g, run.tol, tau, run, None if final else opts.stage_iter
-            )
+            limit = opts.stage_iter if boost > 1.0 else None
+            x, g, tau = _iterate(problem, x, boost * l1, l1, g, run.tol, tau, run, limit)
             continue
-        moving = (x != 0) | (np.abs(g) > l1)
-        if sub is None or bool((moving & ~inside).any()):
-            inside = moving | (np.abs(g) >= _NEAR * l1)
-            chosen = np.flatnonzero(inside)
-            if not problem.restriction_pays(chosen):
-                whole = True
-                continue
-            sub = problem.restrict(chosen)
-        problem.base = x
-        before = run.nit
-        target = max(0.5 * run.tol, 0.1 * optimality)
-        part, _, tau = _iterate(sub, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
-        x[chosen] = part
-        problem.absorb(sub)
+        part, chosen = working.enter(x)
+        before, target = run.nit, max(_PART_TOL * run.tol, _PART_FALL * optimality)
+        x[chosen], _, tau = _iterate(part, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
+        problem.absorb(part)
         g = problem.gradient(g)
         run.njev += 1
         # a run on the set that stopped for rounding ends the whole only if it changed nothing
         if run.status == outcome.NO_PROGRESS:
             stalls = stalls + 1 if run.nit == before or optimality >= best else 0
-            run.status = None if stalls < 2 else outcome.NO_PROGRESS
+            run.status = None if stalls < _STALLS else outcome.NO_PROGRESS
         best = min(best, optimality)
+
+
+def _lower(boost, x, g, l1, opts):
+    """The next stage's multiple of the penalty: a part of the last one's, and of what keeps all at zero."""
+    penalised = l1 > 0
+    with np.errstate(over="ignore"):
+        ratio = min(largest(np.abs(g[penalised]) / l1[penalised]), _FARTHEST)
+    return max(1.0, opts.stage * min(boost, ratio))
+
+
+def _verdict(problem, x, l1, g, optimality, working, run):
+    """Converged, if one of the rules says so, or None."""
+    if run.theta is not None and run.proved(problem, x, l1, g, optimality):
+        return outcome.CONVERGED
+    if optimality <= run.tol:
+        return _enough(problem, x, l1, g, optimality, run)
+    if run.content:
+        # variables that no model has seen may promise more
+        run.content = not working.misses(x, g, l1)
+        return outcome.CONVERGED if run.content else None
+    return None
 
 
 def _enough(problem, x, l1, g, optimality, run):
@@ -258,191 +252,58 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     Ends at ``tol``, after ``limit`` iterations, or with run.status set. Returns x, its gradient
     and the size tau of the next selection.
     """
-    opts, kernels = run.options, run.kernels.model
-    n = problem.size
-    kind, size = np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x)
-    free_always, everything = l1 == 0, np.arange(n, like=x)
-    phi = problem.f + kernels.penalty(x, l1)
-    begin = run.nit
-    # with more rows than variables there is no reason to hold back: few variables asked to explain
-    # many rows only grow too large. Small models are matrices, on which a gentle growth costs nothing
-    tall = not problem.working and problem.n_rows >= n
-    tall = tall and (limit is not None or n > _SMALL)
-    share = _TALL_GROWTH * opts.growth if tall else opts.growth
+    opts = run.options
+    state = init_state(problem, x, l1, g, tau, run)
+    share, begin = _growth(problem, opts, limit), run.nit
     previous, flat, stalls = np.inf, False, 0
     while True:
-        absolute, n_free, n_unsure = kernels.identify(x, g, l1, kind, size)
-        run.look(absolute, l1, phi)
+        absolute = identify(state, run)
+        run.look(absolute, l1, state.phi)
         if absolute / run.scale <= tol or run.out_of_budget():
-            return x, g, tau
+            break
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
         stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
-        if stalls == 2:
+        if stalls == _STALLS:
             run.status = outcome.NO_PROGRESS if limit is None else None
-            return x, g, tau
+            break
         previous = absolute
         if limit is not None and run.nit - begin >= limit:
-            return x, g, tau
-        room = max(tau, int(share * n_free))
-        variables = _working_variables(kind, size, n_unsure, room, free_always)
-        if len(variables) > 0.8 * n:
-            variables = everything  # designs keep what they made for all columns
-        variables = problem.anchored(variables, x, g, l1)
+            break
+        variables = choose_variables(state, share)
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
-        x_new, phi_new, corrections, kept = _step(problem, x, l1, g, variables, phi, run)
-        if kept < opts.kept_low:
+        done = step(state, variables, run)
+        if done.kept < opts.kept_low:
             run.may_be_rough = limit is not None
-        run.learn(kept)
-        run.preconditioner.learn(kept, run.last_cg)
-        if corrections == 0:
-            tau *= 2
-        run.nit += 1
-        run.corrections.append(corrections + 1)
-        if problem.several_classes:
-            x_new = problem.centred(x_new, l1)
-            phi_new = problem.f + kernels.penalty(x_new, l1)
-        progress = phi - phi_new
-        x, phi = x_new, phi_new
-        g = problem.gradient(g)
-        run.njev += 1
         if run.history or run.callback is not None:
-            run.report(
-                problem,
-                x,
-                problem.f + kernels.penalty(x, l1_true),
-                g,
-                l1_true,
-                len(variables),
-                corrections + 1,
-            )
-            if run.status is not None:
-                return x, g, tau
-        if limit is None and opts.promise_tol > 0:
-            run.take(kept, phi)
-            if run.content:
-                return x, g, tau
-        if limit is None and run.proves(problem, x, l1, g, phi):
-            return x, g, tau
-        flat = not progress > _ROUNDING * abs(phi)
+            phi = problem.f + run.kernels.model.penalty(state.x, l1_true)
+            run.report(problem, state.x, phi, state.g, l1_true, done.n_variables, done.n_corrections + 1)
+        if run.status is not None or (limit is None and _is_enough(state, done, run)):
+            break
+        flat = not done.progress > ROUNDING * abs(state.phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
-        run.slow = run.slow + 1 if run.tol < opts.tol and not progress > _SLOW * abs(phi) else 0
+        slow = run.tol < opts.tol and not done.progress > _SLOW * abs(state.phi)
+        run.slow = run.slow + 1 if slow else 0
         if run.slow >= _PATIENCE:
             run.status = outcome.NO_PROGRESS
-            return x, g, tau
-
-
-def _working_variables(kind, size, n_unsure, tau, free_always):
-    """F, the unpenalised, and the tau members of U with the largest subgradient (lines 6-7)."""
-    if n_unsure > tau:
-        unsure = np.flatnonzero(kind == 2)
-        order = np.argpartition(size[unsure], n_unsure - tau)[: n_unsure - tau]
-        kind[unsure[order]] = 0
-    return np.flatnonzero((kind != 0) | free_always)
-
-
-def _step(problem, x, l1, g, variables, phi, run):
-    """One model, its minimiser, and the globalisation of Algorithm 2 (lines 6-15)."""
-    kernels = run.kernels.model
-    problem.observe(x, g)
-    run.preconditioner.prepare(problem, variables, run.absolute, run.aim)
-    ridge = max(run.ridge, problem.least_ridge)
-    operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
-    xv = x[variables]
-    helped = run.preconditioner.attach(operator, problem, variables)
-    classes = problem.several_classes
-    new, n_corrections, predicted = minimise_model(
-        operator, xv, g[variables], l1[variables], run, helped, classes
-    )
-    if classes or ridge > run.options.ridge:
-        # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
-        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - xv) ** 2)
-    run.promised = predicted
-    dz = move.direction(new - xv)
-    f_new = problem.try_move(dz)
-    problem.remember(dz)
-    run.nfev += 1
-    x_new = x.copy()
-    x_new[variables] = new
-    phi_new = f_new + kernels.penalty(x_new, l1)
-
-    # line 6: the upper model (2.14) at the ISTA point is the least that a step must reach. It
-    # rises with L, so a step that passes with a lower bound of L passes with L itself.
-    length = float(np.sum((new - xv) ** 2))
-    bound = problem.stretch(dz) / length if length > 0 else 0.0
-    if bound == 0.0 or not run.rough:  # a rough model may be an estimate
-        bound = max(largest(operator.diag), bound, 1e-300)
-    if not np.isfinite(bound):
-        bound = problem.lipschitz()
-    gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
-    if phi_new > gamma:
-        bound = max(problem.lipschitz(), bound)
-        gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
-    while True:
-        # rounding of the sums may not reject a step that is as good
-        enough = gamma + _ROUNDING * abs(gamma)
-        if phi_new <= enough:
-            # a decrease that is lost in rounding says nothing of the model
-            lost = predicted <= 10.0 * _ROUNDING * abs(phi)
-            kept = 1.0 if lost else (phi - phi_new) / predicted
-            if kept < run.options.kept_low:
-                x_new, phi_new = _shorter(problem, x, x_new, dz, l1, phi_new, run)
-            problem.accept()
-            return x_new, phi_new, n_corrections, kept
-        # shorter steps to the trial point first: the segment of line 9 ends at the ISTA point,
-        # which has many small non-zeros where the trial point has few
-        full = x_new - x
-        share = 0.5
-        while share >= _SHORTEST:
-            f_seg = problem.try_move(share * dz)
-            run.nfev += 1
-            x_seg = x + share * full
-            phi_seg = f_seg + kernels.penalty(x_seg, l1)
-            if phi_seg <= enough:
-                problem.accept()
-                return x_seg, phi_seg, n_corrections, 0.0
-            share *= 0.5
-        run.n_ista += 1
-        ista = x - g / bound
-        ista = np.sign(ista) * np.maximum(np.abs(ista) - l1 / bound, 0.0)
-        delta = ista - x
-        to_ista = problem.move_all().direction(delta)
-        full = x_new - ista
-        share = 0.5
-        while True:
-            if share < run.options.segment_tol:
-                share = 0.0
-            f_seg = problem.try_move((1 - share) * to_ista + share * dz)
-            run.nfev += 1
-            x_seg = ista + share * full
-            phi_seg = f_seg + kernels.penalty(x_seg, l1)
-            if phi_seg <= enough:
-                problem.accept()
-                return x_seg, phi_seg, n_corrections, 0.0
-            if share == 0.0:
-                break
-            share *= 0.5
-        if not phi_seg - gamma > 1e-12 * abs(gamma):
-            # the ISTA point itself: what is left of the difference is rounding
-            problem.accept()
-            return x_seg, phi_seg, n_corrections, 0.0
-        # the upper model failed at the ISTA point: the constant was too small
-        bound = problem.raise_lipschitz()
-        gamma = problem.f + kernels.ista_bound(x, g, l1, bound)
-        problem.try_move(dz)  # accept() takes the last point tried
-        run.nfev += 1
-
-
-def _shorter(problem, x, x_new, dz, l1, phi_new, run):
-    """The best of a step that kept too little and its halves, (x, phi), as the last point tried."""
-    full, share, best = x_new - x, 1.0, 1.0
-    while share > _SHORTEST:
-        x_try = x + 0.5 * share * full
-        phi_try = problem.try_move(0.5 * share * dz) + run.kernels.model.penalty(x_try, l1)
-        run.nfev += 1
-        share *= 0.5
-        if not phi_try < phi_new:
             break
-        x_new, phi_new, best = x_try, phi_try, share
-    if share != best:
-        problem.try_move(best * dz)
-    return x_new, phi_new
+    return state.x, state.g, state.tau
+
+
+def _growth(problem, opts, limit):
+    """Variables that may leave zero at once, as a multiple of the free ones.
+
+    With more rows than variables there is no reason to hold back: few variables asked to explain many rows
+    only grow too large. Small models are matrices, on which a gentle growth costs nothing.
+    """
+    tall = not problem.working and problem.n_rows >= problem.size
+    tall = tall and (limit is not None or problem.size > _SMALL)
+    return _TALL_GROWTH * opts.growth if tall else opts.growth
+
+
+def _is_enough(state, done, run):
+    """Whether models at the last penalty promise too little, or iterates seem to prove a small gap."""
+    if run.options.promise_tol > 0:
+        run.take(done.kept, state.phi)
+        if run.content:
+            return True
+    return run.proves(state.problem, state.x, state.l1, state.g, state.phi)

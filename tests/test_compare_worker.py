@@ -1,0 +1,50 @@
+"""What runs a solver's fits for `sparsekit compare`: it answers when its threads are at rest."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sparsekit._compare import worker
+
+
+class Process:
+    """Stands for `time` in a process whose threads spin until a moment."""
+
+    def __init__(self, until):
+        self.until, self.now, self.used = until, 0.0, 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def process_time(self):
+        return self.used
+
+    def sleep(self, seconds):
+        self.used += max(0.0, min(self.now + seconds, self.until) - self.now)
+        self.now += seconds
+
+
+@pytest.mark.parametrize("until", [0.0, 0.1, 0.2])
+def test_waits_as_long_as_threads_spin(monkeypatch, until):
+    process = Process(until)
+    monkeypatch.setattr(worker, "time", process)
+    worker.wait_for_rest()
+    assert until <= process.now <= until + 2 * worker.QUIET[0] + 1e-9
+
+
+def test_does_not_wait_for_ever(monkeypatch):
+    process = Process(np.inf)
+    monkeypatch.setattr(worker, "time", process)
+    worker.wait_for_rest()
+    assert process.now == pytest.approx(worker.QUIET_LIMIT, abs=worker.QUIET[0])
+
+
+def test_a_fit_ends_before_the_wait(monkeypatch):
+    """The wait is no part of the time of the fit, and comes behind it."""
+    order = []
+    solver = SimpleNamespace(data=lambda problem: (None, None), fit=lambda *a, **k: order.append("fit"))
+    monkeypatch.setattr(worker, "wait_for_rest", lambda: order.append("wait"))
+    local = worker.Local(solver)
+    local.load(SimpleNamespace(fit_intercept=False))
+    assert local.fit(1.0, {}, 1, None).error == "" and order == ["fit", "wait"]

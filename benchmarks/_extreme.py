@@ -9,19 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from sparsekit._extreme_scores import LinearScores, log_losses
-from sparsekit._extreme_targets import ExtremeTargets, label_counts, make_rows
-from sparsekit._solvers._noise import Noise
-from sparsekit._solvers.class_blocks import plan_blocks
-from sparsekit._solvers.sampled_softmax import (
-    epoch,
-    init_work,
-)
-from sparsekit._solvers.softmax_state import (
-    Options,
-    averaged,
-    init_state,
-)
+from sparsekit._extreme.blocks import plan_blocks
+from sparsekit._extreme.noise import Noise
+from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.solver import epoch, init_work
+from sparsekit._extreme.state import Options, averaged, init_state
+from sparsekit._extreme.targets import ExtremeTargets, label_counts, make_rows
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")

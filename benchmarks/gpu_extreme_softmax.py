@@ -21,12 +21,12 @@ import _gpu
 import numpy as np
 import scipy.sparse as sp
 
-from sparsekit._extreme_scores import LinearScores, log_losses
-from sparsekit._extreme_targets import ExtremeTargets, label_counts, make_rows
-from sparsekit._solvers._parallel_rows import rows_at_once
-from sparsekit._solvers.class_blocks import BLOCK, plan_blocks
-from sparsekit._solvers.sampled_softmax import epoch, init_work
-from sparsekit._solvers.softmax_state import Options, averaged, init_state
+from sparsekit._extreme.blocks import BLOCK, plan_blocks
+from sparsekit._extreme.noise import rows_at_once
+from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.solver import epoch, init_work
+from sparsekit._extreme.state import Options, averaged, init_state
+from sparsekit._extreme.targets import ExtremeTargets, label_counts, make_rows
 
 # rows, features, classes, entries of a row (0: dense)
 SIZES = [

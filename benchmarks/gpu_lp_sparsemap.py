@@ -23,8 +23,8 @@ import _gpu
 import numpy as np
 
 from sparsekit import AtMostOne, FactorGraph, Pair, Xor
-from sparsekit._losses.factor_graph import Options
-from sparsekit._losses.labels import Labels
+from sparsekit._factor_graph.label_loss import Labels
+from sparsekit._factor_graph.layout import Options
 
 SLOT_BYTES = 80  # z, x, v, two variables, w, coefficients, indices: read, or read and written
 KINDS = ("pairs 0.01", "pairs 0.1", "pairs 1", "matching 10x20", "matching 50x50", "labels")

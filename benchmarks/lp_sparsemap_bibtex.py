@@ -35,8 +35,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 
 from sparsekit import LPSparseMAPClassifier
-from sparsekit._losses.factor_graph import Options
-from sparsekit._losses.labels import Labels
+from sparsekit._factor_graph.label_loss import Labels
+from sparsekit._factor_graph.layout import Options
 
 RULES = ("plain", "shifted", "never empty")
 PAPER = {"logistic": 42.28, "hinge": 37.70, "sparsemap": 43.43}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._device import host_only
+from ._arrays import host_only
 from ._typing import FloatArray, MatrixLike
 
 __all__ = ["jensen_shannon_divergence", "kkt_violation", "precision_at_k"]

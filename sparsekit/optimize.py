@@ -5,11 +5,11 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from ._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
-from ._nqn import minimize_nqn
-from ._solvers.oba import OBAOptions
-from ._solvers.oba import minimize_oba as _minimize_oba
-from ._test_problems import nonsmooth_problems
+from ._bounded.minimize_nqn import minimize_nqn
+from ._bounded.nonsmooth_problems import nonsmooth_problems
+from ._l1.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from ._l1.oba import OBAOptions
+from ._l1.oba import minimize_oba as _minimize_oba
 from ._typing import Hessian, SmoothLoss, SolverCallback
 
 __all__ = [

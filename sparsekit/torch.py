@@ -20,13 +20,13 @@ except ImportError as error:
 
 from torch import Tensor, nn
 
-from . import _torch_device as _device
-from . import _torch_factor_graph as _graphs
-from ._device import to_host
-from ._factor_graph import FactorGraph, check_options
-from ._losses import sparsemax as _functions
+from ._arrays import to_host
+from ._factor_graph.graph import FactorGraph, check_options
+from ._fenchel_young import sparsemax as _functions
 from ._messages import shown
 from ._solver import outcome
+from ._torch import factor_graph as _graphs
+from ._torch import sparsemax as _device
 from ._typing import SolveOptions
 
 _Reduction = Literal["mean", "sum", "none"]

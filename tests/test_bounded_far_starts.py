@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from sparsekit._losses.row_losses import classification_loss, regression_loss
-from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, minimize_bounded
+from sparsekit._bounded.losses import classification_loss, regression_loss
+from sparsekit._bounded.problem import BoundedProblem
+from sparsekit._bounded.run import BoundedOptions
+from sparsekit._bounded.solver import minimize_bounded
 
 SMOOTH = ["log_loss", "squared_hinge", "modified_huber", "huber", "squared"]
 KINKED = ["hinge", "absolute", "quantile", "epsilon_insensitive"]

@@ -6,12 +6,17 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from scipy import optimize
 
-from sparsekit._losses.row_losses import Rows, classification_loss, natural_size, regression_loss
-from sparsekit._solvers import _bounded_data, _newton, _refine, bounded
-from sparsekit._solvers._certificate import Certificate
-from sparsekit._solvers._newton import NewtonSystem, direction
-from sparsekit._solvers._scaled_descent import Descent
-from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, minimize_bounded
+from sparsekit._bounded import data as _bounded_data
+from sparsekit._bounded import newton as _newton
+from sparsekit._bounded import refine as _refine
+from sparsekit._bounded import run as run_module
+from sparsekit._bounded.certificate import Certificate
+from sparsekit._bounded.losses import Rows, classification_loss, natural_size, regression_loss
+from sparsekit._bounded.newton import NewtonSystem, direction
+from sparsekit._bounded.problem import BoundedProblem
+from sparsekit._bounded.run import BoundedOptions, Run
+from sparsekit._bounded.scaled_descent import Descent
+from sparsekit._bounded.solver import minimize_bounded
 
 
 def make(
@@ -128,7 +133,7 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
     """Newton alone, NQN and Newton, and NQN with multipliers where the matrix is too large."""
     ends = []
     for small, fits in ((10**9, True), (0, True), (0, False)):
-        monkeypatch.setattr(bounded, "SMALL", small)
+        monkeypatch.setattr(run_module, "SMALL", small)
         if not fits:
             monkeypatch.setattr(NewtonSystem, "build", lambda *args: None)
         problem, X, y = make(name, lower=-0.5, upper=0.4, l1=penalty[0], l2=penalty[1])
@@ -155,7 +160,7 @@ def test_variables_of_the_descent():
     """Centred, scaled and split variables stand for the same point, value and slope."""
     problem, X, y = make("squared", lower=-1.0, upper=2.0, l1=0.1, l2=0.2)
     problem.lower[2] = 0.5  # of one sign: not split
-    run = bounded.Run(problem, BoundedOptions(), Certificate(problem))
+    run = Run(problem, BoundedOptions(), Certificate(problem))
     descent = Descent(run)
     descent.n_trials = -(10**6)  # there is no search that could be fruitless
     assert list(descent.split) == [0, 1, 3, 4, 5]
@@ -173,7 +178,7 @@ def test_variables_of_the_descent():
 
 def test_the_unit_is_the_curvature_down_the_slope():
     problem, _, _ = make("squared", p=5)
-    descent = Descent(bounded.Run(problem, BoundedOptions(), Certificate(problem)))
+    descent = Descent(Run(problem, BoundedOptions(), Certificate(problem)))
     v = descent.variables(np.zeros(5), 0.0)
     _, g = descent(v)
     unit, h = descent._unit(v, g), 1e-4
@@ -343,7 +348,7 @@ def test_outliers_do_not_loosen_the_tolerance():
         problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
         result = minimize_bounded(problem, np.zeros(8), 0.0, BoundedOptions(tol=1e-6))
         assert result.status == 0
-        run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
+        run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
         run.begin_at(np.zeros(8), 0.0)
         assert run.allowed(1e-6) < 1e-5  # and not a millionth of 10^7
         ends.append(np.mean(np.abs(X[5:] @ result.x[:-1] + result.x[-1] - y[5:])))
@@ -366,7 +371,7 @@ def test_rare_features_of_a_calm_target():
                 X, loss, np.full(20, lower), np.full(20, upper), l1, 0.0, fit_intercept=intercept
             )
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bounded, "SMALL", small)
+                patch.setattr(run_module, "SMALL", small)
                 result = minimize_bounded(problem, np.zeros(20), 0.0)
             assert result.status == 0 and result.dual_gap >= 0
             ends.append(result.fun)
@@ -389,7 +394,7 @@ def test_natural_sizes():
     X = np.column_stack([np.ones(1000), rng.standard_normal(1000) * 0.1])
     loss = regression_loss("absolute", rare, flat, quantile=0.5, epsilon=1.0)
     problem = BoundedProblem(X, loss, *np.full((2, 2), [[-np.inf], [np.inf]]), 0.0, 0.0, fit_intercept=True)
-    run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
     run.begin_at(np.zeros(2), 0.0)
     assert 200 < run.certificate.reach[1] < 250
 
@@ -418,7 +423,7 @@ def test_no_intercept_and_an_offset():
 
 def test_a_bound_that_is_left_behind_is_forgotten():
     problem, _, _ = make("squared", n=100, p=2)
-    run = bounded.Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
     run.begin_at(np.zeros(2), 0.0)
     assert np.isfinite(run.certificate.best)
     run.see(np.full(2, 1e9), 0.0, run.primal * 0.999)  # lower, but far outside

@@ -10,19 +10,10 @@ from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython import _class_blocks as kernels
-from sparsekit._solvers._noise import Noise
-from sparsekit._solvers.class_blocks import plan_blocks
-from sparsekit._solvers.sampled_softmax import (
-    METHODS,
-    init_work,
-    steps,
-)
-from sparsekit._solvers.softmax_state import (
-    Options,
-    averaged,
-    finish,
-    init_state,
-)
+from sparsekit._extreme.blocks import plan_blocks
+from sparsekit._extreme.noise import Noise
+from sparsekit._extreme.solver import METHODS, init_work, steps
+from sparsekit._extreme.state import Options, averaged, finish, init_state
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK

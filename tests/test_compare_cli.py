@@ -13,11 +13,17 @@ import pytest
 from children import run_limited
 from sklearn.datasets import dump_svmlight_file, load_diabetes
 
-from sparsekit import __version__, _cli
-from sparsekit._cli import main
+from sparsekit import __version__
+from sparsekit._compare import cli as _cli
 from sparsekit._compare import engine, io, peers
+from sparsekit._compare.cli import main
 
-COMMAND = [sys.executable, "-P", "-c", "import sys; from sparsekit._cli import main; sys.exit(main())"]
+COMMAND = [
+    sys.executable,
+    "-P",
+    "-c",
+    "import sys; from sparsekit._compare.cli import main; sys.exit(main())",
+]
 FAST = ["--peers", "liblinear", "--max-time", "2"]
 
 
@@ -147,7 +153,8 @@ def test_asking_does_not_wait_for_the_reader_of_a_named_pipe(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     code = (
-        "import sys; from sparsekit._cli import Path, _why_not_writable as ask; print(ask(Path(sys.argv[1])))"
+        "import sys; from sparsekit._compare.cli import Path, _why_not_writable as ask; "
+        "print(ask(Path(sys.argv[1])))"
     )
     done = run_limited([sys.executable, "-P", "-c", code, pipe], timeout=60)
     assert done.stdout == "None\n", done.stderr

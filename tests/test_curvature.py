@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from sparsekit._cython import _curvature
-from sparsekit._losses.fenchel_young import FenchelYoungLoss
+from sparsekit._fenchel_young import directions as _fenchel_young_steps
+from sparsekit._fenchel_young import solver as fenchel_young
+from sparsekit._fenchel_young.loss import FenchelYoungLoss
 from sparsekit._solver.outcome import Limits
-from sparsekit._solvers import _fenchel_young_steps, fenchel_young
 
 
 @pytest.mark.parametrize("K", [2, 8, 12, 20, 30, 32, 33, 50, 70])  # one to nine blocks of eight classes

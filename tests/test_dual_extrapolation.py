@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from test_oba_weak_penalties import text
 
-from sparsekit._solvers import _run
-from sparsekit._solvers._extrapolation import DualExtrapolation
-from sparsekit._solvers._generic import as_problem
-from sparsekit._solvers.duality import duality_gap
+from sparsekit._l1 import oba_run as _run
+from sparsekit._l1.duality import duality_gap
+from sparsekit._l1.extrapolation import DualExtrapolation
+from sparsekit._l1.user_problem import as_problem
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, OBAOptions, minimize_oba
 
 

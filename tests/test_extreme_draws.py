@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _extreme as kernels
-from sparsekit._solvers._noise import (
-    Noise,
-)
-from sparsekit._solvers.sampled_softmax import (
-    METHODS,
-)
+from sparsekit._extreme.noise import Noise
+from sparsekit._extreme.solver import METHODS
 
 K = 9
 

@@ -6,22 +6,9 @@ import scipy.sparse as sp
 from reference_extreme import explicit_batch, first_u, proximal_step
 
 from sparsekit._cython import _extreme as kernels
-from sparsekit._solvers._noise import (
-    Noise,
-)
-from sparsekit._solvers.sampled_softmax import (
-    METHODS,
-    Rows,
-    init_work,
-    inverse_probability,
-    steps,
-)
-from sparsekit._solvers.softmax_state import (
-    Options,
-    averaged,
-    init_state,
-    settle,
-)
+from sparsekit._extreme.noise import Noise
+from sparsekit._extreme.solver import METHODS, Rows, init_work, inverse_probability, steps
+from sparsekit._extreme.state import Options, averaged, init_state, settle
 
 N, D, K = 12, 7, 9
 EMPTY = np.empty(0, dtype=np.int32)

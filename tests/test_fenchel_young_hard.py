@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from sparsekit import SoftmaxClassifierCV, _fenchel_young_cv
-from sparsekit._losses.fenchel_young import FenchelYoungLoss
+from sparsekit import SoftmaxClassifierCV
+from sparsekit._fenchel_young import ascent as _fenchel_young_ascent
+from sparsekit._fenchel_young import classifier_cv as _fenchel_young_cv
+from sparsekit._fenchel_young import search as _fenchel_young_search
+from sparsekit._fenchel_young import solver
+from sparsekit._fenchel_young.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.solver import minimize_fenchel_young
 from sparsekit._solver.outcome import Limits
-from sparsekit._solvers import _fenchel_young_ascent, _fenchel_young_search
-from sparsekit._solvers import fenchel_young as solver
-from sparsekit._solvers.fenchel_young import minimize_fenchel_young
 
 MAPS = ("sparsemax", "softmax")
 

@@ -24,9 +24,9 @@ from sparsekit import (
     fenchel_young_path,
 )
 from sparsekit._cython import _dual_ascent
-from sparsekit._losses.fenchel_young import FenchelYoungLoss
-from sparsekit._solvers import _fenchel_young_ascent
-from sparsekit._solvers.fenchel_young import minimize_fenchel_young
+from sparsekit._fenchel_young import ascent as _fenchel_young_ascent
+from sparsekit._fenchel_young.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.solver import minimize_fenchel_young
 
 BOTH = [SparsemaxClassifier, SoftmaxClassifier]
 WITH_CV = [SparsemaxClassifierCV, SoftmaxClassifierCV]

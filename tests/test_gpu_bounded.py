@@ -9,9 +9,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sparsekit import BoundedClassifier, BoundedRegressor
-from sparsekit._losses.row_losses import classification_loss, regression_loss
-from sparsekit._solvers._newton import NewtonSystem, direction
-from sparsekit._solvers.bounded import BoundedOptions, BoundedProblem, minimize_bounded
+from sparsekit._bounded.losses import classification_loss, regression_loss
+from sparsekit._bounded.newton import NewtonSystem, direction
+from sparsekit._bounded.problem import BoundedProblem
+from sparsekit._bounded.run import BoundedOptions
+from sparsekit._bounded.solver import minimize_bounded
 
 INF = np.inf
 REGRESSION = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")

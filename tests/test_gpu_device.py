@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit import _device
-from sparsekit._device_input import (
+from sparsekit import _arrays as _device
+from sparsekit._estimator.device_checks import (
     DeviceEstimatorMixin,
     check_device_vector,
     check_device_X,

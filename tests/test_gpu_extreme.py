@@ -7,10 +7,9 @@ import pytest
 from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._cython import _extreme as host
-from sparsekit._solvers._noise import Noise
-from sparsekit._solvers._parallel_rows import MOST, rows_at_once
-from sparsekit._solvers.sampled_softmax import METHODS, Rows, epoch, init_work, steps
-from sparsekit._solvers.softmax_state import Options, averaged, init_state, settle
+from sparsekit._extreme.noise import MOST, Noise, rows_at_once
+from sparsekit._extreme.solver import METHODS, Rows, epoch, init_work, steps
+from sparsekit._extreme.state import Options, averaged, init_state, settle
 from sparsekit.gpu import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")

@@ -9,7 +9,7 @@ from reference_factor_graph import LOGICAL, build, random_graph
 
 import sparsekit as sk
 from sparsekit._cython import _factor_graph as on_cpu
-from sparsekit._losses.factor_graph import Options
+from sparsekit._factor_graph.layout import Options
 from sparsekit._solver.outcome import INFEASIBLE
 from sparsekit.gpu import _factor_graph as on_gpu
 

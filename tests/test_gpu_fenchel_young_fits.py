@@ -13,11 +13,12 @@ from sparsekit import (
     SparsemaxClassifier,
     SparsemaxClassifierCV,
 )
-from sparsekit._fenchel_young_cv import fenchel_young_path
+from sparsekit._fenchel_young.classifier import loss as fenchel_young
+from sparsekit._fenchel_young.classifier_cv import fenchel_young_path
+from sparsekit._fenchel_young.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.solver import minimize_fenchel_young
+from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.positive import solve_positive
-from sparsekit._losses import _class_model, fenchel_young
-from sparsekit._losses.fenchel_young import FenchelYoungLoss
-from sparsekit._solvers.fenchel_young import minimize_fenchel_young
 
 MAPS = ("sparsemax", "softmax")
 CLASSIFIERS = (SparsemaxClassifier, SoftmaxClassifier)

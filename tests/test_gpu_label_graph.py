@@ -8,8 +8,8 @@ from reference_lp_sparsemap import solve_exact
 from test_label_loss import SHARP, USUAL, draw_scores, pair_factors, pair_value, random_labels
 
 from sparsekit import Budget, FactorGraph, Xor
-from sparsekit._losses.factor_graph import Options
-from sparsekit._losses.labels import Labels
+from sparsekit._factor_graph.label_loss import Labels
+from sparsekit._factor_graph.layout import Options
 from sparsekit.gpu import _label_graph
 
 

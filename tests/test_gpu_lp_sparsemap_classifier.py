@@ -7,7 +7,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
-from sparsekit._losses.labels import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
 
 X, Y = make_multilabel_classification(40, 6, n_classes=5, random_state=0)
 X = X / 10.0

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import Bounds
 
 from sparsekit import minimize_nqn
-from sparsekit._linalg.min_norm_point import min_norm_weights
+from sparsekit._bounded.min_norm_point import min_norm_weights
+from sparsekit._bounded.nqn import ACTIVE_SETS
 from sparsekit._solver import outcome
-from sparsekit._solvers.nqn import ACTIVE_SETS
 
 INF = np.inf
 

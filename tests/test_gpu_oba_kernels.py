@@ -274,7 +274,7 @@ def test_rows_too_wide_for_one_pass(cupy, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_designs(cupy, layout, dtype, monkeypatch):
     from sparsekit._linalg import device_design
-    from sparsekit._linalg.design import as_design
+    from sparsekit._linalg.as_design import as_design
 
     X, rng = _matrix(50, 30, 0.3, dtype), RNG(9)
     X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
@@ -319,7 +319,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
 
 def test_a_rough_model_takes_a_part_of_the_rows_that_misses_no_column(cupy, monkeypatch):
     from sparsekit._linalg import device_design
-    from sparsekit._linalg.design import as_design
+    from sparsekit._linalg.as_design import as_design
 
     monkeypatch.setattr(device_design, "_ROUGH_WORK", 0)
     X, d = RNG(0).standard_normal((400, 3)), np.ones(400)

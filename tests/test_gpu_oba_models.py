@@ -151,7 +151,7 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
 
 
 def test_lbfgs_operator(cupy):
-    from sparsekit._linalg.lbfgs import LBFGS
+    from sparsekit._l1.lbfgs import LBFGS
 
     rng, n = RNG(8), 40
     A = rng.standard_normal((n, n))

@@ -144,7 +144,7 @@ def test_rank_sparse(cupy, ranking, monkeypatch, dtype, weight, order, k, parts,
 def test_sparse_rows_are_ranked_without_a_block_of_scores(cupy, monkeypatch, dtype):
     from cupyx.scipy.sparse import csr_matrix
 
-    from sparsekit import _extreme_scores as module
+    from sparsekit._extreme import scores as module
 
     rng = np.random.default_rng(0)
     coef, intercept = rng.standard_normal((300, 12)).astype(dtype), rng.standard_normal(300)

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
-from sparsekit import _torch_device  # noqa: E402
 from sparsekit import torch as layers  # noqa: E402
+from sparsekit._torch import sparsemax as _torch_device  # noqa: E402
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
 import sparsekit as sk  # noqa: E402
-from sparsekit import _torch_factor_graph  # noqa: E402
+from sparsekit._torch import factor_graph as _torch_factor_graph  # noqa: E402
 from sparsekit.torch import FactorGraphLayer  # noqa: E402
 
 

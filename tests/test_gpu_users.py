@@ -25,7 +25,7 @@ from sparsekit import (
     sparsemax,
     sparsemax_loss,
 )
-from sparsekit._device_input import device_accuracy, device_r2
+from sparsekit._estimator.device_checks import device_accuracy, device_r2
 from sparsekit.inspection import SupportDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 from sparsekit.optimize import LogisticLoss

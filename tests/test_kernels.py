@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sparsekit._cython import _glm, _model
 from sparsekit._cython._operators import GramOperator
 from sparsekit._cython._rows import DenseOperator, ModelRows, RowOperator
-from sparsekit._linalg.design import as_design
+from sparsekit._linalg.as_design import as_design
 
 
 def _problem(n=300, p=40, seed=0):

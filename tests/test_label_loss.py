@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 import sparsekit
 from sparsekit import Budget, FactorGraph, Pair, Xor
-from sparsekit._losses.factor_graph import Options
-from sparsekit._losses.labels import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.layout import Options
 
 STRUCTURED = ("sparsemap", "hinge")
 LOGIC = (*LOGICAL, "budget", "knapsack")

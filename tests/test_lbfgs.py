@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._linalg.lbfgs import LBFGS
-from sparsekit._losses import MultinomialLoss
-from sparsekit._solvers._generic import ProtocolProblem
-from sparsekit._solvers._quasi_newton import QuasiNewtonProblem
+from sparsekit._l1.lbfgs import LBFGS
+from sparsekit._l1.multinomial import MultinomialLoss
+from sparsekit._l1.quasi_newton import QuasiNewtonProblem
+from sparsekit._l1.user_problem import ProtocolProblem
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 

@@ -31,8 +31,8 @@ from sparsekit import (
     SparsemaxClassifier,
     Xor,
 )
-from sparsekit._losses.factor_graph import Options
-from sparsekit._losses.labels import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.layout import Options
 
 STRUCTURED = ("sparsemap", "hinge")
 every_loss = pytest.mark.parametrize("loss", LOSSES)

@@ -6,8 +6,8 @@ import reference_min_norm as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsekit._bounded.min_norm_point import TOL, min_norm_weights
 from sparsekit._cython import _min_norm
-from sparsekit._linalg.min_norm_point import TOL, min_norm_weights
 
 # points (k, n) of all kinds from a generator
 KINDS = {

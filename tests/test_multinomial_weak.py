@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import L1LogisticOBA
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._operators import GramOperator
-from sparsekit._losses._class_shift import anchored, centred
+from sparsekit._l1.class_shift import anchored, centred
 
 
 def fit(X, y, C):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from sparsekit import minimize_nqn
+from sparsekit._bounded import nqn
+from sparsekit._bounded.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit._cython import _pairs
 from sparsekit._solver import outcome
-from sparsekit._solvers import nqn
-from sparsekit._solvers.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit.optimize import nonsmooth_problems
 
 N = 30

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from sparsekit._bounded.nqn import NQNOptions, Stop, between, init_state, minimize, search
 from sparsekit._solver import outcome
-from sparsekit._solvers.nqn import NQNOptions, Stop, between, init_state, minimize, search
 
 
 def test_trials_in_a_bracket():

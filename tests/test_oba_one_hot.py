@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._solvers._preconditioner import Preconditioner
-from sparsekit._solvers._run import Kernels, Run
+from sparsekit._l1.oba_run import Kernels, Run
+from sparsekit._l1.preconditioner import Preconditioner
 from sparsekit.gpu._model import crossing_step
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython import _factor, _operators
-from sparsekit._linalg.design import as_design
-from sparsekit._losses import MultinomialLoss
-from sparsekit._solvers import _preconditioner
+from sparsekit._l1 import preconditioner as _preconditioner
+from sparsekit._l1.multinomial import MultinomialLoss
+from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
 

@@ -22,15 +22,20 @@ FLOORS = {
     "_cython": KERNELS,
     "gpu": KERNELS,
     "_typing": KERNELS,  # aliases for signatures on any floor
-    "_device": KERNELS,  # where an array lives
+    "_arrays": KERNELS,  # where an array lives
     "_messages": KERNELS,  # values in errors and warnings
-    "_losses": PIECES,
     "_linalg": PIECES,
     "_solver": PIECES,  # how runs go on and end
-    "_solvers": SOLVERS,
     # programs over estimators
-    "_cli": TOOLS,
     "_compare": TOOLS,
+}
+# The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
+WINGS = {
+    "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "path", "path_solver"},
+    "_bounded": {"classifier", "fit", "regressor"},
+    "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
+    "_extreme": {"classifier", "device", "fit", "monitor", "prediction", "scores", "targets"},
+    "_factor_graph": {"classifier", "label_sets"},
 }
 # import name -> distribution name where they differ
 DISTRIBUTIONS = {
@@ -60,9 +65,13 @@ def module_name(path, source):
 
 
 def floor(module):
-    """Floor of ``sparsekit.x.y``; what has no line in FLOORS is an estimator or a public module."""
+    """Floor of ``sparsekit.x.y``; what has no line in FLOORS or WINGS is an estimator or a public module."""
     parts = module.split(".")
-    return ESTIMATORS if len(parts) == 1 else FLOORS.get(parts[1], ESTIMATORS)
+    if len(parts) == 1:
+        return ESTIMATORS
+    if parts[1] in WINGS:
+        return ESTIMATORS if len(parts) > 2 and parts[2] in WINGS[parts[1]] else SOLVERS
+    return FLOORS.get(parts[1], ESTIMATORS)
 
 
 def imports(text, name, is_package):
@@ -107,19 +116,20 @@ def python_files(source):
 @pytest.mark.parametrize(
     "name, text, expected",
     [
-        ("sparsekit._solvers.oba", "from .._losses import LogisticLoss\nimport numpy.linalg", []),
+        ("sparsekit._l1.oba", "from .losses import LogisticLoss\nimport numpy.linalg", []),
         (
-            "sparsekit._solvers.oba",
-            "from .._logistic import L1LogisticOBA",
-            ["sparsekit._logistic.L1LogisticOBA"],
+            "sparsekit._l1.oba",
+            "from .logistic import L1LogisticOBA",
+            ["sparsekit._l1.logistic.L1LogisticOBA"],
         ),
-        ("sparsekit._solvers.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
-        ("sparsekit._solvers.oba", "def f():\n  import sparsekit._cli as c", ["sparsekit._cli"]),
-        ("sparsekit._linalg.design", "from .. import _solvers", ["sparsekit._solvers"]),
+        ("sparsekit._l1.oba", "from .._estimator import base", ["sparsekit._estimator.base"]),
+        ("sparsekit._l1.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
+        ("sparsekit._l1.oba", "def f():\n  import sparsekit._compare as c", ["sparsekit._compare"]),
+        ("sparsekit._linalg.design", "from .. import _l1", ["sparsekit._l1"]),
         ("sparsekit._linalg.design", "from .._cython._model import solve", []),
         ("sparsekit._cython.helper", "from .._linalg import design", ["sparsekit._linalg.design"]),
-        ("sparsekit._logistic", "from ._solvers.oba import minimize_oba\nfrom . import metrics", []),
-        ("sparsekit._logistic", "from ._compare import engine", ["sparsekit._compare.engine"]),
+        ("sparsekit._l1.logistic", "from .oba import minimize_oba\nfrom .. import metrics", []),
+        ("sparsekit._l1.logistic", "from .._compare import engine", ["sparsekit._compare.engine"]),
     ],
 )
 def test_the_scan_sees_imports_that_go_up(name, text, expected):
@@ -128,7 +138,7 @@ def test_the_scan_sees_imports_that_go_up(name, text, expected):
 
 def test_the_scan_sees_what_is_imported_when_a_module_is():
     text = "import a\nif TYPE_CHECKING:\n  import b\nif True:\n  import c\ndef f():\n  import d"
-    found = imports(text, "sparsekit._logistic", False)
+    found = imports(text, "sparsekit._l1.logistic", False)
     assert found == [("a", True), ("b", False), ("c", True), ("d", False)]
 
 
@@ -145,10 +155,68 @@ def test_imports_go_down_only(source):
     assert edges > 10
 
 
+def modules_imported(source):
+    """{module: modules of the package that it imports}, the package's own ``__init__`` left out."""
+    found = {}
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        found[name] = [path.read_text(encoding="utf-8"), is_package]
+    names = found.keys() | {f"sparsekit._cython.{path.stem}" for path in source.glob("_cython/*.pyx")}
+    return {
+        name: {
+            target if target in names else target.rpartition(".")[0]
+            for target, _ in imports(text, name, is_package)
+            if target.split(".")[0] == "sparsekit"
+        }
+        for name, (text, is_package) in found.items()
+        if name != "sparsekit"
+    }
+
+
+def wing(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in WINGS else None
+
+
+def test_wings_are_apart_but_for_the_ties_that_the_architecture_names(source, checkout):
+    text = (checkout / "doc" / "architecture.md").read_text(encoding="utf-8")
+    ties = {tuple(tie) for tie in re.findall(r"^\| `(_\w+)/` to `(_\w+)/` \|", text, re.MULTILINE)}
+    found = {
+        (wing(name), wing(target))
+        for name, targets in modules_imported(source).items()
+        for target in targets
+        if wing(name) and wing(target) and wing(name) != wing(target)
+    }
+    assert found == ties and len(ties) == 2
+
+
+def test_every_file_of_a_wing_is_there(source):
+    for folder, names in WINGS.items():
+        assert names < {path.stem for path in (source / folder).glob("*.py")}
+
+
+def circles(arrows):
+    """Modules that import themselves, over others."""
+    left = {name: set(targets) & arrows.keys() for name, targets in arrows.items()}
+    while True:
+        free = {name for name, targets in left.items() if not targets & left.keys()}
+        if not free:
+            return sorted(left)
+        left = {name: targets for name, targets in left.items() if name not in free}
+
+
+def test_circles_are_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+
+
+def test_no_module_imports_itself_over_others(source):
+    assert circles(modules_imported(source)) == []
+
+
 def test_no_fit_asks_where_its_arrays_are(source):
     """`_estimator/training_data.py` does, once for all."""
     seen = 0
-    for path in source.glob("*.py"):
+    for path in python_files(source):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name in ("fit", "partial_fit"):
                 names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -6,12 +6,12 @@ import inspect
 import numpy as np
 import pytest
 
-from sparsekit._losses._linear_problem import LinearProblem
-from sparsekit._losses._problem import Problem
-from sparsekit._losses.multinomial import MultinomialProblem
-from sparsekit._solvers import oba
-from sparsekit._solvers._generic import ProtocolProblem
-from sparsekit._solvers._quasi_newton import QuasiNewtonProblem
+from sparsekit._l1 import oba
+from sparsekit._l1.linear_problem import LinearProblem
+from sparsekit._l1.multinomial import MultinomialProblem
+from sparsekit._l1.problem import Problem
+from sparsekit._l1.quasi_newton import QuasiNewtonProblem
+from sparsekit._l1.user_problem import ProtocolProblem
 
 # what one with working sets, with a factor, with a dual has beside what every problem has
 SETS, FACTOR, DUAL = {"restrict", "absorb"}, {"factor", "drift"}, {"project_free"}

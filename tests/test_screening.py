@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython._model import measure
+from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._l1.oba import minimize_oba as solve
 from sparsekit._linalg.design import CSRDesign
-from sparsekit._losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
-from sparsekit._solvers.oba import minimize_oba as solve
 from sparsekit.optimize import minimize_oba
 
 L1 = 4.0

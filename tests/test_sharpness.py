@@ -5,9 +5,7 @@ import pytest
 import reference_sharpness as reference
 from sklearn.linear_model import LogisticRegression
 
-from sparsekit import (
-    L1LogisticOBA,
-)
+from sparsekit import L1LogisticOBA
 from sparsekit.inspection import sharpness
 from sparsekit.inspection._sharpness import pseudo_inverse, random_directions
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sparsekit
-from sparsekit import _cli, _show_versions
+from sparsekit._compare import cli as _cli
+from sparsekit._compare import show_versions as _show_versions
 
 
 def sections(text):

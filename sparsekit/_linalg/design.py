@@ -14,8 +14,6 @@ from .._cython import _dense, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
-from .._device import is_device
-from .._messages import shown
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
@@ -30,7 +28,6 @@ _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
 _SMALL_SIDE = 600
 _REPAYS = 0.4  # largest part of the entries that is worth a copy for the few iterations with a matrix
-_THREAD_WORK = 200000  # entries of X for each thread
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _SAMPLE = 20  # rows for each column that a rough model keeps at least
@@ -41,26 +38,6 @@ _DENSE_GRAM = 600
 _TALL_GRAM, _TALL, _MANY_PRODUCTS, _IN_A_ROW = 2000, 1.5, 20, 2
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
-
-
-def as_design(X, n_threads=1):
-    """Wrap a dense array, CSR or CSC matrix, of a GPU too; float32 and float64 are not copied."""
-    if is_device(X):
-        from .device_design import as_device_design  # CuPy's users alone pay for its import
-
-        return as_device_design(X)
-    X = X if sp.issparse(X) else np.asarray(X)
-    # threads that have less than this to do cost more than they give
-    n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
-    if sp.issparse(X):
-        if X.format == "csr":
-            return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
-        if X.format == "csc":
-            return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
-        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {shown(X.format)}")
-    return DenseDesign(X, n_threads)
 
 
 def _same_index(indptr, indices):

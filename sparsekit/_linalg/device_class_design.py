@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._device import kernel_module, namespace
+from .._arrays import kernel_module, namespace
 from . import device_design as devices
 from .design import DenseDesign
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._device import namespace
+from .._arrays import namespace
 from .._messages import shown
 from ..gpu import _dense, _sparse
-from ..gpu._columns import ColumnStore, columns_from_csr
+from ..gpu._column_store import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
 from ..gpu._rows import DenseOperator, ModelRows, RowOperator
 from .design import Columns

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy import linalg
 
-from .._device import is_device
+from .._arrays import is_device
 
 
 def solve_positive(H: Any, b: Any) -> Any:

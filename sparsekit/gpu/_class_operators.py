@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _curvature, _multinomial
+from . import _curvature
+from ._class_scores import transpose
 from ._compile import THREADS, grid1d, kernel
 from ._operators import QuadOperator
 
@@ -147,7 +148,7 @@ class ClassRowOperator(_ClassOperator):
     def _multiply(self) -> None:
         n, K = self.P.shape
         if not self._columns:
-            self.take_columns(*_multinomial.transpose(*self.rows, self.features))
+            self.take_columns(*transpose(*self.rows, self.features))
         if self._group:
             threads = min(THREADS, -(-n * self._group // 32) * 32)
             self._launch["rows"](

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ._class_scores import row_blocks, score_lanes
 from ._compile import THREADS, grid1d, kernel
-from ._multinomial import row_blocks, score_lanes
 from ._spmm import multiply
 
 # blocks of a vector pass for each multiprocessor: each of them adds up all parts of its scalars

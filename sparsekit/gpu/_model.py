@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._device import to_host
+from .._arrays import to_host
 from ._compile import grid1d, kernel
 from ._reduce import block_of, finish
 

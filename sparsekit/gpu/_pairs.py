@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._device import to_host
+from .._arrays import to_host
 from ._compile import THREADS, grid1d, kernel, sm_count
 from ._reduce import WARP, block_of, finish, finish_on_device
 

@@ -6,18 +6,16 @@ over columns, A^T t, so that no sum needs atomics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ._column_store import ColumnStore, columns_from_csr
 from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
 from ._operators import QuadOperator
 from ._reduce import WARP, block_of
 from ._sparse import select_count, select_fill, width_of
-
-if TYPE_CHECKING:
-    from ._columns import ColumnStore
 
 
 class ModelRows:
@@ -92,8 +90,6 @@ class ModelRows:
 
     def store(self) -> ColumnStore:
         """The rows turned, for an operator that gets no columns."""
-        from ._columns import columns_from_csr
-
         nnz = int(self.nnz)
         return columns_from_csr(self.indptr, self.col[:nnz].astype(np.int64), self.val[:nnz], self.m)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._device import host_only
+from .._arrays import host_only
 
 # where a sequential colour map is dark enough to be told from the blank of a zero
 _FAINTEST = 0.18

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
-from .._logistic_cv import L1LogisticOBACV
+from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._l1.logistic_cv import L1LogisticOBACV
 from .._messages import shown
 from ._axes import COLORS, closes_its_figure, get_axes, with_options
 

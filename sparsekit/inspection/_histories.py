@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._extreme import ExtremeSoftmaxSGD
+from .._extreme.classifier import ExtremeSoftmaxSGD
 
 POSITIONS = ("time", "iteration", "evaluations")
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from .._messages import shown
 from ._axes import closes_its_figure, get_axes, with_options
-from ._training import TrainingFunction, training_function, unwrap
+from ._training import training_function, unwrap
+from ._training_function import TrainingFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
-from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV, fenchel_young_path
-from .._lasso import LassoOBA
-from .._logistic import L1LogisticOBA
-from .._logistic_cv import L1LogisticOBACV
-from .._path import l1_logistic_path
-from .._path_solver import RegularizationPath
+from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV, fenchel_young_path
+from .._l1.lasso import LassoOBA
+from .._l1.logistic import L1LogisticOBA
+from .._l1.logistic_cv import L1LogisticOBACV
+from .._l1.path import l1_logistic_path
+from .._l1.path_solver import RegularizationPath
 from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
-from .._device import host_only
+from .._arrays import host_only
+from .._bounded.minimize_nqn import minimize_nqn
 from .._messages import numbers, plain, shown
-from .._nqn import minimize_nqn
 from ._training import training_function
 
 # entries of a table of directions from which it is kept in float32: 256 MB in float64

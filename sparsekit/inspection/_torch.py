@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._messages import shown
-from ._training import TrainingFunction
+from ._training_function import TrainingFunction
 
 BATCH_SIZE = 8192
 

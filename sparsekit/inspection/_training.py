@@ -7,8 +7,6 @@ mean loss of a row, penalty included, so that numbers of different models and da
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,53 +14,30 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._bounded_classifier import BoundedClassifier
-from .._bounded_fit import normalized
-from .._bounded_regressor import BoundedRegressor
-from .._device import host_only
-from .._extreme import ExtremeSoftmaxSGD
-from .._extreme_targets import check_extreme_targets, encode
-from .._fenchel_young import SoftmaxClassifier, SparsemaxClassifier
-from .._fenchel_young_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
-from .._label_sets import logic
-from .._lasso import LassoOBA
+from .._arrays import host_only
+from .._bounded.classifier import BoundedClassifier
+from .._bounded.fit import normalized
+from .._bounded.losses import Rows, classification_loss, regression_loss
+from .._bounded.problem import BoundedProblem
+from .._bounded.regressor import BoundedRegressor
+from .._estimator.checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
+from .._estimator.targets import check_targets
+from .._extreme.classifier import ExtremeSoftmaxSGD
+from .._extreme.targets import check_extreme_targets, encode
+from .._factor_graph.classifier import LPSparseMAPClassifier
+from .._factor_graph.label_loss import LabelLoss, Labels
+from .._factor_graph.label_sets import logic
+from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._fenchel_young.loss import FenchelYoungLoss
+from .._l1.coefficients import check_penalty_weights, l1_weights, logistic_loss, pack
+from .._l1.lasso import LassoOBA
+from .._l1.logistic import L1LogisticOBA
+from .._l1.logistic_cv import L1LogisticOBACV
+from .._l1.losses import LeastSquaresLoss
 from .._linalg.threads import count_threads
-from .._logistic import L1LogisticOBA
-from .._logistic_cv import L1LogisticOBACV
-from .._losses import LeastSquaresLoss
-from .._losses.fenchel_young import FenchelYoungLoss
-from .._losses.labels import LabelLoss, Labels
-from .._losses.row_losses import Rows, classification_loss, regression_loss
-from .._lp_sparsemap_classifier import LPSparseMAPClassifier
 from .._messages import shown
-from .._problem import (
-    X_CHECKS,
-    apply_class_weight,
-    as_kernel_input,
-    check_penalty_weights,
-    check_sample_weight,
-    l1_weights,
-    logistic_loss,
-    pack,
-)
-from .._solvers.bounded import BoundedProblem
-from .._targets import check_targets
-
-
-@dataclass
-class TrainingFunction:
-    """f(x), its gradient, and how good the model with parameters x is.
-
-    x : the fitted parameters, float64 (n,).
-    fun : maps x to f and its gradient (n,).
-    measure : maps x to f and a score, NaN where there is none.
-    score_name : what the score is called.
-    """
-
-    x: np.ndarray
-    fun: Callable[[np.ndarray], tuple[float, np.ndarray]]
-    measure: Callable[[np.ndarray], tuple[float, float]]
-    score_name: str = "accuracy"
+from ._training_function import TrainingFunction
 
 
 def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFunction:
@@ -266,7 +241,7 @@ def _bounded(estimator, X, losses):
         for loss in losses
     ]  # fmt: skip
     for problem in problems:
-        problem.be_exact()
+        problem.data.be_exact()
     rows = Rows.empty(X.shape[0])
 
     def fun(x):

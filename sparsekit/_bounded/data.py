@@ -1,0 +1,232 @@
+"""The data of a bounded linear model by where and how it is stored: products, sums of columns, parts."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._arrays import is_device, kernel_module
+from .._linalg.as_design import as_design
+
+# rows that centre and scale dense columns
+SAMPLE = 5000
+# entries of a block of dense rows: half a core's cache
+BLOCK = 2**17
+# the same where rows are read twice, so that they stay beside the predictors
+PASS = 2**14
+# entries for each part of such a pass, and the most parts
+PART, PARTS = 200000, 16
+# rows of a block while a Gram matrix is summed up
+GRAM_BLOCK = 2048
+# entries of such a block on a GPU, which a product is to fill
+DEVICE_BLOCK = 2**26
+
+
+def as_data(X, n_threads=1):
+    """The data behind one face: a NumPy array, CSR or CSC, or either on a GPU."""
+    if is_device(X):
+        return (DeviceSparseData if hasattr(X, "nnz") else DeviceDenseData)(X)
+    return (SparseData if sp.issparse(X) else DenseData)(X, n_threads)
+
+
+class Data:
+    """Products, which all kinds of data have.
+
+    ``samples`` says whether `means` and `squares` look at some of the rows; `of_column` then has all.
+    """
+
+    samples = False
+
+    def __init__(self, X, n_threads=1):
+        self.X, self.shape, self.n_threads = X, X.shape, n_threads
+        self.design = as_design(X, n_threads).private()
+
+    def be_exact(self):
+        """From here on sums have float64's digits; they do where a kernel makes them."""
+
+    def matvec(self, w):
+        """X w, (n,)."""
+        return self.design.matvec(w) if w.any() else np.zeros(self.shape[0])
+
+    def rmatvec(self, u):
+        """X^T u, (p,)."""
+        return self.design.rmatvec(u)
+
+    def evaluate(self, loss, w, b, rows, smoothing, previous):
+        """Fill ``rows`` at (w, b) and return predictor and X^T u, reading X once; None where it can't be."""
+        return None
+
+    def means(self, s):
+        """Mean of each column under weights ``s``, which sum to 1."""
+        return self.rmatvec(s)
+
+    def squares(self, s):
+        """Sum of the squares of each column under such weights."""
+        raise NotImplementedError
+
+    def absolute_sums(self, s, cols):
+        """Weighted sum of |X| in chosen columns."""
+        return np.asarray(s @ abs(self.X[:, cols])).ravel()
+
+    def part(self, rows, cols, intercept):
+        """Rows and columns of [X, 1] in float64, dense or CSR."""
+        raise NotImplementedError
+
+    def gram(self, rows, cols, d, intercept):
+        """A^T diag(d) A, A being such a part."""
+        return _gram_by_blocks(self.part, rows, cols, d, intercept, GRAM_BLOCK)
+
+    def outer(self, A, scale):
+        """A diag(scale) A^T of a part A, dense."""
+        return (A * scale) @ A.T
+
+
+class DenseData(Data):
+    """A NumPy array."""
+
+    samples = True
+    in_blocks = False
+
+    def be_exact(self):
+        """From here on sum products of float32 data in float64: BLAS's own sums have seven digits."""
+        self.in_blocks = self.X.dtype == np.float32
+
+    def _blocks(self):
+        """Ranges of rows, and these rows in float64."""
+        height = max(BLOCK // max(self.shape[1], 1), 1)
+        for at in range(0, self.shape[0], height):
+            rows = slice(at, at + height)
+            yield rows, self.X[rows].astype(np.float64, copy=False)
+
+    def matvec(self, w):
+        if not self.in_blocks or not w.any():
+            return super().matvec(w)
+        z = np.empty(self.shape[0])
+        for rows, part in self._blocks():
+            np.dot(part, w, out=z[rows])
+        return z
+
+    def rmatvec(self, u):
+        if not self.in_blocks:
+            return super().rmatvec(u)
+        return sum((u[rows] @ part for rows, part in self._blocks()), np.zeros(self.shape[1]))
+
+    def evaluate(self, loss, w, b, rows, smoothing, previous):
+        X = self.X
+        if not X.flags.c_contiguous or self.in_blocks or not X.size:
+            return None
+        z, gradient = np.empty(self.shape[0]), np.empty(self.shape[1])
+        # parts by the data alone, so that sums do not depend on the threads
+        parts = int(min(max(X.size // PART, 1), PARTS))
+        blocks = max(PASS // self.shape[1], 1), parts, min(self.n_threads, parts)
+        loss.dense_pass(X, w.astype(X.dtype, copy=False), b, z, rows, gradient, blocks, smoothing, previous)
+        return z, gradient
+
+    def means(self, s):
+        X, s = self._sample(s)
+        return s @ X / s.sum()
+
+    def squares(self, s):
+        X, s = self._sample(s)
+        with np.errstate(over="ignore", under="ignore"):
+            return s @ X**2 / s.sum()
+
+    def _sample(self, s):
+        stride = max(self.shape[0] // SAMPLE, 1)
+        if not s[::stride].sum() > 0:
+            stride = 1
+        return self.X[::stride].astype(np.float64), s[::stride]
+
+    def of_column(self, s, j):
+        """Weighted mean and second moment of column j, of all rows."""
+        x = self.X[:, [j]].astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            return (s @ x / s.sum())[0], (s @ x**2 / s.sum())[0]
+
+    def part(self, rows, cols, intercept):
+        A = np.asarray(self.X[rows], dtype=np.float64)
+        A = A[:, cols] if len(cols) < self.shape[1] else A
+        return np.hstack([A, np.ones((len(rows), 1))]) if intercept else A
+
+
+class SparseData(Data):
+    """A CSR or CSC matrix of SciPy's."""
+
+    def squares(self, s):
+        X = self.X
+        with np.errstate(over="ignore", under="ignore"):
+            squares = X.data.astype(np.float64) ** 2
+        squared = type(X)((squares, X.indices, X.indptr), shape=X.shape)
+        return np.asarray(squared.T @ s, dtype=np.float64)
+
+    def part(self, rows, cols, intercept):
+        A = self.X[:, cols].tocsr()[rows] if self.X.format == "csc" else self.X[rows][:, cols]
+        A = A.astype(np.float64)
+        return sp.hstack([A, np.ones((len(rows), 1))], format="csr") if intercept else A
+
+    def gram(self, rows, cols, d, intercept):
+        A = self.part(rows, cols, intercept)
+        return (A.multiply(d[:, None]).T @ A).toarray()
+
+    def outer(self, A, scale):
+        return (A.multiply(scale) @ A.T).toarray()
+
+
+class DeviceData(Data):
+    """What data on a GPU shares: its kernels sum in float64, and nothing is read to see that it is zero."""
+
+    def matvec(self, w):
+        return self.design.matvec(w)
+
+    def absolute_sums(self, s, cols):
+        return as_design(abs(self.X)).rmatvec(s)[cols]
+
+    def gram(self, rows, cols, d, intercept):
+        height = max(GRAM_BLOCK, DEVICE_BLOCK // (len(cols) + intercept))
+        return _gram_by_blocks(self.part, rows, cols, d, intercept, height)
+
+
+class DeviceDenseData(DeviceData):
+    """A CuPy array."""
+
+    def squares(self, s):
+        second = np.empty(self.shape[1], like=s)
+        kernel_module("_dense", self.X).dense_squares(self.X, s, second)
+        return second
+
+    def part(self, rows, cols, intercept):
+        X = self.X
+        A = (X[np.ix_(rows, cols)] if len(cols) < X.shape[1] else X[rows]).astype(np.float64, copy=False)
+        return np.hstack([A, np.ones_like(A, shape=(len(rows), 1))]) if intercept else A
+
+
+class DeviceSparseData(DeviceData):
+    """A CSR matrix of CuPy's."""
+
+    def squares(self, s):
+        X = self.X
+        squares = type(X)((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
+        return as_design(squares).rmatvec(s)
+
+    def part(self, rows, cols, intercept):
+        from cupyx.scipy.sparse import csr_matrix, hstack
+
+        A = self.X[rows]
+        A = (A[:, cols] if len(cols) < self.shape[1] else A).astype(np.float64)
+        ones = np.ones_like(A.data, shape=(len(rows), 1))
+        return hstack([A, csr_matrix(ones)], format="csr") if intercept else A
+
+    def gram(self, rows, cols, d, intercept):
+        height = max(GRAM_BLOCK, DEVICE_BLOCK // (len(cols) + intercept))
+        return _gram_by_blocks(lambda *which: self.part(*which).toarray(), rows, cols, d, intercept, height)
+
+    def outer(self, A, scale):
+        return (A.multiply(scale) @ A.T).toarray()
+
+
+def _gram_by_blocks(part, rows, cols, d, intercept, height):
+    size = len(cols) + intercept
+    G = np.zeros((size, size), like=d)
+    for at in range(0, len(rows), height):
+        A = part(rows[at : at + height], cols, intercept)
+        A *= np.sqrt(d[at : at + height])[:, None]
+        G += A.T @ A
+    return G

@@ -1,0 +1,377 @@
+"""Command line: ``sparsekit compare`` sets L1 logistic regression solvers side by side on the user's data,
+``sparsekit versions`` prints what a report of a problem needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from .._messages import shown
+from .show_versions import show_versions
+
+OK, FAILED, USAGE = 0, 1, 2
+# what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
+NOBODY_READS = 141
+# the last two are where a model fits its rows almost without a penalty, and slow solvers become very slow
+DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
+# seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
+MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program name; ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
+        2: wrong usage; 141: nobody reads the output any more.
+    """
+    with _nowhere_for_closed_streams():
+        try:
+            status = _main(argv)
+            sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
+            return status
+        except BrokenPipeError:
+            # what is still buffered goes nowhere, silently
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return NOBODY_READS
+
+
+@contextlib.contextmanager
+def _nowhere_for_closed_streams():
+    """Streams that the shell closed are None, which other packages fail at (NumPy 2.0's f2py, on import)."""
+    with contextlib.ExitStack() as stack:
+        for stream, redirect in (
+            (sys.stdout, contextlib.redirect_stdout),
+            (sys.stderr, contextlib.redirect_stderr),
+        ):
+            if stream is None:
+                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+                stack.enter_context(redirect(stack.enter_context(nowhere)))
+        yield
+
+
+def _main(argv):
+    parser = _parser()
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, version or the error
+        return int(stop.code or 0)
+    if args.command is None:
+        parser.print_help()
+        return USAGE
+    if args.command == "versions":
+        show_versions()
+        return OK
+    return _compare(args)
+
+
+def _parser():
+    from .. import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="sparsekit", description="Sparse linear models with certified results."
+    )
+    parser.add_argument("--version", action="version", version=f"sparsekit {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands")
+    commands.add_parser(
+        "versions", help="versions, how the kernels were built, threads: for a report of a problem"
+    )
+    compare = commands.add_parser(
+        "compare",
+        help="L1 logistic regression on your data: this package beside LIBLINEAR and other solvers",
+        description="Fit L1 logistic regression with L1LogisticOBA and every peer that is installed, and "
+        "compare the time each needs to come close to the optimum. Without files: two data sets that ship "
+        "with scikit-learn.",
+    )
+    add = compare.add_argument
+    add(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz, .parquet",
+    )
+    grid = compare.add_mutually_exclusive_group()
+    grid.add_argument(
+        "--C",
+        type=_numbers,
+        metavar="C1,C2,...",
+        help="values of C = 1/lambda, in scikit-learn's scale, the same for every file",
+    )
+    grid.add_argument(
+        "--lambda-ratio",
+        type=_numbers,
+        metavar="R1,R2,...",
+        help="lambda = 1/C as shares of the smallest that selects nothing (default: "
+        f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
+    )
+    grid.add_argument(
+        "--n-lambda",
+        type=_positive_int,
+        metavar="N",
+        help="N values of that share from 1 (left out) to 0.001, log-spaced",
+    )
+    add(
+        "--n-jobs",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="threads of the solvers that use several (default: 1)",
+    )
+    add(
+        "--intercept",
+        action="store_true",
+        help="add an unpenalised intercept; solvers that have none are left out",
+    )
+    add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
+    add(
+        "--max-time",
+        type=_positive,
+        metavar="S",
+        help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
+        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g})",
+    )
+    add(
+        "--budget",
+        type=_positive,
+        metavar="S",
+        help="seconds for all of it; what was left out is said at the end (default: none)",
+    )
+    add(
+        "--repeats",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="least number of runs of the fits that decide a time (default: 1; short ones get more)",
+    )
+    held_out = compare.add_mutually_exclusive_group()
+    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
+    held_out.add_argument(
+        "--test-size",
+        type=_share,
+        default=0.25,
+        metavar="SHARE",
+        help="share of rows to hold out, stratified (default: 0.25; 0: none)",
+    )
+    add(
+        "--target",
+        metavar="NAME",
+        help="target column of CSV and parquet files, by name or number from 1 (default: the last)",
+    )
+    add(
+        "--drop",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of CSV and parquet files to leave out",
+    )
+    add(
+        "--categorical",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns that hold categories although they have numbers; columns of words are one-hot encoded "
+        "in any case",
+    )
+    add(
+        "--positive",
+        metavar="LABEL",
+        help="label that counts as positive (default: the greater of two, the most frequent of more; to be "
+        "named where there are more than 20 numbers)",
+    )
+    add("--seed", type=int, default=0, help="seed of the split (default: 0)")
+    add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
+    add("--json", metavar="FILE", help="write all numbers")
+    add("--csv", metavar="FILE", help="write the tables, a row for each solver and C")
+    add(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="progress bar on stderr (default: on a terminal)",
+    )
+    return parser
+
+
+def _compare(args):
+    from . import csv_output, io, peers, plot, report
+    from .engine import Bench, Options
+
+    deadline = math.inf if args.budget is None else time.monotonic() + args.budget
+    solvers = peers.all_solvers()
+    if args.peers is not None:
+        known = {s.key for s in solvers}
+        unknown = [name for name in args.peers if name not in known]
+        if unknown:
+            return _fail(
+                f"--peers: unknown solver {shown(unknown[0])}; known are {', '.join(sorted(known))}", USAGE
+            )
+        solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
+    if args.test is not None and len(args.files) != 1:
+        return _fail("--test needs exactly one FILE", USAGE)
+    # all of this is asked before the work, not after it
+    if args.plot is not None:
+        try:
+            fault = plot.fault_of_name(args.plot)
+        except ImportError:
+            fault = "needs matplotlib: pip install matplotlib"
+        if fault:
+            return _fail(f"--plot {fault}", USAGE)
+    for option in ("plot", "json", "csv"):
+        path = getattr(args, option)
+        fault = None if path is None else _why_not_writable(Path(path))
+        if fault:
+            return _fail(f"--{option} {path}: {fault}", USAGE)
+    try:
+        if args.files:
+            problems = [
+                io.read_problem(
+                    path,
+                    test=args.test,
+                    test_size=args.test_size,
+                    target=args.target,
+                    positive=args.positive,
+                    categorical=args.categorical,
+                    drop=args.drop,
+                    fit_intercept=args.intercept,
+                    seed=args.seed,
+                )
+                for path in args.files
+            ]
+        else:
+            problems = io.shipped_problems(
+                test_size=args.test_size, fit_intercept=args.intercept, seed=args.seed
+            )
+    except io.DataError as error:
+        return _fail(str(error), FAILED)
+    for problem in problems:
+        if not problem.lambda_max > 0:
+            return _fail(
+                f"{problem.name}: no feature is related to the target (X^T y = 0), so w = 0 for every C",
+                FAILED,
+            )
+
+    grids = [(p, _grid(args, p)) for p in problems]
+    progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
+    max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
+    options = Options(max_time=max_time, repeats=args.repeats)
+    print(report.header(solvers, args.intercept))
+    cells, todo = [], [(p, C) for p, values in grids for C in values]
+    with Bench(solvers, options, progress, deadline=deadline) as bench:
+        for problem, C in todo:
+            if not bench.left:
+                break
+            progress.cell = f"{problem.name} C={C:.3g}"
+            cell = bench.measure(problem, C, args.n_jobs)
+            progress.clear()
+            cells.append(cell)
+            print("\n" + report.table(cell, options.gaps), flush=True)
+            progress.done += 1
+            if cell.interrupted:
+                break
+    if not cells:
+        return _fail(f"--budget: {args.budget:g} s were over before anything was measured", FAILED)
+    interrupted = cells[-1].interrupted
+    left_out = todo[len(cells) :]
+    print("\n" + report.summary(cells, options.gaps))
+    if args.budget is not None:
+        print(report.budget_lines(args.budget, cells, [] if interrupted else left_out))
+    settings = {
+        "gaps": options.gaps,
+        "stop_gap": options.stop_gap,
+        "max_time": options.max_time,
+        "budget": args.budget,
+        "repeats": options.repeats,
+        "n_threads": args.n_jobs,
+        "fit_intercept": args.intercept,
+    }
+    if args.json is not None:
+        report.write_json(args.json, report.as_dict(cells, solvers, settings, left_out))
+    if args.csv is not None:
+        csv_output.write_csv(args.csv, cells, options.gaps)
+    if args.plot is not None:
+        plot.plot(cells, args.plot)
+    if interrupted:
+        return _fail("interrupted", FAILED)
+    failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
+    return FAILED if failed else OK
+
+
+def _why_not_writable(path):
+    """Why nothing can be written there, or None; leaves no file behind."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # a pipe or a device: opening one may wait for its reader, or do something
+        return None if os.access(path, os.W_OK) else "cannot be written: Permission denied"
+    # a link may lead to a file that is still to be made
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        return "there is no such folder"
+    is_new = not os.path.lexists(target)
+    try:
+        with open(target, "ab"):
+            pass
+    except OSError as error:
+        return f"cannot be written: {error.strerror}"
+    if is_new:
+        target.unlink()
+    return None
+
+
+def _grid(args, problem):
+    """Values of C for one problem, the strongest penalty first."""
+    if args.C is not None:
+        return sorted(args.C)
+    ratios = args.lambda_ratio or DEFAULT_RATIOS
+    if args.n_lambda is not None:
+        ratios = np.geomspace(1.0, 1e-3, args.n_lambda + 1)[1:]
+    return [1.0 / (r * problem.lambda_max) for r in sorted(ratios, reverse=True)]
+
+
+def _fail(message, code):
+    print(f"sparsekit compare: error: {message}", file=sys.stderr)
+    return code
+
+
+def _positive(text):
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
+    return value
+
+
+def _share(text):
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
+    return value
+
+
+def _positive_int(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
+    return value
+
+
+def _numbers(text):
+    found = [_positive(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("names no number")
+    return found
+
+
+def _names(text):
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,93 @@
+"""What estimators of iterative solvers share: parameters, the call, the fitted attributes, the warnings."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from .._arrays import namespace
+from .._solver import outcome
+from .decorators import PlainParametersMixin
+from .monitor import FitMonitor
+
+try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands where the installed scikit-learn has no callbacks."""
+
+
+SOLVER_CONSTRAINTS: dict = {
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
+
+_WHY = {
+    outcome.MAX_ITER: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
+    "columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
+    outcome.MAX_TIME: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
+    outcome.NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar "
+    "scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
+}
+
+
+def warn_if_unconverged(result, options, *, who, stacklevel=3):
+    """Issue a ConvergenceWarning that says why the solver stopped early and what to do.
+
+    A run that the user's own callback stopped is not warned about.
+    """
+    why = _WHY.get(result.status)
+    if why is None:
+        return
+    warnings.warn(
+        f"{who} did not converge: {why.format(**options)}. "
+        f"Optimality {result.optimality:.2e}, tol {options['tol']:.2e}, {result.nit} iterations.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
+    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
+
+    n_iter_: Any  # of one problem, or of each of several
+
+    def _run(
+        self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged
+    ):
+        """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
+
+        ``shape`` is that of the solver's variables, ``n_tasks`` the most iterations there can be; ``data``,
+        ``attributes`` and ``scale`` are those of `FitMonitor`; ``warn`` is like `warn_if_unconverged`.
+        """
+        context = None
+        if hasattr(self, "_init_callback_context"):
+            # one task more than iterations: the last one opened is never run
+            context = self._init_callback_context(max_subtasks=(n_tasks or self.max_iter) + 1)
+            context.call_on_fit_task_begin(estimator=self, **data)
+        monitor = FitMonitor(self, context, data, attributes, scale)
+        monitor.begin(namespace(X=data["X"]).zeros(shape) if x0 is None else x0)
+        result = minimize(x0, monitor if monitor.is_needed else None)
+        monitor.end()
+        self.n_iter_ = np.array([result.nit], dtype=np.int32)
+        self.optimality_ = float(result.optimality)
+        self.objective_ = float(result.fun) / scale
+        self.dual_gap_ = float(result.dual_gap) / scale
+        if self.history:
+            self.history_ = dict(result.history, fun=np.asarray(result.history["fun"]) / scale)
+        elif hasattr(self, "history_"):
+            del self.history_
+        for name, value in attributes(result.x).items():
+            setattr(self, name, value)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
+        warn(result, self._solver_options, who=type(self).__name__, stacklevel=5)
+        return result

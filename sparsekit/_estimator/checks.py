@@ -1,0 +1,185 @@
+"""From checked arrays to the solver's problem and back: weights, labels, losses, coefficients.
+
+The solver sees one vector of variables; scikit-learn's users see ``coef_`` and ``intercept_``.
+Everything that translates between the two stands here, for the estimators and the paths alike.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from .._arrays import host_only
+from .._messages import numbers, shown
+
+# what the losses take without a copy; anything else is converted to float64
+FLOAT_DTYPES = (np.float64, np.float32)
+X_CHECKS = dict(
+    accept_sparse=("csr", "csc"), accept_large_sparse=True, dtype=list(FLOAT_DTYPES), order=None, copy=False
+)
+
+
+def as_kernel_input(X):
+    """Return X itself where the kernels can read it, else the cheapest equivalent copy.
+
+    The kernels need contiguous dense arrays, and sparse ones with sorted, unique indices of one
+    integer type. The user's X is never changed.
+    """
+    if sp.issparse(X):
+        if X.indices.dtype != X.indptr.dtype:
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        return np.ascontiguousarray(X)
+    return X
+
+
+def check_sample_weight(sample_weight, n_samples):
+    """Return the sample weights as float64 of shape (n_samples,), or None for "all equal to one".
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, a weight is negative, NaN or infinite, or all are zero.
+    """
+    if sample_weight is None:
+        return None
+    host_only(sample_weight=sample_weight)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_samples, sample_weight, dtype=np.float64)
+    weight = check_array(
+        numbers(sample_weight, "sample_weight"),
+        ensure_2d=False,
+        allow_nd=True,
+        order="C",
+        input_name="sample_weight",
+    )
+    if weight.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weight.ndim}D array. Expected either a scalar "
+            f"value or a 1D array of length {n_samples}."
+        )
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected {(n_samples,)}: one weight per row of X."
+        )
+    smallest = weight.min()
+    if smallest < 0:
+        raise ValueError(
+            f"Negative values in sample_weight: sample_weight[{int(weight.argmin())}] is {smallest:g}, "
+            "weights must be >= 0."
+        )
+    if not weight.any():
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
+        )
+    return weight
+
+
+def by_feature(given, n_features, feature_names, what):
+    """Columns, keys and values of a dict ``given`` by the columns' names or numbers.
+
+    Raises
+    ------
+    ValueError
+        If a key is no feature, or a feature is there twice; it names the argument ``what``.
+    """
+    numbers = {} if feature_names is None else {name: j for j, name in enumerate(feature_names)}
+    seen = set()
+    for key, value in given.items():
+        j = key if isinstance(key, Integral) and not isinstance(key, bool) else numbers.get(key)
+        if j is None or not 0 <= int(j) < n_features:
+            known = f"0 .. {n_features - 1}" + (
+                " or a column's name" if numbers else "; X has no column names"
+            )
+            raise ValueError(f"{what} has the key {shown(key)}, which is no feature: {known}.")
+        if int(j) in seen:
+            raise ValueError(f"{what} has feature {j} twice, by name and by number.")
+        seen.add(int(j))
+        yield int(j), key, value
+
+
+def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
+    """Fold ``class_weight`` into the sample weights.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        As in scikit-learn. "balanced" gives class k the weight ``sum(s) / (K * sum of s in k)``.
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n_samples,)
+        Index of each row's class.
+    sample_weight : ndarray of shape (n_samples,) or None
+    least : int, default=2
+        Classes that must be left with a positive weight.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+
+    Raises
+    ------
+    ValueError
+        If a key is not a class, a weight is not a finite number >= 0, or fewer classes than ``least``
+        are left with a positive weight.
+    """
+    if class_weight is None and sample_weight is None:
+        return None
+    n_classes = len(classes)
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    weight = sample_weight
+    if class_weight is not None:
+        per_class = np.ones(n_classes)
+        if isinstance(class_weight, str):
+            per_class = np.divide(totals.sum(), n_classes * totals, out=np.zeros(n_classes), where=totals > 0)
+        else:
+            index = {label: k for k, label in enumerate(classes.tolist())}
+            for label, value in class_weight.items():
+                if label not in index:
+                    raise ValueError(
+                        f"class_weight has the key {shown(label)}, which is not a class; the classes are "
+                        f"{shown(classes.tolist())}."
+                    )
+                if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                    raise ValueError(
+                        f"class_weight[{shown(label)}] must be a finite number >= 0, got {shown(value)}."
+                    )
+                per_class[index[label]] = value
+        weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
+        totals = totals * per_class
+    if np.count_nonzero(totals) < least:
+        raise ValueError(
+            f"This solver needs samples of at least {least} classes with a positive weight (sample_weight "
+            f"times class_weight), but only these have one: {shown(classes[totals > 0].tolist())}"
+        )
+    return weight
+
+
+def check_penalties(values, name):
+    """Positive finite penalties (or Cs) as a float64 vector.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is not a finite number > 0.
+    """
+    host_only(**{name: values})
+    values = check_array(
+        numbers(values, name),
+        ensure_2d=False,
+        allow_nd=True,
+        dtype=np.float64,
+        ensure_min_samples=0,
+        input_name=name,
+    )
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got an array of shape {values.shape}.")
+    if not values.size:
+        raise ValueError(f"{name} is empty; give at least one value > 0.")
+    if not (values > 0).all():
+        raise ValueError(f"{name} must be > 0, got {values[~(values > 0)][0]:g}.")
+    return values

@@ -1,0 +1,109 @@
+"""What the estimators that choose a parameter by cross-validation share: scorers and metadata routing."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import get_scorer, make_scorer
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+
+from .._arrays import host_only
+from .._typing import CrossValidation, MatrixLike, Scoring
+from .decorators import PlainParametersMixin
+from .labels import refuse_missing_labels
+
+
+class CrossValidationMixin(PlainParametersMixin):
+    """Scores by ``scoring``, by default ``_default_scoring``, and routing to splitter and scorer."""
+
+    cv: CrossValidation
+    scoring: Scoring
+    _default_scoring: str | Callable[..., float] = "accuracy"
+
+    def score(
+        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, **score_params: Any
+    ) -> float:
+        """Score with the scorer that ``scoring`` names (see the class for the default).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True labels; for models that `fit` gives matrices, (n_samples, n_labels).
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
+
+        Returns
+        -------
+        float
+            What ``scoring`` measures; more is better.
+        """
+        host_only(X=X, y=y, sample_weight=sample_weight)
+        refuse_missing_labels(y)
+        _raise_for_params(score_params, self, "score")
+        routed = self._route("score", sample_weight=sample_weight, **score_params)
+        return self._get_scorer()(self, X, y, **routed.scorer.score)
+
+    def _route(self, method, *, sample_weight, **params):
+        """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""
+        if _routing_enabled():
+            if sample_weight is not None:
+                params["sample_weight"] = sample_weight
+            return process_routing(self, method, **params)
+        score = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing of this object; see scikit-learn's user guide.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What goes to the splitter and to the scorer.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=self._get_scorer(),
+                method_mapping=MethodMapping()
+                .add(caller="score", callee="score")
+                .add(caller="fit", callee="score"),
+            )
+        )
+
+    def _get_scorer(self):
+        return get_scorer(self._default_scoring) if self.scoring is None else get_scorer(self.scoring)
+
+
+def with_labels(scorer, classes):
+    """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
+    function = getattr(scorer, "_score_func", None)
+    method: Any = getattr(scorer, "_response_method", None)
+    kwargs = getattr(scorer, "_kwargs", {})
+    if function is None or "predict_proba" not in np.atleast_1d(method) or "labels" in kwargs:
+        return scorer
+    if "labels" not in inspect.signature(function).parameters:
+        return scorer
+    return make_scorer(
+        function,
+        response_method=scorer._response_method,
+        greater_is_better=scorer._sign > 0,
+        labels=classes,
+        **kwargs,
+    )

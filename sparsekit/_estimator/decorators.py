@@ -1,0 +1,78 @@
+"""scikit-learn's decorators, with what they return: a method or function of the same signature.
+
+scikit-learn has no type hints; without this a type checker would know nothing of what they decorate.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from sklearn import config_context, get_config
+from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+
+from .._messages import plain
+
+if TYPE_CHECKING:
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]: ...
+
+    def validate_params(
+        constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
+    ) -> Callable[[F], F]: ...
+
+    def available_if(check: Callable[[Any], object]) -> Callable[[F], F]: ...
+
+else:
+    from sklearn.base import _fit_context as fit_context
+    from sklearn.utils.metaestimators import available_if
+
+    def validate_params(constraints, *, prefer_skip_nested_validation):
+        """`sklearn.utils._param_validation.validate_params`, whose messages show plain numbers."""
+
+        def decorate(function):
+            function._skl_parameter_constraints = constraints
+            parameters = inspect.signature(function)
+
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                skip = get_config()["skip_parameter_validation"]
+                if not skip:
+                    given = parameters.bind(*args, **kwargs)
+                    given.apply_defaults()
+                    check_parameters(constraints, given.arguments, function.__qualname__)
+                with config_context(skip_parameter_validation=skip or prefer_skip_nested_validation):
+                    return function(*args, **kwargs)
+
+            return wrapper
+
+        return decorate
+
+
+def check_parameters(constraints: dict[str, Any], given: dict[str, Any], who: str) -> None:
+    """scikit-learn's check of parameters; its message shows 0.5 where NumPy would write np.float64(0.5)."""
+    try:
+        validate_parameter_constraints(constraints, given, caller_name=who)
+    except InvalidParameterError as error:
+        found = error
+    else:
+        return
+    # the same error again, of numbers that look plain
+    validate_parameter_constraints(constraints, plain(dict(given)), caller_name=who)
+    raise found
+
+
+class PlainParametersMixin:
+    """An estimator whose parameters are checked by `check_parameters`."""
+
+    _parameter_constraints: ClassVar[dict]
+
+    def _validate_params(self) -> None:
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        check_parameters(self._parameter_constraints, given, type(self).__name__)
+
+
+__all__ = ["PlainParametersMixin", "available_if", "fit_context", "validate_params"]

@@ -1,0 +1,265 @@
+"""Estimators given CuPy arrays: what they accept, where they were fitted, and the way back to main memory."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from .._arrays import is_device, namespace, to_host
+from .._messages import shown
+
+
+def check_device_X(estimator: Any, X: Any, *, reset: bool = True, dense: bool = False) -> Any:
+    """`sklearn.utils.validation.validate_data` for a matrix on the GPU.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_``, or has it compared.
+    X : cupy.ndarray or cupyx.scipy.sparse matrix of shape (n_samples, n_features)
+        Numbers of any type: what is not float32 becomes float64.
+    reset : bool, default=True
+        Whether this is a fit.
+    dense : bool, default=False
+        Whether a sparse matrix is refused.
+
+    Returns
+    -------
+    cupy.ndarray, C-contiguous, or cupyx.scipy.sparse.csr_matrix
+        float32 or float64, finite, without duplicate entries.
+    """
+    name = type(estimator).__name__
+    _check_feature_names(estimator, X, reset=reset)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(X.shape)}D array instead: X of {name} must have shape "
+            "(n_samples, n_features). Use reshape(-1, 1) for one feature or reshape(1, -1) for one sample."
+        )
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) "
+            f"while a minimum of 1 is required by {name}."
+        )
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X of {name} must hold real numbers; its dtype is {X.dtype}")
+    sparse = hasattr(X, "nnz")
+    there, here = (X.data if sparse else X).device.id, namespace(X=X).cuda.Device().id
+    if there != here:  # kernels are launched on the current device
+        raise ValueError(
+            f"X of {name} is on GPU {there} and the current one is {here}: call {name} within "
+            f"`with cupy.cuda.Device({there}):`"
+        )
+    if sparse and dense:
+        raise TypeError(f"{name} takes no sparse matrix here; pass X.toarray()")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if sparse:
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    else:
+        X = namespace(X=X).ascontiguousarray(X)
+    check_finite(X.data if sparse else X, f"X of {name}")
+    _check_n_features(estimator, X, reset=reset)
+    return X
+
+
+def check_finite(values: Any, what: str) -> None:
+    """ValueError where CuPy values hold NaN or infinity."""
+    if not bool(np.isfinite(values).all()):
+        raise ValueError(f"{what} contains NaN or infinity.")
+
+
+def check_device_vector(
+    values: Any, n: int, name: str, *, X: Any, dtype: Any = np.float64, minimum: float | None = None
+) -> Any:
+    """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
+    xp = namespace(X=X, **{name: values})
+    if not is_device(values):
+        raise TypeError(
+            f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(values)}"
+        )
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers; its dtype is {values.dtype}")
+    values = xp.ascontiguousarray(values.astype(dtype, copy=False))
+    check_finite(values, name)
+    if minimum is not None and bool((values < minimum).any()):
+        raise ValueError(f"{name} must be at least {minimum:g} in every entry")
+    return values
+
+
+def device_weight(X: Any, sample_weight: Any) -> Any:
+    """Weights on the GPU from one number or an array there; None stays."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = namespace(X=X).full(X.shape[0], float(sample_weight))
+    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0.0)
+    if not bool(weight.any()):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
+        )
+    return weight
+
+
+def flatten_column(y: Any, stacklevel: int) -> Any:
+    """y of either place, or what a matrix of one column holds, with scikit-learn's warning."""
+    if y.ndim != 2 or y.shape[1] != 1:
+        return y
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+        "(n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=stacklevel,
+    )
+    return y.toarray().ravel() if hasattr(y, "nnz") else y.ravel()
+
+
+def check_device_target(y: Any, *, X: Any, stacklevel: int = 5) -> Any:
+    """One finite number a row of ``X``, on the GPU like ``X``; a column is taken with a warning."""
+    y = flatten_column(y, stacklevel=stacklevel) if getattr(y, "ndim", 1) == 2 else y
+    return check_device_vector(y, X.shape[0], "y", X=X)
+
+
+def encode_device_labels(y: Any, n: int, *, X: Any, stacklevel: int = 6) -> tuple[Any, Any]:
+    """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
+    if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
+        raise TypeError(
+            "y holds labels that are no numbers, which a GPU cannot hold: encode them with "
+            "sklearn.preprocessing.LabelEncoder and pass cupy.asarray(codes)"
+        )
+    xp = namespace(X=X, y=y)
+    if not is_device(y):
+        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(y)}")
+    y = flatten_column(y, stacklevel=stacklevel)
+    if y.shape != (n,):
+        raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
+    check_finite(y, "y")
+    classes, codes = xp.unique(y, return_inverse=True)
+    if classes.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
+        raise ValueError(
+            "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
+        )
+    return classes, codes.reshape(-1)
+
+
+def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
+    """`sklearn.metrics.accuracy_score` of arrays on the GPU: the share of rows that were found, by weight.
+
+    Parameters
+    ----------
+    found : cupy.ndarray of shape (n,) or cupy or cupyx matrix of shape (n, K)
+        Predicted labels, or indicators of them.
+    y : cupy.ndarray or cupyx matrix of that shape, or (n, 1) for labels
+        The true ones.
+    sample_weight : cupy.ndarray of shape (n,), float or None
+        Weights >= 0, not all zero.
+    """
+    namespace(X=found, y=y, sample_weight=sample_weight)
+    if not is_device(y):
+        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {shown(y)}")
+    weight = device_weight(found, sample_weight)
+    if len(found.shape) == 1 and y.shape == (len(found), 1):
+        y = y.ravel()
+    if y.shape != found.shape:
+        raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
+    if hasattr(found, "nnz") and hasattr(y, "nnz"):
+        # labels may be very many: no table of all of them
+        differences = (found.tocsr() - y.tocsr()).tocsr()
+        differences.eliminate_zeros()
+        right = np.diff(differences.indptr) == 0
+    else:
+        found, y = (rows.toarray() if hasattr(rows, "nnz") else rows for rows in (found, y))
+        right = found == y if found.ndim == 1 else (found == y).all(axis=1)
+    return float(right.mean() if weight is None else weight @ right / weight.sum())
+
+
+def device_r2(found: Any, y: Any, sample_weight: Any = None) -> float:
+    """`sklearn.metrics.r2_score` of arrays on the GPU: 1 minus the squared error over that of y's mean.
+
+    Parameters
+    ----------
+    found : cupy.ndarray of shape (n,)
+        Predictions.
+    y : cupy.ndarray of shape (n,)
+        Targets.
+    sample_weight : cupy.ndarray of shape (n,), float or None
+        Weights >= 0, not all zero.
+
+    Returns
+    -------
+    float
+        For a constant y 1 if it was found exactly, else 0; for one row NaN, with a warning.
+    """
+    n = len(found)
+    weight = device_weight(found, sample_weight)
+    y = check_device_vector(y.ravel() if getattr(y, "shape", None) == (n, 1) else y, n, "y", X=found)
+    if n < 2:
+        warnings.warn(
+            "R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=3
+        )
+        return float("nan")
+    weight = np.ones_like(y) if weight is None else weight
+    mean = weight @ y / weight.sum()
+    error, spread = float(weight @ (y - found) ** 2), float(weight @ (y - mean) ** 2)
+    if spread == 0.0:
+        return 1.0 if error == 0.0 else 0.0
+    return 1.0 - error / spread
+
+
+class DeviceEstimatorMixin:
+    """An estimator that keeps its fitted attributes where its training data was."""
+
+    def _on_device(self) -> bool:
+        """Whether the last fit was on the GPU."""
+        return any(is_device(value) for name, value in vars(self).items() if name.endswith("_"))
+
+    def _check_place(self, X: Any) -> bool:
+        """Whether X, and the fitted estimator, are on the GPU; TypeError where only one of them is."""
+        device, name = self._on_device(), type(self).__name__
+        if device and not is_device(X):
+            raise TypeError(
+                f"this {name} was fitted on the GPU and X is in main memory: pass cupy.asarray(X), or take "
+                "the estimator to main memory with to_cpu()"
+            )
+        if not device and is_device(X):
+            raise TypeError(
+                f"this {name} was fitted in main memory and X is on the GPU: pass cupy.asnumpy(X) "
+                "(X.get() for a sparse matrix), or fit it on the GPU"
+            )
+        return device
+
+    def to_cpu(self) -> Self:
+        """Copy of the estimator with its fitted attributes in main memory.
+
+        Returns
+        -------
+        estimator
+            The same class and parameters; arrays of CuPy have become arrays of NumPy. An estimator that
+            was fitted in main memory is copied as it is.
+        """
+        out = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(out, name, _host_value(value))
+        return out
+
+
+def _host_value(value: Any) -> Any:
+    if is_device(value):
+        return to_host(value)
+    if isinstance(value, DeviceEstimatorMixin):
+        return value.to_cpu()
+    if isinstance(value, dict):
+        return {key: _host_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_host_value(item) for item in value)
+    return value

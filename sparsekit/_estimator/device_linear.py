@@ -1,0 +1,66 @@
+"""What the L1 estimators do with arrays of a GPU: penalties, scores, probabilities and their scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._arrays import is_device
+from .._linalg.as_design import as_design
+from .._linalg.class_design import device_design
+from .._linalg.class_products import matmat
+from .device_checks import DeviceEstimatorMixin, check_device_X
+
+
+class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
+    """A linear model, of one output or of one for each class, that predicts where it was fitted."""
+
+    coef_: Any
+    intercept_: Any
+
+    def _is_on_device(self, X: Any) -> bool:
+        """Whether a fitted model and X are on the GPU; TypeError where only one of them is."""
+        check_is_fitted(self)
+        return self._check_place(X)
+
+    def _device_scores(self, X: Any) -> Any:
+        """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""
+        X = check_device_X(self, X, reset=False)
+        if len(np.atleast_2d(self.coef_)) == 1:
+            scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64))
+        else:
+            scores = matmat(device_design(X), self.coef_.T.astype(np.float64))
+        scores = scores + self.intercept_
+        return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
+
+    def sparsify(self) -> Any:
+        """Hold ``coef_`` as a SciPy CSR matrix, which saves memory where most coefficients are zero.
+
+        A vector becomes a matrix of one row.
+
+        Returns
+        -------
+        self
+            The fitted estimator; a model on a GPU is a TypeError.
+        """
+        if self._on_device():
+            raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().sparsify()")
+        check_is_fitted(self)
+        if not sp.issparse(self.coef_):
+            # of a vector scikit-learn 1.9 makes a csr_matrix of one dimension, most of whose methods fail
+            self.coef_ = np.atleast_2d(self.coef_)
+        return super().sparsify()
+
+
+def refuse_device(who: str, instead: str, **arrays: Any) -> None:
+    """TypeError where one of the arrays is on a GPU, which ``who`` does not take."""
+    for name, values in arrays.items():
+        if is_device(values):
+            raise TypeError(
+                f"{who} takes no arrays of a GPU, and {name} is one: pass cupy.asnumpy({name}) ({name}.get() "
+                f"for a sparse matrix), or {instead} on the GPU"
+            )

@@ -1,0 +1,91 @@
+"""The one callback that a solver gets from an estimator."""
+
+import sys
+
+from .._solver import outcome
+
+try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands where the installed scikit-learn has no callbacks."""
+
+
+class FitMonitor:
+    """The one callback that the solver gets: progress line, user's hook, scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose`` and ``callback`` are used, and the callbacks set with ``set_callbacks``.
+    context : sklearn.callback.CallbackContext or None
+        Context of the whole fit; each iteration becomes a subtask of it.
+    data : dict
+        The arguments X, y and metadata of scikit-learn's callback hooks.
+    attributes : callable
+        Maps the solver's variables to the fitted attributes that prediction needs.
+    scale : float
+        Divides the solver's objective, to give the estimator's.
+    """
+
+    def __init__(self, estimator, context, data, attributes, scale):
+        self.estimator = estimator
+        self.context = context
+        self.data = data
+        self.attributes = attributes
+        self.scale = scale
+        self._iteration = None
+
+    @property
+    def is_needed(self):
+        estimator = self.estimator
+        return bool(estimator.verbose or estimator.callback is not None or self._has_hooks)
+
+    @property
+    def _has_hooks(self):
+        return self.context is not None and bool(getattr(self.estimator, "_skl_callbacks", None))
+
+    def begin(self, x0):
+        """Open the first iteration's task."""
+        if self._has_hooks:
+            self._begin_iteration(x0)
+
+    def __call__(self, intermediate_result):
+        result = intermediate_result
+        if self.estimator.verbose:
+            self._print(result)
+        stop = False
+        if self.estimator.callback is not None:
+            # here, so that the open task is closed first
+            stop = outcome.wants_to_stop(self.estimator.callback, result)
+        if self._iteration is not None and result.nit > 0:
+            stop |= bool(
+                self._iteration.call_on_fit_task_end(
+                    estimator=self.estimator,
+                    reconstruction_attributes=lambda: self.attributes(result.x),
+                    **self.data,
+                )
+            )
+            self._begin_iteration(result.x)
+        return stop
+
+    def end(self):
+        """Close the task of the iteration that was opened and never run."""
+        if self._iteration is not None:
+            self._iteration.call_on_fit_task_end(estimator=self.estimator)
+            self._iteration = None
+
+    def _begin_iteration(self, x):
+        self._iteration = self.context.subcontext(task_name="iteration")
+        self._iteration.call_on_fit_task_begin(
+            estimator=self.estimator, reconstruction_attributes=lambda: self.attributes(x), **self.data
+        )
+
+    def _print(self, result):
+        name, objective = type(self.estimator).__name__, result.fun / self.scale
+        sys.stdout.write(
+            f"{name}  iteration {result.nit:3d}  objective {objective:.8e}  "
+            f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s\n"
+        )
+        sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Softmax over very many classes, sampled."""

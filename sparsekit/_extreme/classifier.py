@@ -1,0 +1,438 @@
+"""ExtremeSoftmaxSGD: softmax over very many classes, a row and a few classes at a time."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import ClassVar, Literal, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._arrays import to_host
+from .._estimator.base import CallbackSupportMixin
+from .._estimator.decorators import available_if, fit_context
+from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
+from .fit import ExtremeFitMixin, make_generator
+from .monitor import HeldOut, Judge
+from .prediction import ExtremePredictionMixin
+from .solver import METHODS, init_work
+from .state import averaged
+from .targets import announced_classes, label_counts, make_rows
+
+
+def _draws_classes_one_by_one(model):
+    if getattr(model, "sampling", None) == "blocks":  # older pickles have none
+        raise AttributeError(
+            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
+            "set_params(sampling='independent') goes on from coef_ row by row."
+        )
+    return True
+
+
+class ExtremeSoftmaxSGD(
+    CallbackSupportMixin,
+    ExtremeFitMixin,
+    ExtremePredictionMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
+    r"""Softmax regression over very many classes; a step costs one row and a few classes.
+
+    Minimises the mean log-loss of a linear softmax, with a ridge,
+
+    .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
+
+    with weights :math:`\omega` scaled to sum to 1, by stochastic steps that see a row and ``n_negatives``
+    other classes: neither the number of rows nor that of classes is in their cost. The intercept is a feature
+    of ones. Probabilities sum to 1 for every method; the unbiased ones ("implicit", "umax", "sgd") also
+    converge to those of the full softmax.
+
+    Parameters
+    ----------
+    method : {"implicit", "umax", "ove", "nce", "is", "sgd"}, default="implicit"
+        - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
+        - "umax": SGD on the double sum with [1]_, Algorithm 1.
+        - "sgd": SGD on the double sum; diverges unless the learning rate is small.
+        - "ove": One-vs-Each, a lower bound of the likelihood [2]_; biased.
+        - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training. `fit` starts
+          its intercepts at the logarithms of the label frequencies.
+        - "is": importance sampling, the softmax over the label and the weighted negatives [4]_; biased.
+    alpha : float, default=0.0
+        Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
+        samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
+    fit_intercept : bool, default=True
+        Whether to fit intercepts; the ridge holds for them as well.
+    learning_rate : float or "auto", default="auto"
+        Step length of the first epoch, in the scale of the mean loss. "auto" runs each power of ten from
+        1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there
+        are as many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one
+        that is within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the
+        tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.
+    decay : float, default=0.9
+        Factor of the learning rate after each epoch.
+    max_iter : int, default=50
+        Number of epochs.
+    batch_size : int, default=1
+        Rows a step. The steps of a batch start from one W; their mean is taken. For "implicit" it is the
+        exact step of [1]_, Appendix F.3.
+    n_negatives : int, default=5
+        Classes that a step samples beside the label. The papers take 1 for the double sums and 5 for the
+        others; 5 costs two to three times as much a step and gains more than that.
+    sampling : {"independent", "blocks"}, default="independent"
+        - "independent": each negative is drawn by itself.
+        - "blocks": blocks of 16 classes that share cache lines are drawn (``n_negatives`` is rounded up to
+          whole blocks; with as many as there are classes all are taken, whatever ``noise`` says, which makes
+          the steps of all methods but "ove" and "nce" exact). Sixteen classes then cost little more than
+          one, so that the same time sees many more. With a noise distribution half of the blocks of a step
+          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only, and not with
+          ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
+    noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
+        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", else
+        "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum
+        unbiased. An array must be positive and sum to 1.
+    double_sum : {"proposed", "raman"}, default="proposed"
+        For "umax" and "sgd": eq. (6) of [1]_, or the one of Raman et al., its eq. (8).
+    delta : float, default=1.0
+        Threshold of "umax": u is raised where it is this far below what the sampled classes show.
+    weight_bound : float or "auto", default="auto"
+        Bound of the norm of a class's weights for "umax" (B_W); "auto" is that of [1]_, Lemma 1, which is
+        infinite for ``alpha=0``.
+    u_bound : float or "auto", default="auto"
+        Bound of u for "umax" (B_u); "auto" is that of [1]_, Lemma 2.
+    average : bool or int, default=False
+        Whether ``coef_`` is the mean of the iterates instead of the last; an integer begins after so many
+        rows. Doubles the memory.
+    hash_bits : int, default=None
+        Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
+        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
+        other: with a table as large as the number of weights that matter, about two thirds of them do, and
+        accuracy falls with every halving; a score costs a hash and a cache line for each non-zero. Not
+        with ``alpha > 0`` or a ``weight_bound``.
+    label_choice : {"first", "sample"}, default="first"
+        For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
+        in every epoch (the target is then their uniform distribution).
+    threshold : float, default=None
+        For an indicator y: `predict` gives a row the labels of a larger probability, and always the most
+        probable one. None: half the share of a label in a row of the mean number of labels.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, not for an indicator y.
+    early_stopping : bool, default=False
+        Whether to hold out ``validation_fraction`` of the rows, stop when their log-loss has not fallen by
+        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it).
+    validation_fraction : float, default=0.1
+        Share of the rows that early stopping holds out.
+    n_iter_no_change : int, default=5
+        Epochs without an improvement before an early stop.
+    tol : float, default=1e-4
+        What counts as an improvement of the held-out log-loss; only with ``early_stopping``. There is no
+        certificate: however a fit ends, it issues no ConvergenceWarning. See ``loss_curve_``.
+    max_time : float, default=None
+        Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where classes and shape are the same.
+    n_jobs : int, default=None
+        Number of threads, as in joblib. More than one share W without locks, so that results differ from run
+        to run, within noise. On a GPU: how many rows (or batches) step at once, from the same W. None and
+        negative numbers take as many as the most frequent class bears, 1 makes the steps of one thread; all
+        of them give the same result each time, but for a hashed table.
+    random_state : int, RandomState instance or None, default=None
+        Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
+    verbose : int, default=0
+        1 prints a progress bar with the running estimate of the loss.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each epoch with a
+        :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun (running estimate of the
+        loss), learning_rate, time (seconds) and, with early stopping, validation_loss. A true value or
+        StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), or CSR matrix after `sparsify`
+        Weights, in the dtype of X. Not with ``hash_bits``.
+    intercept_ : ndarray of shape (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
+    table_ : ndarray of shape (2 ** hash_bits,)
+        The hashed weights.
+    classes_ : ndarray of shape (n_classes,)
+        The labels: sorted after `fit`; `partial_fit` appends new ones. For an indicator the column numbers.
+    multilabel_ : bool
+        Whether y was an indicator.
+    learning_rate_ : float
+        The learning rate of the first epoch.
+    learning_rate_losses_ : dict
+        With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
+    loss_curve_ : ndarray of shape (``n_iter_``,)
+        Running estimate of the loss in each epoch: the mean of the sampled objective. For the double sums
+        and "ove" it is an upper bound of the log-loss, in expectation.
+    validation_loss_curve_ : ndarray of shape (``n_iter_``,)
+        With early stopping: log-loss of the held-out rows after each epoch.
+    n_iter_ : int
+        Epochs that were run.
+    t_ : int
+        Rows that were stepped on, over all calls.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    SoftmaxClassifier : The same model by Newton's method, for up to some thousand classes.
+    sparsekit.metrics.precision_at_k : Judges the labels of `predict_topk`.
+    sparsekit.datasets.load_xc : Reads data sets of many labels.
+
+    References
+    ----------
+    .. [1] F. Fagan, G. Iyengar, "Unbiased scalable softmax optimization", 2018.
+    .. [2] M. K. Titsias, "One-vs-Each approximation to softmax for scalable estimation of
+       probabilities", 2016.
+    .. [3] A. Mnih, Y. W. Teh, "A fast and simple algorithm for training neural probabilistic language
+       models", 2012.
+    .. [4] Y. Bengio, J.-S. Senécal, "Adaptive importance sampling to accelerate training of a neural
+       probabilistic language model", 2008.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sparsekit import ExtremeSoftmaxSGD
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = ExtremeSoftmaxSGD(random_state=0).fit(X / 16, y)
+    >>> labels, scores = model.predict_topk(X[:1] / 16, k=3)
+    >>> int(labels[0, 0])
+    0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "method": [StrOptions(set(METHODS))],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "decay": [Interval(Real, 0, 1, closed="right")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"independent", "blocks"})],
+        "n_negatives": [Interval(Integral, 1, None, closed="left")],
+        "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
+        "double_sum": [StrOptions({"proposed", "raman"})],
+        "delta": [Interval(Real, 0, None, closed="neither")],
+        "weight_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "u_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
+        "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
+        "label_choice": [StrOptions({"first", "sample"})],
+        "threshold": [Interval(Real, 0, 1, closed="left"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        method: Literal["implicit", "umax", "ove", "nce", "is", "sgd"] = "implicit",
+        *,
+        alpha: float = 0.0,
+        fit_intercept: bool = True,
+        learning_rate: float | Literal["auto"] = "auto",
+        decay: float = 0.9,
+        max_iter: int = 50,
+        batch_size: int = 1,
+        n_negatives: int = 5,
+        sampling: Literal["independent", "blocks"] = "independent",
+        noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
+        double_sum: Literal["proposed", "raman"] = "proposed",
+        delta: float = 1.0,
+        weight_bound: float | Literal["auto"] = "auto",
+        u_bound: float | Literal["auto"] = "auto",
+        average: bool | int = False,
+        hash_bits: int | None = None,
+        label_choice: Literal["first", "sample"] = "first",
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.method = method
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.n_negatives = n_negatives
+        self.sampling = sampling
+        self.noise = noise
+        self.double_sum = double_sum
+        self.delta = delta
+        self.weight_bound = weight_bound
+        self.u_bound = u_bound
+        self.average = average
+        self.hash_bits = hash_bits
+        self.label_choice = label_choice
+        self.threshold = threshold
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; C-ordered arrays and CSR matrices of float32 or float64 are read in place. Rows of
+            similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
+            matrix is fitted on its GPU, where the fitted arrays stay; y and sample_weight must be CuPy's too,
+            and labels numbers, or several labels a row a CSR matrix.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, not all zero; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+        FloatingPointError
+            If the steps diverge.
+        """
+        X, targets = self._check_data(X, y, sample_weight, None)
+        rng = make_generator(self.random_state)
+        held_out = kept = None
+        if self.early_stopping:
+            held_out, kept = self._split(X.shape[0], rng)
+        rows = make_rows(X, targets, self.label_choice, kept)
+        n_classes = len(targets.classes)
+        counts = label_counts(rows, n_classes)
+        noise = self._make_noise(counts)
+        options = self._options(rows, n_classes, counts, noise)
+        options.plan = self._plan(counts, noise, X.dtype, options, rng)
+        options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
+        state = self._initial_state(targets, X, options, counts)
+        if held_out is not None:
+            judge = Judge(X, targets, held_out, self._scores_of(n_classes))
+            held_out = HeldOut(judge, lambda: averaged(state, options))
+        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        data = {"X": X, "y": y, "metadata": metadata}
+
+        def again():
+            return (
+                self._initial_state(targets, X, options, counts),
+                init_work(rows, n_classes, options, rng, counts=counts, noise=noise),
+            )
+
+        self._run(state, rows, options, work, rng, held_out, data, targets, again)
+        self._counts, self._closed = counts, False
+        return self
+
+    @available_if(_draws_classes_one_by_one)
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """One pass over more rows, at the learning rate itself, without decay.
+
+        u of the double sums belongs to a row, and a call does not know the rows of others: each row's u
+        starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in the
+        paper's Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a
+        noise distribution from what the row's own sampled classes show, as in importance sampling. Larger
+        rates make up for the care.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Labels; classes may be absent.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there are; they are sampled from the start. From this call on, as in scikit-learn, a
+            label of y that was never named is refused, and a later call that names more adds them. None in
+            every call so far: new labels of y are appended to ``classes_``.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
+            their mean, which a stream does not know.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
+            outside of the ``classes`` that were named.
+        FloatingPointError
+            If the steps diverge.
+        """
+        known = to_host(getattr(self, "classes_", None))
+        first = known is None
+        if not first:
+            self._check_place(X)
+        if classes is not None:
+            known = announced_classes(classes, known)
+        # who names the classes wants no others, as in scikit-learn
+        closed = classes is not None or (not first and getattr(self, "_closed", False))
+        X, targets = self._check_data(X, y, sample_weight, known, reset=first, grow=not closed)
+        if not first:  # rows are few, weights are many: the rows change their type
+            dtype = self._weight_dtype()
+            X = X if X.dtype == dtype else X.astype(dtype)
+        rng = make_generator(self.random_state if first else self._rng_state)
+        # of batches that come one by one the mean weight is not known
+        rows = make_rows(X, targets, self.label_choice, relative=False)
+        n_classes = len(targets.classes)
+        counts = label_counts(rows, n_classes)
+        if not first:
+            counts[: len(self._counts)] += self._counts
+        noise = self._make_noise(counts)
+        options = self._options(rows, n_classes, counts, noise)
+        options.max_iter = 1
+        if first or not hasattr(self, "learning_rate_") or self.learning_rate != "auto":
+            options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
+        else:
+            options.learning_rate = self.learning_rate_
+        state = (
+            self._initial_state(targets, X, options) if first else self._resume(n_classes, X.dtype, options)
+        )
+        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
+        self._run(state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
+        self._counts, self._closed = counts, closed
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,202 @@
+"""State of softmax with very many classes: weights, lazy scales, averages; settings of the steps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import full, is_device
+from .blocks import BlockPlan
+
+
+@dataclass
+class Options:
+    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
+
+    method: str = "implicit"
+    learning_rate: float = 1.0
+    decay: float = 0.9
+    max_iter: int = 50
+    batch_size: int = 1
+    n_negatives: int = 1
+    raman: bool = False
+    alpha: float = 0.0
+    delta: float = 1.0
+    u_bound: float = np.inf
+    weight_bound: float = np.inf
+    average: int | None = None  # rows before the average begins; None: no average
+    plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
+    n_threads: int = 1
+
+
+@dataclass
+class State:
+    """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
+
+    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
+    """
+
+    W: np.ndarray
+    bias: np.ndarray | None
+    n_classes: int
+    shift: int = 0
+    scale: np.ndarray | None = None
+    square: np.ndarray | None = None
+    total: np.ndarray | None = None
+    total_bias: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    last: np.ndarray | None = None
+    steps: int = 0
+    rows_seen: int = 0
+
+
+def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, table_bits=0, like=None):
+    """A model of zeros, like ``like``; hashed into ``2 ** table_bits`` numbers if that is not 0."""
+    shape = (1, 2**table_bits) if table_bits else (n_classes, n_features)
+    width = n_classes
+    if options.plan is not None:
+        width = options.plan.stride
+        shape = (n_features, width)
+    state = State(
+        np.zeros(shape, dtype=dtype, like=like),
+        np.zeros(width, dtype=dtype, like=like) if fit_intercept else None,
+        n_classes,
+        64 - table_bits if table_bits else 0,
+    )
+    return prepare(state, options)
+
+
+def prepare(state, options):
+    """Allocate what the options need and the state lacks."""
+    bounded, W = np.isfinite(options.weight_bound), state.W
+    if (options.alpha > 0 or bounded) and state.scale is None:
+        state.scale = full(state.n_classes if options.plan is None else options.plan.stride, 1.0, like=W)
+    if bounded and state.square is None:
+        state.square = np.einsum("ij,ij->i", W, W, dtype=np.float64)
+        if state.bias is not None:
+            state.square += state.bias.astype(np.float64) ** 2
+    if options.average is not None and state.total is None:
+        state.total = np.zeros_like(state.W)
+        state.total_bias = None if state.bias is None else np.zeros_like(state.bias)
+        if state.scale is not None:
+            state.tau = np.zeros(state.n_classes, like=W)
+            state.last = np.zeros(state.n_classes, dtype=np.int64, like=W)
+    return state
+
+
+def grow(state, n_classes):
+    """Make room for new classes, with weights of zero; amortised, a class costs its own weights only."""
+    old = state.n_classes
+    if n_classes <= old:
+        return state
+    state.n_classes = n_classes
+    for name in ("bias", "scale", "square", "total_bias", "tau", "last"):
+        value = getattr(state, name)
+        if value is not None:
+            fill = 1 if name == "scale" else 0
+            new = full(n_classes - old, fill, value.dtype, like=value)
+            setattr(state, name, np.concatenate([value, new]))
+    if not state.shift:
+        state.W = _longer(state.W, n_classes)
+        state.total = None if state.total is None else _longer(state.total, n_classes)
+    return state
+
+
+def _longer(table, n_rows):
+    """``table`` with rows of zeros behind: a view of an array with room for more."""
+    old, width = table.shape
+    if is_device(table):
+        return np.concatenate([table, np.zeros((n_rows - old, width), dtype=table.dtype, like=table)])
+    room = table.base
+    has_room = (
+        isinstance(room, np.ndarray)
+        and room.ndim == 2
+        and room.shape[1] == width
+        and room.dtype == table.dtype
+        and len(room) >= n_rows
+        and room.ctypes.data == table.ctypes.data
+    )
+    if not has_room:
+        # memory of zeros that nobody wrote to is not used yet
+        room = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
+        room[:old] = table
+    return room[:n_rows]
+
+
+def settle(state, options):
+    """Multiply the lazy scales into the rows of W that have one."""
+    if state.scale is None:
+        return
+    if options.plan is not None:
+        scale = state.scale.astype(state.W.dtype)
+        state.W *= scale
+        if state.bias is not None:
+            state.bias *= scale
+        state.scale[:] = 1.0
+        return
+    begin = average_begin(options)
+    if is_device(state.W):
+        return _settle_at_once(state, begin)
+    for k in np.flatnonzero(state.scale != 1.0):
+        scale = state.W.dtype.type(state.scale[k])
+        if state.tau is not None:
+            # the sum so far moves to total, and counting begins again
+            tau = state.tau[k] + state.scale[k] * max(0, state.steps - max(state.last[k], begin))
+            state.total[k] -= state.W.dtype.type(tau) * state.W[k]
+            if state.bias is not None:
+                state.total_bias[k] -= state.W.dtype.type(tau) * state.bias[k]
+            state.tau[k], state.last[k] = 0.0, max(state.steps, begin)
+        state.W[k] *= scale
+        if state.bias is not None:
+            state.bias[k] *= scale
+        state.scale[k] = 1.0
+
+
+def _settle_at_once(state, begin):
+    """`settle` for all classes side by side, as a GPU takes them."""
+    dtype, lazy = state.W.dtype, state.scale != 1.0
+    if state.tau is not None:
+        tau = state.tau + state.scale * np.maximum(0, state.steps - np.maximum(state.last, begin))
+        tau = np.where(lazy, tau, 0.0).astype(dtype)
+        state.total -= tau[:, None] * state.W
+        if state.bias is not None:
+            state.total_bias -= tau * state.bias
+        state.tau[lazy], state.last[lazy] = 0.0, max(state.steps, begin)
+    scale = state.scale.astype(dtype)
+    state.W *= scale[:, None]
+    if state.bias is not None:
+        state.bias *= scale
+    state.scale[...] = 1.0
+
+
+def averaged(state, options):
+    """(W, bias): the average of the iterates since it began, or the last where there is none."""
+    settle(state, options)
+    if options.plan is not None:
+        return options.plan.to_classes(state.W, state.bias)
+    begin = average_begin(options)
+    n = state.steps - begin if options.average is not None else 0
+    if n <= 0:
+        return state.W, state.bias
+    if state.tau is None:
+        return _mean(state.W, state.total, n, n), (
+            None if state.bias is None else _mean(state.bias, state.total_bias, n, n)
+        )
+    tau = state.tau + np.maximum(0, state.steps - np.maximum(state.last, begin))
+    return _mean(state.W, state.total, tau[:, None], n), (
+        None if state.bias is None else _mean(state.bias, state.total_bias, tau, n)
+    )
+
+
+def finish(state, options):
+    """After the last step: what `averaged` returns then costs no second copy of the weights."""
+    if options.plan is not None:
+        settle(state, options)
+        options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)
+
+
+def _mean(last, total, tau, n):
+    return ((tau / n) * last - total / n).astype(last.dtype)
+
+
+def average_begin(options):
+    return 0 if options.average is None else options.average // options.batch_size

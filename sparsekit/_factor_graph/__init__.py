@@ -1,0 +1,1 @@
+"""LP-SparseMAP: sparse inference in factor graphs, and the multi-label classifier on top."""

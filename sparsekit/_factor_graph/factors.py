@@ -1,0 +1,444 @@
+"""Factors: what a factor graph's variables are tied together by.
+
+A factor is made of variables, views of a `FactorGraph`, and is told its graph by `FactorGraph.add`. Logic
+factors take views of one dimension, which are one factor, or of two, which are one factor a row.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import host_only, is_device
+from .._messages import numbers, shown
+from .._typing import FloatArray
+from .factor_documentation import document
+from .variables import Graph, Variable
+
+VariablesLike: TypeAlias = "Variable | list[Variable] | tuple[Variable, ...]"
+
+AT_MOST, EQUAL, AT_LEAST = -1, 0, 1
+DENSE, SEQUENCE, TREE, PROJECTIVE, MATCHING, CUSTOM = range(6)
+
+
+def as_index(variables, name="variables"):
+    """Indices of a view, or of views side by side."""
+    if getattr(variables, "is_view", False):
+        return variables.index, variables.graph
+    try:
+        if isinstance(variables, str):
+            raise TypeError
+        parts = [as_index(part, name) for part in variables]
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a view of a graph's variables, or a list of views; got {shown(variables)}"
+        ) from None
+    if not parts:
+        raise ValueError(f"{name} must hold at least one variable")
+    graphs = {id(graph) for _, graph in parts}
+    if len(graphs) > 1:
+        raise ValueError(f"{name} must all belong to one graph")
+    if any(index.ndim > 1 for index, _ in parts):
+        raise ValueError(f"in a list of {name} each must be one variable or a view of one dimension")
+    return np.concatenate([np.atleast_1d(index) for index, _ in parts]), parts[0][1]
+
+
+def as_scores(scores, name):
+    """A floating point array of scores, in which -inf forbids."""
+    if hasattr(scores, "nnz"):
+        raise TypeError(f"{name} must be dense: pass {name}.toarray()")
+    try:
+        scores = scores.copy() if is_device(scores) else np.array(scores)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}") from None
+    if scores.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be numbers; got an array of {scores.dtype}")
+    scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64, copy=False)
+    if np.isnan(scores).any():
+        raise ValueError(f"{name} must not be NaN")
+    if (scores == np.inf).any():
+        raise ValueError(f"{name} must be finite, or -inf where something is forbidden; got inf")
+    return scores
+
+
+def repeated(index):
+    """A variable that a row of indices (n, d) holds twice, or None."""
+    ranked = np.sort(index, axis=1)
+    twice = ranked[:, 1:] == ranked[:, :-1]
+    return int(ranked[:, 1:][twice][0]) if twice.any() else None
+
+
+class Factor:
+    """Base class of factors; subclass it for one of your own.
+
+    A subclass says which structures there are by one method, ``maximize(scores, additional_scores)``, that
+    returns the best one. SparseMAP, its Jacobian and LP-MAP come with it, by the active set method.
+
+    Parameters
+    ----------
+    variables : view, or list of views
+        The variables it is about.
+    additional_scores : array-like, default=None
+        Scores of what a structure has besides its variables; -inf forbids.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the variables are no views of one graph or repeat, or a score is NaN or inf.
+
+    See Also
+    --------
+    FactorGraph : Solves the graph that it is added to.
+
+    Examples
+    --------
+    A factor that allows all of its variables to be on or none:
+
+    >>> import numpy as np
+    >>> from sparsekit import Factor, FactorGraph
+    >>> class AllOrNone(Factor):
+    ...     def maximize(self, scores, additional_scores):
+    ...         return np.full(scores.shape, float(scores.sum() > 0))
+    >>> graph = FactorGraph()
+    >>> u = graph.variable([0.9, -0.3])
+    >>> graph.add(AllOrNone(u))
+    >>> graph.solve()[u]
+    array([0.3, 0.3])
+    """
+
+    _kind = "structured"  # which part of the plan it belongs to
+    _least = 1
+    graph: Graph
+
+    def __init__(self, variables: VariablesLike, additional_scores: ArrayLike | None = None) -> None:
+        index, self.graph = as_index(variables)
+        self._shape = index.shape
+        self._set(index.reshape(1, -1))
+        if additional_scores is not None:
+            self._set_additional(as_scores(additional_scores, "additional_scores"))
+
+    def _set(self, index):
+        if index.shape[1] < self._least:
+            raise ValueError(
+                f"{type(self).__name__} needs at least {self._least} variables a factor; got {index.shape[1]}"
+            )
+        twice = repeated(index)
+        if twice is not None:
+            raise ValueError(f"{type(self).__name__} holds variable {twice} twice")
+        self.index = np.ascontiguousarray(index)
+        self._given_shape = self._full_shape = (0,)
+        self._additional = np.zeros(0)
+
+    def _set_additional(self, scores, full_shape=None):
+        self._given_shape = scores.shape
+        self._full_shape = scores.shape if full_shape is None else full_shape
+        self._additional = scores
+
+    @property
+    def n_additional(self) -> int:
+        """Number of its additional scores."""
+        return int(np.prod(self._full_shape))
+
+    def _gradient(self, full):
+        """What belongs to the scores as given, of the flat array for all additional ones."""
+        full = full.reshape(self._full_shape)
+        return full.sum(axis=tuple(range(full.ndim - len(self._given_shape))))
+
+    def maximize(
+        self, scores: FloatArray, additional_scores: FloatArray
+    ) -> ArrayLike | tuple[ArrayLike, ArrayLike]:
+        """The best structure.
+
+        Parameters
+        ----------
+        scores : ndarray of the variables' shape
+            Score of each variable that is on.
+        additional_scores : ndarray of the additional scores' shape
+            Score of each additional part that the structure has.
+
+        Returns
+        -------
+        m : ndarray of the variables' shape
+            What each variable is in the structure, 0 or 1.
+        n : ndarray of the additional scores' shape
+            How often the structure has each of them; not returned where there are none.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no maximize(scores, additional_scores)")
+
+    def _structured(self):
+        """fg_spec's fields (factor_graph.h) that do not depend on the place in the graph."""
+        d = self.index.shape[1]
+        return dict(kind=CUSTOM, rows=1, columns=d, n_on=d, n_bonus=self.n_additional, oracle=_Oracle(self))
+
+
+class _Oracle:
+    """Stands between a user's factor and the kernels: shapes, checks, and what went wrong."""
+
+    def __init__(self, factor):
+        self.factor, self.errors = factor, []
+
+    def ask(self, scores, additional):
+        factor = self.factor
+        got = factor.maximize(scores.reshape(factor._shape), additional.reshape(factor._full_shape))
+        parts = got if isinstance(got, tuple) else (got, np.zeros(0))
+        if len(parts) != 2:
+            raise ValueError(f"{type(factor).__name__}.maximize must return m, or m and n")
+        for part, shape in zip(parts, (factor._shape, factor._full_shape)):
+            # of one dimension it is taken in C order
+            if np.shape(part) != shape and np.shape(part) != (int(np.prod(shape)),):
+                raise ValueError(
+                    f"{type(factor).__name__}.maximize must return {factor.index.shape[1]} + "
+                    f"{factor.n_additional} parts, of the shapes {factor._shape} and {factor._full_shape}; "
+                    f"got {np.shape(part)} for {shape}"
+                )
+        flat = np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts])
+        if not np.isfinite(flat).all():
+            raise ValueError(f"{type(factor).__name__}.maximize returned a structure that is not finite")
+        return flat
+
+
+class _Logic(Factor):
+    """Factors over binary variables, any of which may be negated."""
+
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
+        index, self.graph = as_index(variables)
+        if index.ndim not in (1, 2):
+            raise ValueError(
+                f"{type(self).__name__} takes variables of one dimension, or of two, a factor a row; "
+                f"got shape {index.shape}"
+            )
+        self._shape = index.shape
+        self._set(np.atleast_2d(index))
+        self.negated = np.zeros(self.index.shape, dtype=bool)
+        if negated is not None:
+            given = np.asarray(negated)
+            if given.dtype != bool:
+                raise TypeError(f"negated must be an array of bool; got {given.dtype}")
+            try:
+                self.negated = np.broadcast_to(given, self._shape).reshape(self.index.shape)
+            except ValueError:
+                raise ValueError(
+                    f"negated must have the variables' shape {self._shape}; got {given.shape}"
+                ) from None
+
+
+class _Linear(_Logic):
+    """A box cut by ``a.x <=, =, >= b``: relation, and `_cut` for a and b before negation."""
+
+    _kind = "linear"
+    _relation = EQUAL
+
+    def _cut(self):
+        return np.ones(self.index.shape), np.ones(len(self.index))
+
+    def _constraint(self):
+        """Coefficients (n, d), bounds (n,): x counts as 1 - x where it is negated."""
+        a, b = self._cut()
+        return np.where(self.negated, -a, a), b - np.where(self.negated, a, 0.0).sum(axis=1)
+
+
+class Xor(_Linear):
+    __doc__ = document(
+        "Exactly one variable is on. Alone in a graph it is sparsemax.",
+        "Appendix D.2.1",
+        "Xor(u)",
+        [0.5, 0.3, -1.0],
+        "[0.6, 0.4, 0. ]",
+    )
+
+
+class AtMostOne(_Linear):
+    __doc__ = document(
+        "At most one variable is on.",
+        "Appendix D.2.4",
+        "AtMostOne(u)",
+        [0.8, -0.2, 0.6],
+        "[0.6, 0. , 0.4]",
+    )
+    _relation = AT_MOST
+
+
+class Or(_Linear):
+    __doc__ = document("At least one variable is on.", "Appendix D.2.2", "Or(u)", [-0.2, -0.6], "[0.7, 0.3]")
+    _relation = AT_LEAST
+
+
+class XorOut(_Linear):
+    __doc__ = document(
+        "The last variable is the sum of the others, of which at most one is on.",
+        "`Xor` with the last variable negated, Appendix D.2.5",
+        "XorOut(u)",
+        [0.8, 0.4, 0.1],
+        "[0.433, 0.033, 0.467]",
+    )
+    _least = 2
+
+    def _cut(self):
+        a = np.ones(self.index.shape)
+        a[:, -1] = -1.0
+        return a, np.zeros(len(a))
+
+
+class Imply(_Linear):
+    __doc__ = document(
+        "If all variables but the last are on, so is the last.",
+        "Eqs. (85) and (86)",
+        "Imply(u)",
+        [0.9, -0.5],
+        "[0.2, 0.2]",
+    )
+    _relation = AT_LEAST
+    _least = 2
+
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
+        super().__init__(variables, negated=negated)
+        self.negated = self.negated.copy()
+        self.negated[:, :-1] ^= True
+
+
+class Budget(_Linear):
+    __doc__ = document(
+        "At most ``budget`` variables are on, or exactly so many.",
+        "Appendix D.2.4",
+        "Budget(u, 2)",
+        [0.9, 0.8, 0.7, 0.1],
+        "[0.767, 0.667, 0.567, 0.   ]",
+        further="""
+    budget : int, or array-like of int of shape (n,)
+        Between 0 and d.
+    exactly : bool, default=False
+        Whether the budget is to be used up.""",
+    )
+
+    def __init__(
+        self,
+        variables: VariablesLike,
+        budget: int | ArrayLike,
+        *,
+        exactly: bool = False,
+        negated: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(variables, negated=negated)
+        given, size = np.asarray(budget), self.index.shape[1]
+        if given.dtype.kind not in "iu":
+            raise TypeError(f"budget must be a whole number; got {shown(budget)}. Knapsack takes real ones")
+        if (given < 0).any() or (given > size).any():
+            raise ValueError(
+                f"budget must be between 0 and the number of variables, {size}; got {shown(budget)}"
+            )
+        self.budget = _for_each(given, len(self.index), "budget")
+        self._relation = EQUAL if exactly else AT_MOST
+
+    def _cut(self):
+        return np.ones(self.index.shape), self.budget
+
+
+class Knapsack(_Linear):
+    __doc__ = document(
+        "The costs of the variables that are on are at most ``budget``, in the linear relaxation.",
+        "Appendix D.2.3, eq. (80),",
+        "Knapsack(u, costs=[3.0, 1.0, 2.0], budget=3.0)",
+        [0.9, 0.8, 0.7],
+        "[0.493, 0.664, 0.429]",
+        further="""
+    costs : array-like of shape (d,) or (n, d)
+        Numbers >= 0.
+    budget : float, or array-like of shape (n,)
+        Number >= 0, in the unit of the costs.""",
+    )
+    _relation = AT_MOST
+
+    def __init__(
+        self,
+        variables: VariablesLike,
+        costs: ArrayLike,
+        budget: ArrayLike,
+        *,
+        negated: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(variables, negated=negated)
+        host_only(costs=costs, budget=budget)
+        costs = numbers(costs, "costs")
+        budget = numbers(budget, "budget")
+        if not (np.isfinite(costs).all() and (costs >= 0).all()):
+            raise ValueError("costs must be finite and >= 0")
+        if not (np.isfinite(budget).all() and (budget >= 0).all()):
+            raise ValueError(f"budget must be finite and >= 0; got {budget}")
+        try:
+            self.costs = np.broadcast_to(costs, self.index.shape)
+        except ValueError:
+            raise ValueError(
+                f"costs must have the variables' shape {self._shape}; got {costs.shape}"
+            ) from None
+        self.budget = _for_each(budget, len(self.index), "budget")
+
+    def _cut(self):
+        # a common factor changes nothing, and makes all knapsacks of a size
+        size = self.costs.max(axis=1)
+        size = np.where(size > 0, size, 1.0)
+        return self.costs / size[:, None], self.budget / size
+
+
+def _for_each(values, n, name):
+    """One value a factor."""
+    if values.ndim and values.shape != (n,):
+        raise ValueError(
+            f"{name} must be one number, or one for each of the {n} factors; got shape {values.shape}"
+        )
+    return np.broadcast_to(values, (n,)).astype(np.float64)
+
+
+class OrOut(_Logic):
+    __doc__ = document(
+        "The last variable is on where any of the others is.",
+        "Appendix D.2.6",
+        "OrOut(u)",
+        [0.9, 0.1, 0.2],
+        "[0.55, 0.1 , 0.55]",
+    )
+    _kind = "orout"
+    _least = 2
+
+
+class AndOut(OrOut):
+    __doc__ = document(
+        "The last variable is on where all of the others are.",
+        "`OrOut` with all variables negated, Appendix D.2.5",
+        "AndOut(u)",
+        [0.7, 0.2, 0.3],
+        "[0.7 , 0.25, 0.25]",
+    )
+
+    def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
+        super().__init__(variables, negated=negated)
+        self.negated = ~self.negated
+
+
+class Pair(_Logic):
+    __doc__ = document(
+        "Two variables with a score for both being on.",
+        "Proposition 10",
+        "Pair(u, 0.3)",
+        [0.2, 0.4],
+        "[0.45, 0.45]",
+        further="""
+    score : float, or array-like of shape (n,), default=0
+        Additional scores; -inf forbids.""",
+        d="2",
+    )
+    _kind = "pair"
+
+    def __init__(
+        self, variables: VariablesLike, score: ArrayLike = 0.0, *, negated: ArrayLike | None = None
+    ) -> None:
+        super().__init__(variables, negated=negated)
+        if self.index.shape[1] != 2:
+            raise ValueError(f"Pair takes variables of shape (2,) or (n, 2); got {self._shape}")
+        score, shape = as_scores(score, "score"), self._shape[:-1]
+        if score.shape != shape:
+            if score.ndim:
+                raise ValueError(f"score must have the shape {shape}; got {score.shape}")
+            score = np.full(shape, score)
+        self._set_additional(score)

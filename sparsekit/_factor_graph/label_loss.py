@@ -1,0 +1,280 @@
+"""Losses of label sets with scores that are linear in the rows, and scores of pairs of labels.
+
+The loss is a *mean* over the rows, sum_i w_i l(eta_i, s; y_i) with sum_i w_i = 1, eta = X W + b and one score
+s of each pair for all rows. The variables are one vector: the table (p + 1, K) of W and b, or (p, K), then
+for the pairs s+ and s- >= 0, s = s+ - s-. Both have a factor of their own: the loss is then as smooth in them
+as it is in the scores, and is never less than that of s, so with a penalty one of each two ends at 0.
+"""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from .._arrays import is_device, kernel_module, namespace, to_host
+from .._cython._label_graph import LabelGraph
+from .._linalg import class_products as _class_model
+from .._linalg.as_design import as_design
+from .._linalg.class_design import compress_zeros, device_design
+from .._linalg.design import CSCDesign
+from .._linalg.special import expit
+from .._linalg.threads import blas_threads
+from .._solver import outcome
+from .layout import Options
+
+LOSSES = ("sparsemap", "hinge", "logistic")
+
+
+class Labels:
+    """Pairs of labels and factors over labels: inference for many rows of scores.
+
+    Parameters
+    ----------
+    n_labels : int
+        K.
+    pairs : ndarray of int of shape (P, 2)
+        Pairs of different labels, none twice.
+    factors : list of Factor
+        Logic factors over a graph's K first variables.
+    """
+
+    def __init__(self, n_labels, pairs, factors=()):
+        self.n_labels, self.pairs = n_labels, np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        P = len(self.pairs)
+        ends = self.pairs.T.ravel()
+        order = np.argsort(ends, kind="stable")
+        linear = [factor for factor in factors if factor._kind == "linear"]
+        orout = [factor for factor in factors if factor._kind == "orout"]
+        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
+        lines, rows, a, bound, relation, self._checks = [0], [], [], [], [], []
+        for factor in linear:
+            coef, b = factor._constraint()
+            for index, c, limit in zip(factor.index, coef, b):
+                lines.append(lines[-1] + len(index))
+                rows.append(index)
+                a.append(c)
+                bound.append(limit)
+                relation.append(factor._relation)
+                # to be less breaks no limit from above on what it adds to, to be more none from below
+                fall[index[~(factor._relation * c < 0)]] = False
+                rise[index[~(factor._relation * c > 0)]] = False
+                self._checks.append((factor, index, c, limit))
+        outs, out_rows, negated = [0], [], []
+        for factor in orout:
+            for index, flags in zip(factor.index, factor.negated):
+                outs.append(outs[-1] + len(index))
+                out_rows.append(index)
+                negated.append(flags)
+                fall[index] = rise[index] = False
+                self._checks.append((factor, index, flags, None))
+        count = np.bincount(ends, minlength=n_labels)
+
+        def flat(parts, dtype):
+            return np.append(np.concatenate([*parts, []]), 0).astype(dtype)
+
+        self._pairs = {
+            "start": np.concatenate([[0], np.cumsum(count)]).astype(np.intp),
+            "other": flat([self.pairs[:, ::-1].T.ravel()[order]], np.int32),
+            "pair": flat([np.tile(np.arange(P), 2)[order]], np.int32),
+        }
+        arrays = self._pairs | {
+            "alone": flat(
+                [np.bincount(np.concatenate([*rows, *out_rows, []]).astype(int), minlength=n_labels) == 0],
+                np.int32,
+            ),
+            "may_fall": flat([fall], np.int32),
+            "may_rise": flat([rise], np.int32),
+            "linear": np.array(lines, dtype=np.intp),
+            "linear_label": flat(rows, np.int32),
+            "relation": flat([relation], np.int32),
+            "a": flat(a, np.float64),
+            "bound": flat([bound], np.float64),
+            "orout": np.array(outs, dtype=np.intp),
+            "orout_label": flat(out_rows, np.int32),
+            "negated": flat(negated, np.int32),
+        }
+        self._given = n_labels, P, arrays
+        self._graph = LabelGraph(*self._given)
+        self._on_devices = {}
+
+    def _graph_for(self, x):
+        """The graph of the kernels that take arrays like x."""
+        if not is_device(x):
+            return self._graph
+        place = namespace(x=x).cuda.Device().id
+        if place not in self._on_devices:
+            self._on_devices[place] = kernel_module("_label_graph", x).LabelGraph(*self._given)
+        return self._on_devices[place]
+
+    def violated(self, Y):
+        """(row, factor) of a row of an indicator that a factor forbids, or None."""
+        Y = to_host(Y) if self._checks else Y
+        for factor, wrong in self._forbids(Y):
+            if wrong.any():
+                return int(wrong.argmax()), factor
+        return None
+
+    def breaking(self, Y):
+        """Which rows of an indicator in main memory a factor forbids, (n,)."""
+        return np.logical_or.reduce([np.zeros(len(Y), dtype=bool), *(wrong for _, wrong in self._forbids(Y))])
+
+    def _forbids(self, Y):
+        for factor, index, c, limit in self._checks:
+            if limit is None:
+                x = Y[:, index] != c
+                wrong = x[:, -1] != x[:, :-1].any(axis=1)
+            else:
+                excess = Y[:, index] @ c - limit
+                wrong = excess > 1e-9 if factor._relation < 0 else excess < -1e-9
+                if factor._relation == 0:
+                    wrong = np.abs(excess) > 1e-9
+            yield factor, wrong
+
+    def marginals(self, eta, plus, minus, options, n_threads=1):
+        """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
+        if is_device(eta):
+            return self._device_marginals(eta, plus, minus, options)
+        mu = np.zeros(eta.shape)
+        # pairs without a score tie nothing together, and most are
+        live = np.append(((plus > 0) | (minus > 0))[self._pairs["pair"][:-1]], False)
+        before = np.concatenate([[0], np.cumsum(live)])
+        start = before[self._pairs["start"]].astype(np.intp)
+        other, pair = (np.append(self._pairs[name][live], 0).astype(np.int32) for name in ("other", "pair"))
+        gain, loss = (
+            np.bincount(self.pairs.T.ravel(), np.tile(side, 2), minlength=self.n_labels)
+            for side in (plus, minus)
+        )
+        statuses, _ = self._graph.marginals(
+            np.ascontiguousarray(eta, dtype=np.float64), start, other, pair, np.append(plus, 0.0),
+            np.append(minus, 0.0), np.append(gain, 0.0), np.append(loss, 0.0), asdict(options), n_threads, mu,
+        )  # fmt: skip
+        _refuse_infeasible(statuses)
+        return mu, statuses
+
+    def _device_marginals(self, eta, plus, minus, options):
+        xp, graph = namespace(eta=eta, plus=plus, minus=minus), self._graph_for(eta)
+        plus, minus = (xp.concatenate([side, xp.zeros(1)]) for side in (plus, minus))
+        start, other, pair, gain, loss = graph.live(plus, minus)
+        mu = xp.empty(eta.shape)
+        statuses, _ = graph.marginals(
+            xp.ascontiguousarray(eta, dtype=np.float64), start, other, pair, plus, minus, gain, loss,
+            asdict(options), 1, mu,
+        )  # fmt: skip
+        _refuse_infeasible(statuses)
+        return mu, statuses
+
+    def pair_sums(self, mu, weight):
+        """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
+        high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
+        self._graph_for(mu).pair_sums(mu, weight, high, low)
+        return high[:-1], low[:-1]
+
+
+def _refuse_infeasible(statuses):
+    if (statuses == outcome.INFEASIBLE).any():
+        raise ValueError("factors: no set of labels satisfies all of them")
+
+
+class LabelLoss:
+    """Mean loss of label sets, and its gradient.
+
+    Parameters
+    ----------
+    loss : {"sparsemap", "hinge", "logistic"}
+        Eq. (16); the structured hinge loss with a cost of 1 a label and LP-MAP; independent logistic losses,
+        for which there are no pairs.
+    labels : Labels
+    X : ndarray or sparse matrix of shape (n, p)
+        A CuPy array or CSR matrix keeps the loss on its GPU, and Y and weight must be there as well.
+    Y : ndarray of shape (n, K)
+        Indicator.
+    weight : ndarray of shape (n,)
+        Weights of the rows, of sum 1.
+    fit_intercept : bool
+    alpha, pair_alpha : float
+        Strengths of the L2 penalties alpha / 2 ||W||^2 and pair_alpha / 2 (||s+||^2 + ||s-||^2). b is free.
+    n_threads : int
+    """
+
+    def __init__(
+        self, loss, labels, X, Y, weight, *, fit_intercept=True, alpha=0.0, pair_alpha=0.0, n_threads=1
+    ):
+        self.loss, self.labels = loss, labels
+        self.xp, self.n_threads = namespace(X=X, Y=Y, weight=weight), n_threads
+        if is_device(X):
+            design = device_design(X)
+        else:
+            design = compress_zeros(as_design(X, n_threads), n_threads)
+            if isinstance(design, CSCDesign):
+                design = design.select(np.arange(design.shape[1]))
+        self.design = design
+        self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
+        self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha
+        self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
+        self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
+        self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
+        self.options = Options(tol_primal=1e-8, tol_dual=1e-8)
+        self._together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
+        self.unsolved = 0
+        # hinge: strength of a term -smoothing / 2 ||mu||^2 in its inner maximum; 0 is the loss itself
+        self.smoothing = 0.0
+
+    def _count_together(self, first, second):
+        """Weights of the rows that have both labels of a pair, (P,)."""
+        if self.xp is np:
+            return self.weight @ (self.Y[:, first] * self.Y[:, second])
+        table = (self.Y * self.weight[:, None]).T @ self.Y
+        return table[self.xp.asarray(first), self.xp.asarray(second)]
+
+    def unpack(self, x):
+        """Table, s+ and s- of the variables."""
+        size = self.shape[0] * self.shape[1]
+        return x[:size].reshape(self.shape), x[size : size + self.n_pairs], x[size + self.n_pairs :]
+
+    def scores(self, table):
+        """eta = X W + b, (n, K)."""
+        p = self.design.shape[1]
+        eta = _class_model.matmat(self.design, self.xp.ascontiguousarray(table[:p]))
+        return eta + table[p] if self.fit_intercept else eta
+
+    def bounds(self):
+        """Lower and upper bounds of the variables."""
+        lower = self.xp.full(self.n_variables, -np.inf)
+        lower[self.n_variables - 2 * self.n_pairs :] = 0.0
+        return lower, self.xp.full(self.n_variables, np.inf)
+
+    def value_and_gradient(self, x):
+        """Objective and its gradient (n_variables,)."""
+        table, plus, minus = self.unpack(x)
+        p = self.design.shape[1]
+        with blas_threads(self.n_threads):
+            eta = self.scores(table)
+            if self.loss == "logistic":
+                value = self.weight @ (np.logaddexp(0.0, eta) - eta * self.Y).sum(axis=1)
+                residual, to_plus, to_minus = expit(eta) - self.Y, plus, minus
+            else:
+                value, residual, to_plus, to_minus = self._structured(eta, plus, minus)
+            residual *= self.weight[:, None]
+            pulled = _class_model.class_sums(self.design, residual, self.fit_intercept)
+        pulled[:p] += self.alpha * table[:p]
+        value += 0.5 * self.alpha * np.vdot(table[:p], table[:p])
+        value += 0.5 * self.pair_alpha * (plus @ plus + minus @ minus)
+        value = value if self.xp is np else float(value)
+        return value, np.concatenate(
+            [pulled.ravel(), to_plus + self.pair_alpha * plus, to_minus + self.pair_alpha * minus]
+        )
+
+    def _structured(self, eta, plus, minus):
+        smooth, unit = self.loss == "sparsemap", self.smoothing or 1.0
+        cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
+        options = replace(self.options, quadratic=smooth or self.smoothing > 0.0)
+        mu, statuses = self.labels.marginals(
+            (eta + cost) / unit, plus / unit, minus / unit, options, self.n_threads
+        )
+        self.unsolved = int(np.count_nonzero(statuses))
+        high, low = self.labels.pair_sums(mu, self.weight)
+        inner = (mu * (eta + cost) - self.Y * eta).sum(axis=1)
+        inner += 0.5 * (self.Y - mu**2).sum(axis=1) if smooth else self.Y.sum(axis=1)
+        if not smooth:
+            inner -= 0.5 * self.smoothing * (mu**2).sum(axis=1)
+        value = self.weight @ inner + plus @ (high - self._together) - minus @ (low - self._together)
+        return value, mu - self.Y, high - self._together, self._together - low

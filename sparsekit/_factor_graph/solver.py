@@ -1,0 +1,77 @@
+"""LP-SparseMAP over arrays: states of graphs, and solves of them."""
+
+import threading
+from contextlib import ExitStack
+from dataclasses import asdict
+
+import numpy as np
+
+from .._arrays import kernel_module, namespace
+from .._solver import outcome
+
+FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
+LOSS = -1e4  # times the sum of all scores, stands for -inf
+
+
+def _without_infinities(scores, additional):
+    """Scores with a number in place of -inf, and where that is.
+
+    It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
+    so its size costs no digits.
+    """
+    low, low_too = scores == -np.inf, additional == -np.inf
+    if not (low.any() or low_too.any()):
+        return scores, additional, low, low_too
+    size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
+    size += np.where(low_too, 0.0, np.abs(additional)).sum(axis=1)
+    loss = np.maximum(LOSS * size, -1e290)[:, None]
+    return np.where(low, loss, scores), np.where(low_too, loss, additional), low, low_too
+
+
+class Run:
+    """States of graphs where the scores ``like`` are, and what is to be said of them after a solve."""
+
+    def __init__(self, layout, n, like=None):
+        self.layout, self.n = layout, n
+        self.kernels = kernel_module("_factor_graph", like)
+        self.plan = layout.plan_for(like)
+        self.states = self.kernels.States(self.plan, n)
+        # derivatives work in the states' own memory
+        self.lock = threading.Lock()
+
+    def suits(self, layout, n, like):
+        """Whether it is of this layout and number of graphs, and where ``like`` is."""
+        # a layout has a plan for main memory, and one for each GPU
+        return self.layout is layout and self.n == n and self.plan is layout.plan_for(like)
+
+    def prepare(self, scores, additional):
+        scores, additional, self.low, self.low_too = _without_infinities(scores, additional)
+        self.states.set_scores(
+            *map(
+                namespace(scores=scores, additional_scores=additional).ascontiguousarray,
+                (scores, additional, self.low.view(np.uint8), self.low_too.view(np.uint8)),
+            )
+        )
+
+    def finish(self):
+        """Report of all graphs, marginals (n, n_variables), additional marginals (n, n_additional)."""
+        report, mu, extra = self.states.report(), self.states.marginals(), self.states.additionals()
+        on = ((mu > FORBIDDEN) & self.low).any(axis=1) | ((extra > FORBIDDEN) & self.low_too).any(axis=1)
+        report["status"][on & (report["status"] == outcome.CONVERGED)] = outcome.INFEASIBLE
+        return report, mu, extra
+
+
+def solve_runs(runs, options, warm, n_threads):
+    """Solve the graphs of all runs, which are on one side, by ``n_threads`` threads over graphs."""
+    # threads without a graph would only wait, busily
+    n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
+    with ExitStack() as stack:
+        # a user's factor keeps its error for the solve that called it; one order, so that nobody waits for
+        # ever
+        asking = {id(run.layout): run.layout for run in runs if run.layout.plan.oracles}
+        for _, layout in sorted(asking.items()):
+            stack.enter_context(layout.lock)
+        for run in runs:
+            stack.enter_context(run.lock)
+        for kernels in {run.kernels for run in runs}:
+            kernels.solve([run.states for run in runs], asdict(options), warm, n_threads)

@@ -1,0 +1,1 @@
+"""Sparsemax and softmax regression by Fenchel-Young losses."""

@@ -1,0 +1,1 @@
+"""L1-regularised models by OBA, the orthant-based second-order method."""

@@ -1,0 +1,148 @@
+"""From checked arrays to the variables of OBA's problems and back: penalties, losses, coefficients."""
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from .._arrays import host_only, is_device, namespace
+from .._estimator.checks import by_feature
+from .._estimator.device_checks import check_device_vector
+from .._messages import numbers, shown
+from .losses import LogisticLoss
+from .multinomial import MultinomialLoss
+
+
+def check_penalty_weights(penalty_weights, n_features, feature_names=None):
+    """Return the L1 weights per feature as float64 of shape (n_features,), or 1.0 for None.
+
+    Parameters
+    ----------
+    penalty_weights : array-like of shape (n_features,), dict or None
+        A dict has the weights of some features, by their names or column numbers; others weigh 1.
+    n_features : int
+    feature_names : ndarray of str or None
+
+    Raises
+    ------
+    ValueError
+        If the shape or a key does not fit, or a weight is negative, NaN or infinite.
+    """
+    if penalty_weights is None:
+        return 1.0
+    if isinstance(penalty_weights, Mapping):
+        weights = np.ones(n_features)
+        for j, key, value in by_feature(penalty_weights, n_features, feature_names, "penalty_weights"):
+            if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                raise ValueError(
+                    f"penalty_weights[{shown(key)}] must be a finite number >= 0 (0 leaves the feature "
+                    f"unpenalised); got {shown(value)}."
+                )
+            weights[j] = value
+        return weights
+    host_only(penalty_weights=penalty_weights)
+    weights = check_array(
+        numbers(penalty_weights, "penalty_weights"),
+        ensure_2d=False,
+        allow_nd=True,
+        dtype=np.float64,
+        order="C",
+        input_name="penalty_weights",
+    )
+    if weights.shape != (n_features,):
+        raise ValueError(
+            f"penalty_weights.shape == {weights.shape}, expected {(n_features,)}: one weight per column of X."
+        )
+    if (weights < 0).any():
+        j = int(weights.argmin())
+        raise ValueError(
+            f"Negative values in penalty_weights: penalty_weights[{j}] is {weights[j]:g}, "
+            "weights must be >= 0 (0 leaves the feature unpenalised)."
+        )
+    return weights
+
+
+def l1_weights(penalty_weights, strength):
+    """``strength * penalty_weights`` without overflow to infinity (and without 0 * inf = NaN)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.multiply(penalty_weights, strength)
+    return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
+
+
+def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
+    """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
+    if n_classes == 2:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return MultinomialLoss(
+        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+    )
+
+
+def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
+    """Split the solver's variables into coef (n_outputs, n_features) and intercept (n_outputs,).
+
+    The variables of more than one output are ordered as ``W`` of shape (n_features, n_outputs) in
+    C order, then the intercepts.
+    """
+    end = n_features * n_outputs
+    coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=dtype, order="C")
+    intercept = np.zeros(n_outputs, dtype=dtype, like=x)
+    if fit_intercept:
+        free = x[end:]
+        # a constant added to every class changes no probability: take the representative that
+        # sums to zero, so that the answer does not depend on the way the solver took
+        intercept[:] = free - free.mean() if n_outputs > 1 else free
+    return coef, intercept
+
+
+def pack(coef, intercept, fit_intercept):
+    """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
+    xp = namespace(coef=coef)
+    coef = coef.toarray() if sp.issparse(coef) else xp.asarray(coef)
+    coef = np.atleast_2d(coef).astype(np.float64)
+    parts = [coef.T.ravel()]
+    if fit_intercept:
+        parts.append(np.broadcast_to(xp.asarray(intercept, dtype=np.float64), (coef.shape[0],)))
+    return np.concatenate(parts)
+
+
+def center_target(y, sample_weight, fit_intercept):
+    """Return float64 ``y - offset`` and the offset: y's weighted mean with an intercept, else 0.
+
+    The intercept absorbs the offset. A large mean of y would otherwise be most of the gradient at
+    zero, which the tolerance is relative to, and drown the features.
+    """
+    y = y.astype(np.float64, copy=False)
+    offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
+    return (y - offset if offset else y), offset
+
+
+def null_intercept(codes, sample_weight, n_classes):
+    """Intercept of the logistic model without features: the log-odds, or the centred log-frequencies."""
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    # a class without weight has intercept -inf; the smallest normal number keeps it finite
+    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
+    if n_classes == 2:
+        return log_totals[1:] - log_totals[:1]
+    return log_totals - log_totals.mean()
+
+
+def penalty_of(X: Any, penalty_weights: Any, strength: float, feature_names: Any) -> Any:
+    """L1 penalty of each feature, where X is, from weights as users give them; one number for None.
+
+    Weights on a GPU go with an X there only; weights in main memory, a dict too, go with both.
+    """
+    p = X.shape[1]
+    if not is_device(X) or not is_device(penalty_weights):
+        penalty = l1_weights(check_penalty_weights(penalty_weights, p, feature_names), strength)
+        return float(penalty) if penalty_weights is None else namespace(X=X).asarray(penalty)
+    if penalty_weights.shape != (p,):
+        raise ValueError(
+            f"penalty_weights.shape == {penalty_weights.shape}, expected {(p,)}: one weight per column of X."
+        )
+    penalty_weights = check_device_vector(penalty_weights, p, "penalty_weights", X=X, minimum=0.0)
+    return l1_weights(penalty_weights, strength)

@@ -1,0 +1,93 @@
+"""What the estimators of OBA share: the solver's parameters, its call, and the warning of a large gap."""
+
+import inspect
+import warnings
+from numbers import Integral
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._solver import outcome
+from .oba import minimize_oba
+
+# the solver states its defaults; the estimators repeat none of them
+_PARAMETERS = inspect.signature(minimize_oba).parameters
+TOL, MAX_ITER, MEMORY = (_PARAMETERS[name].default for name in ("tol", "max_iter", "memory"))
+
+OBA_CONSTRAINTS: dict = {
+    **SOLVER_CONSTRAINTS,
+    "hessian": [StrOptions({"exact", "lbfgs"})],
+    "memory": [Interval(Integral, 1, None, closed="left")],
+}
+
+# ratio of the largest and the smallest norm of the columns in use from which scales are to blame
+_SCALES = 1e4
+
+
+def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
+    """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
+
+    A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
+    others, leave nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
+    """
+    gap = result.dual_gap
+    # ten times what a fit aims at
+    if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
+        return
+    if _spread_of_norms(X, result.x) > _SCALES:
+        why = (
+            "the columns of X differ too much in scale. Bring them to similar scales "
+            "(sklearn.preprocessing.MaxAbsScaler keeps X sparse) or tighten tol"
+        )
+    else:
+        why = (
+            "columns of X that are nearly combinations of others leave it nearly flat. A stronger penalty or "
+            "fewer columns make the bound tight; the objective itself has stopped falling"
+        )
+    warnings.warn(
+        f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
+        f"{100 * gap / result.fun:.2g} % too high: {why}.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _spread_of_norms(X, x):
+    """Largest over smallest norm of the columns of X (n, p) that a solution with p values a class uses."""
+    n_features = X.shape[1]
+    n_classes = max(len(x) // n_features, 1) if n_features else 1
+    used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)
+    squares = (
+        X.multiply(X).sum(axis=0) if hasattr(X, "nnz") else np.einsum("ij,ij->j", X, X, dtype=np.float64)
+    )
+    squares = np.asarray(squares, like=x).ravel()[used]
+    squares = squares[squares > 0]
+    return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
+
+
+class OBAEstimatorMixin(SolverEstimatorMixin):
+    """Runs OBA."""
+
+    @property
+    def _solver_options(self):
+        return dict(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            hessian=self.hessian,
+            memory=self.memory,
+        )
+
+    def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
+        """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
+
+        def minimize(start, callback):
+            return minimize_oba(
+                loss, l1, start, callback=callback, history=self.history, **self._solver_options
+            )
+
+        result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
+        return result

@@ -1,0 +1,227 @@
+"""The Lasso by the orthant-based adaptive method."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from .._arrays import beside
+from .._estimator.decorators import fit_context
+from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.training_data import with_numbers
+from .._linalg.threads import count_threads
+from .._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .coefficients import center_target, pack, penalty_of, unpack
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin
+from .losses import LeastSquaresLoss
+from .path import lasso_path
+
+
+class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
+    r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
+
+    Minimises, with s the sample weights and v the ``penalty_weights``,
+
+    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i (y_i - x_i^T w - b)^2 + \alpha \sum_j v_j |w_j|,
+
+    which is the objective of :class:`sklearn.linear_model.Lasso`. The intercept b is never penalised.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Regularisation strength, >= 0.
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
+    tol : float, default: that of :func:`minimize_oba`
+        The fit stops when the optimality measure is at most tol: the largest entry of
+        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
+        weighted sum of squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry
+        of the gradient at zero; with an intercept y is centred first; and
+        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
+        1e-4 of its objective; where rounding forbids that, a warning says so.
+    max_iter : int, default: that of :func:`minimize_oba`
+        Largest number of outer iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default: that of :func:`minimize_oba`
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per outer iteration to the standard output.
+    callback : callable, default=None
+        As in :class:`L1LogisticOBA`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, in the dtype of X (float32 or float64).
+    intercept_ : float
+        Intercept; 0.0 if ``fit_intercept=False``.
+    n_iter_ : int
+        Number of outer iterations.
+    optimality_ : float
+        The optimality measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective above.
+    dual_gap_ : float
+        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
+        every outer iteration.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    LassoOBA.path : The whole regularisation path.
+    L1LogisticOBA : The same for classes.
+    BoundedRegressor : With bounds on the coefficients, and other losses.
+
+    Notes
+    -----
+    X is used as it is, without a copy, as in :class:`L1LogisticOBA`. The method is Algorithm 2 of chapter 2
+    of [1]_.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBA
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LassoOBA(alpha=0.5).fit(X, y)
+    >>> int((model.coef_ != 0).sum()), round(model.score(X, y), 3)
+    (4, 0.455)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "penalty_weights": ["array-like", dict, None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **OBA_CONSTRAINTS,
+    }
+
+    path = staticmethod(lasso_path)
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, used without a copy as in :class:`L1LogisticOBA`. A CuPy array or sparse matrix is
+            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Target values.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+
+        Returns
+        -------
+        self : LassoOBA
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        given = with_numbers(self, X, y, sample_weight)
+        X, weight = given.X, given.weight
+        n_samples, n_features = X.shape
+        total = float(n_samples) if weight is None else float(weight.sum())
+        names = getattr(self, "feature_names_in_", None)
+        penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
+        fit_intercept = self.fit_intercept
+        dtype = X.dtype
+        target, offset = center_target(given.values, weight, fit_intercept)
+
+        def attributes(x):
+            coef, intercept = unpack(x, 1, n_features, fit_intercept)
+            return {
+                "coef_": coef[0].astype(dtype, copy=False),
+                "intercept_": dtype.type(float(intercept[0]) + offset),
+            }
+
+        loss = LeastSquaresLoss(
+            X, target, weight, fit_intercept=fit_intercept, n_threads=count_threads(self.n_jobs)
+        )
+        x0 = None
+        last = getattr(self, "coef_", None)
+        fits = last is not None and last.size == n_features
+        if self.warm_start and fits:
+            x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
+        self._minimize(
+            loss,
+            loss.l1_vector(penalty),
+            x0,
+            data=given.for_callbacks(),
+            attributes=attributes,
+            scale=total,
+        )
+        self.n_iter_ = int(self.n_iter_[0])
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,282 @@
+"""L1-regularised logistic regression, binary and multinomial, by the orthant-based adaptive method."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._arrays import beside
+from .._estimator.decorators import fit_context
+from .._estimator.linear_prediction import LinearClassificationMixin
+from .._estimator.training_data import with_labels
+from .._linalg.special import expit, log_expit, log_softmax, softmax
+from .._linalg.threads import count_threads
+from .._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .coefficients import logistic_loss, pack, penalty_of, unpack
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin
+
+
+class L1LogisticClassifierMixin(LinearClassificationMixin):
+    """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
+
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            # expit(-z) instead of 1 - expit(z): a small probability keeps all its digits
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores)
+
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
+    r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
+
+    For two classes, with :math:`y_i \in \{-1, 1\}`, the model minimises
+
+    .. math:: \sum_j v_j |w_j| + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
+
+    and for K > 2 classes the true multinomial objective
+
+    .. math:: \sum_{j,k} v_j |W_{kj}| + C \sum_i s_i
+              \Big(\log \sum_k \exp(W_k^T x_i + b_k) - W_{y_i}^T x_i - b_{y_i}\Big),
+
+    where s are the sample weights times the class weights and v the ``penalty_weights``. C has the
+    scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never penalised.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
+    tol : float, default: that of :func:`minimize_oba`
+        The fit stops when the optimality measure is at most tol: the largest entry of
+        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed loss,
+        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero, and
+        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
+        1e-4 of its objective; where rounding forbids that, a warning says so.
+    max_iter : int, default: that of :func:`minimize_oba`
+        Largest number of outer iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default: that of :func:`minimize_oba`
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per outer iteration to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each outer iteration with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
+        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
+        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of X (float32 or float64).
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercept; for more than two classes it sums to zero. Zero if ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    n_iter_ : ndarray of shape (1,)
+        Number of outer iterations.
+    optimality_ : float
+        The optimality measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        The summed loss plus ``sum_j v_j |w_j| / C``: the objective above, divided by C.
+    dual_gap_ : float
+        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
+        every outer iteration.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    L1LogisticOBACV : Chooses C by cross-validation over a path.
+    l1_logistic_path : The whole regularisation path.
+    BoundedClassifier : With bounds on the coefficients, and other losses.
+    minimize_oba : The solver.
+
+    Notes
+    -----
+    X is used as it is, without a copy, if it is float32 or float64 and C- or Fortran-contiguous,
+    CSR or CSC (int32 or int64 indices). The method is Algorithm 2 of chapter 2 of [1]_.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sparsekit import L1LogisticOBA
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = L1LogisticOBA(C=0.1).fit(X, y)
+    >>> int((model.coef_ != 0).sum()), round(model.score(X, y), 3)
+    (8, 0.974)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "C": [Interval(Real, 0, None, closed="right")],
+        "fit_intercept": ["boolean"],
+        "penalty_weights": ["array-like", dict, None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **OBA_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+
+        Returns
+        -------
+        self : L1LogisticOBA
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or fewer than
+            two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        X, classes = given.X, given.classes
+        n_features = X.shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C, names)
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        fit_intercept = self.fit_intercept
+        dtype = X.dtype
+
+        def attributes(x):
+            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
+            return {"coef_": coef, "intercept_": intercept, "classes_": classes}
+
+        threads = count_threads(self.n_jobs)
+        loss = logistic_loss(X, given.values, len(classes), given.weight, fit_intercept, threads)
+        self._minimize(
+            loss,
+            loss.l1_vector(penalty),
+            self._start(X, n_outputs, n_features),
+            data=given.for_callbacks(),
+            attributes=attributes,
+        )
+        return self
+
+    def _start(self, X, n_outputs, n_features):
+        """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
+        if not self.warm_start or getattr(self, "coef_", None) is None:
+            return None
+        if self.coef_.shape != (n_outputs, n_features):
+            return None
+        return beside(pack(self.coef_, self.intercept_, self.fit_intercept), X)

@@ -1,0 +1,372 @@
+"""L1 logistic regression with C chosen by cross-validation over warm-started paths."""
+
+from __future__ import annotations
+
+import time
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import _raise_for_params
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, validate_data
+
+from .._estimator.base import CallbackSupportMixin
+from .._estimator.checks import (
+    X_CHECKS,
+    apply_class_weight,
+    as_kernel_input,
+    check_penalties,
+    check_sample_weight,
+)
+from .._estimator.cross_validation import CrossValidationMixin, with_labels
+from .._estimator.decorators import fit_context
+from .._estimator.device_linear import refuse_device
+from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._linalg.threads import count_threads
+from .._messages import shown
+from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
+from .coefficients import check_penalty_weights, logistic_loss, null_intercept, unpack
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from .path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
+
+# multiples of tol for fits that are only scored, which end where models promise no more than that part of the
+# objective: 3e-4 at the default, which no score shows
+_SCORED, _PROMISED = 10.0, 30.0
+
+
+class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClassifierMixin, BaseEstimator):
+    """L1-regularised logistic regression with C chosen by cross-validation.
+
+    The objective is that of :class:`L1LogisticOBA`; as in scikit-learn, C multiplies the *sum* of the
+    losses in every fold and in the final fit alike. Each fold solves one warm-started path.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
+        logarithm from the largest C at which all penalised coefficients are zero on the whole data to
+        ``1 / eps`` times it.
+    eps : float, default=1e-3
+        Ratio of the grid's ends where Cs is an integer, in (0, 1).
+    cv : int, cross-validation generator or iterable, default=None
+        As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
+    scoring : str or callable, default=None
+        Any scikit-learn scorer for classifiers. None is accuracy, as in the released
+        :class:`sklearn.linear_model.LogisticRegressionCV`; "neg_log_loss" judges the probabilities and
+        is the smoother guide to C.
+    selection : {"best", "1se"}, default="best"
+        The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
+        choice, the smallest C, hence the sparsest model, whose mean score is at least the best mean
+        score minus the standard error of the best.
+    refit : bool, default=True
+        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
+    fit_intercept, penalty_weights, class_weight, tol, max_iter
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
+        folds, which are only scored, are solved to ten times tol, or until a model of the solver that holds
+        promises less than 30 tol of the objective.
+    max_time : float, default=None
+        Largest time in seconds of each path.
+    n_jobs : int, default=None
+        Number of folds that run at once, in threads; the final fit uses as many threads.
+    hessian, memory
+        As in :class:`L1LogisticOBA`.
+    verbose : int, default=0
+        Passed to joblib, which reports the folds.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    C_best_, C_1se_ : float
+        The choices of the two rules of ``selection``.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values tried, rising.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of each fold's left-out part.
+    mean_score_, se_ : ndarray of shape (n_Cs,)
+        Mean of the scores over the folds, and its standard error.
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_
+        As in :class:`L1LogisticOBA`.
+    n_iter_ : ndarray of shape (n_folds,)
+        Outer iterations of each fold's whole path.
+    optimality_, objective_, dual_gap_ : float
+        Of the final fit, as in :class:`L1LogisticOBA`; only with ``refit=True``.
+
+    See Also
+    --------
+    L1LogisticOBA : The model for one C.
+    l1_logistic_path : The path itself.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import L1LogisticOBACV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = L1LogisticOBACV(scoring="neg_log_loss", selection="1se").fit(scale(X), y)
+    >>> model.C_ == model.C_1se_ <= model.C_best_
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "eps": [Interval(Real, 0, 1, closed="neither")],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "selection": [StrOptions({"best", "1se"})],
+        "refit": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "penalty_weights": ["array-like", dict, None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **{name: rule for name, rule in OBA_CONSTRAINTS.items() if name != "callback"},
+    }
+
+    def __init__(
+        self,
+        Cs: int | ArrayLike = 10,
+        *,
+        eps: float = 1e-3,
+        cv: CrossValidation = None,
+        scoring: Scoring = None,
+        selection: Literal["best", "1se"] = "best",
+        refit: bool = True,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.eps = eps
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose C by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
+            off) in the scores.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+
+        Returns
+        -------
+        self : L1LogisticOBACV
+
+        Raises
+        ------
+        ValueError
+            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a solve stopped before ``tol`` was reached.
+        """
+        refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
+        _raise_for_params(params, self, "fit")
+        # CSR, since folds are selections of rows
+        refuse_missing_labels(y)
+        X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})
+        X = as_kernel_input(X)
+        classes, codes = encode_labels(y)
+        base_weight = check_sample_weight(sample_weight, X.shape[0])
+        weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
+        penalty = check_penalty_weights(
+            self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
+        )
+        options = dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
+        routed = self._route("fit", sample_weight=base_weight, **params)
+        cv = self.cv
+        if cv is None:
+            # five folds need five rows of some class
+            cv = max(2, min(5, int(np.bincount(codes).max())))
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, **routed.splitter.split))
+
+        context = None
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+
+        n_threads = count_threads(self.n_jobs)
+        whole = _PathProblem(X, codes, len(classes), weight, penalty, self.fit_intercept, n_threads)
+        loss, l1, x_null, lambda_max = whole.start(options)
+        if isinstance(self.Cs, Integral):
+            lambdas = penalty_grid(lambda_max, self.Cs, self.eps)
+        else:
+            lambdas = 1.0 / np.sort(check_penalties(self.Cs, "Cs"))
+        self.Cs_ = 1.0 / lambdas
+
+        scorer = with_labels(self._get_scorer(), classes)
+        tasks: list[Any] = []
+        for k in range(len(folds)):
+            tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
+            if tasks[k] is not None:
+                tasks[k].call_on_fit_task_begin(estimator=self)
+        # what is only scored, or only a start, need not be as exact as what is returned
+        scored: dict[str, Any] = (
+            {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
+            if self.refit
+            else options
+        )
+        # the kernels hold no lock, so threads run at once and share X
+        runs = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="threads", return_as="generator")(
+            delayed(_score_fold)(
+                whole, y, classes, fold, k, lambdas, scored, self.max_time, scorer,
+                routed.scorer.score, not self.refit,
+            )
+            for k, fold in enumerate(folds)
+        )  # fmt: skip
+        done = []
+        for k, run in enumerate(runs):
+            done.append(run)
+            if tasks[k] is not None:
+                tasks[k].call_on_fit_task_end(estimator=self)
+        scores, n_iters, statuses, optimality, solutions = zip(*done)
+        self._choose(np.array(scores))
+        self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
+        statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
+
+        names = [f"fold {k} at C={C:.3g}" for k, fold in enumerate(n_iters) for C in self.Cs_[: len(fold)]]
+
+        last = int(np.flatnonzero(self.Cs_ == self.C_)[0])
+        self.classes_ = classes
+        n_outputs = whole.n_outputs
+        if self.refit:
+            x, left = x_null, self.max_time
+            for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
+                begin = time.perf_counter()
+                for lam, result in zip(part, iterate_path(loss, l1, part, x, how, max_time=left)):
+                    statuses.append(result.status)
+                    optimality.append(result.optimality)
+                    names.append(f"the fit to all rows at C={1.0 / lam:.3g}")
+                    x = result.x
+                left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
+            coef, intercept = unpack(result.x, n_outputs, X.shape[1], self.fit_intercept, X.dtype)
+            self.optimality_, self.objective_ = float(result.optimality), float(result.fun)
+            self.dual_gap_ = float(result.dual_gap)
+        else:
+            parts = [fold[last] for fold in solutions]
+            coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
+            intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
+        self.coef_, self.intercept_ = coef, intercept
+        if context is not None:
+            context.call_on_fit_task_end(
+                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
+            )
+        report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
+        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4, names=names)
+        return self
+
+    def _choose(self, scores):
+        """Set the scores and the two choices of C from the folds' scores (n_folds, n_Cs)."""
+        n_folds = len(scores)
+        self.scores_ = scores
+        self.mean_score_ = scores.mean(axis=0)
+        spread = scores.std(axis=0, ddof=1) if n_folds > 1 else np.zeros(scores.shape[1])
+        self.se_ = spread / np.sqrt(n_folds)
+        best = int(np.argmax(self.mean_score_))  # the first, so the smallest C, of equal ones
+        # Cs_ rises, so the first that is good enough is the sparsest model that is
+        enough = self.mean_score_ >= self.mean_score_[best] - self.se_[best]
+        self.C_best_ = float(self.Cs_[best])
+        self.C_1se_ = float(self.Cs_[int(np.argmax(enough))])
+        self.C_ = self.C_best_ if self.selection == "best" else self.C_1se_
+
+
+class _PathProblem:
+    """The arrays of one L1 logistic problem, from which losses and paths are made."""
+
+    def __init__(self, X, codes, n_classes, weight, penalty, fit_intercept, n_threads):
+        self.X, self.codes, self.n_classes, self.weight = X, codes, n_classes, weight
+        self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
+        self.n_outputs = 1 if n_classes == 2 else n_classes
+
+    def rows(self, rows, present):
+        """The problem on some rows, with only the classes ``present``."""
+        codes = np.searchsorted(present, self.codes[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return _PathProblem(self.X[rows], codes, len(present), weight, self.penalty, self.fit_intercept, 1)
+
+    def make_loss(self, X):
+        return logistic_loss(X, self.codes, self.n_classes, self.weight, self.fit_intercept, self.n_threads)
+
+    def start(self, options):
+        """Loss, L1 weights, null model and largest penalty."""
+        intercept = null_intercept(self.codes, self.weight, self.n_classes) if self.fit_intercept else None
+        return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+
+
+def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs):
+    """Solve the path on a fold's training part and score each model on the rest."""
+    train, test = fold
+    present = np.unique(whole.codes[train])
+    if len(present) < 2:
+        raise ValueError(
+            f"The training part of fold {index} has only the class {shown(classes[present].tolist())}; at "
+            "least 2 are needed. Use fewer or stratified folds."
+        )
+    part = whole.rows(train, present)
+    loss, l1, x_null, _ = part.start(options)
+    X_test, y_test = whole.X[test], y[test]
+    score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
+    n_features = whole.X.shape[1]
+    model = L1LogisticOBA()
+    model.classes_, model.n_features_in_ = classes, n_features
+    scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
+    for result in iterate_path(loss, l1, lambdas, x_null, options, max_time=max_time):
+        coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
+        model.coef_, model.intercept_ = _all_classes(coef, intercept, present, len(classes))
+        scores.append(scorer(model, X_test, y_test, **score_params))
+        n_iters.append(result.nit)
+        statuses.append(result.status)
+        optimality.append(result.optimality)
+        if keep_coefs:
+            solutions.append((sp.csr_array(model.coef_), model.intercept_))
+    return np.array(scores), np.array(n_iters), np.array(statuses), np.array(optimality), solutions
+
+
+def _all_classes(coef, intercept, present, n_classes):
+    """Add the classes that a fold lacks, with probability zero."""
+    if len(present) == n_classes:
+        return coef, intercept
+    if len(present) == 2:  # a binary model, as scores of its two classes
+        coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+    full = np.zeros((n_classes, coef.shape[1]), dtype=coef.dtype)
+    scores = np.full(n_classes, -np.inf, dtype=intercept.dtype)
+    full[present], scores[present] = coef, intercept
+    return full, scores

@@ -1,0 +1,286 @@
+"""Regularisation paths of L1 logistic regression and of the Lasso."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_X_y
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._estimator.checks import (
+    X_CHECKS,
+    apply_class_weight,
+    as_kernel_input,
+    check_penalties,
+    check_sample_weight,
+)
+from .._estimator.decorators import validate_params
+from .._estimator.device_linear import refuse_device
+from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._linalg.threads import count_threads
+from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .coefficients import center_target, check_penalty_weights, logistic_loss, null_intercept
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .losses import LeastSquaresLoss
+from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
+
+_PATH_CONSTRAINTS = {
+    "n_lambdas": [Interval(Integral, 1, None, closed="left")],
+    "eps": [Interval(Real, 0, 1, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "coefs": [StrOptions({"auto", "dense", "sparse"})],
+    **{name: rule for name, rule in OBA_CONSTRAINTS.items() if name != "verbose"},
+}
+
+
+@validate_params(
+    {"class_weight": [dict, StrOptions({"balanced"}), None], **_PATH_CONSTRAINTS},
+    prefer_skip_nested_validation=True,
+)
+def l1_logistic_path(
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    Cs: ArrayLike | None = None,
+    lambdas: ArrayLike | None = None,
+    n_lambdas: int = 50,
+    eps: float = 1e-3,
+    fit_intercept: bool = True,
+    penalty_weights: PenaltyWeights = None,
+    class_weight: ClassWeight = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    max_time: float | None = None,
+    hessian: Hessian = "exact",
+    memory: int = MEMORY,
+    n_jobs: int | None = None,
+    coefs: Literal["auto", "dense", "sparse"] = "auto",
+    callback: SolverCallback | None = None,
+) -> RegularizationPath:
+    r"""Regularisation path of L1 logistic regression, binary or multinomial.
+
+    Solves, for falling :math:`\lambda` and each time from the solution before,
+
+    .. math:: \min_{w, b} \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b))) + \lambda \sum_j v_j |w_j|
+
+    (for more than two classes the multinomial loss). :math:`\lambda = 1/C` with the C of
+    :class:`L1LogisticOBA`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data, used without a copy where the dtype and layout allow it.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    Cs : array-like, default=None
+        Inverse penalties C > 0, in any order; the path goes through them from the smallest up.
+    lambdas : array-like, default=None
+        Penalties 1/C > 0, in any order. Give Cs, lambdas or neither.
+    n_lambdas : int, default=50
+        Length of the grid where neither is given: from the smallest penalty at which every penalised
+        coefficient is zero down to ``eps`` times it, evenly in the logarithm.
+    eps : float, default=1e-3
+        Ratio of the grid's ends, in (0, 1).
+    fit_intercept, penalty_weights, class_weight
+        As in :class:`L1LogisticOBA`.
+    sample_weight : float or array-like of shape (n_samples,), default=None
+        Weights s_i >= 0 of the rows.
+    tol, max_iter
+        As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
+    max_time : float, default=None
+        Largest time in seconds of the whole path. Points for which no time is left keep the last solution
+        and have status 2.
+    hessian, memory, n_jobs
+        As in :class:`L1LogisticOBA`.
+    coefs : {"auto", "dense", "sparse"}, default="auto"
+        Form of the result's coefficients; "auto" is sparse where dense ones would take more than 64 MiB.
+    callback : callable, default=None
+        The solver's callback, called at every outer iteration; it stops the whole path by returning True.
+
+    Returns
+    -------
+    RegularizationPath
+        Ordered by falling penalty (rising C). Shorter than asked for if the callback stopped it.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`L1LogisticOBA.fit`, or if both Cs and lambdas are given.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If a point did not reach ``tol``.
+
+    See Also
+    --------
+    L1LogisticOBACV : Chooses C by cross-validation.
+    sparsekit.inspection.RegularizationPathDisplay : Draws the path.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import l1_logistic_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = l1_logistic_path(scale(X), y, n_lambdas=5)
+    >>> path.coefs.shape
+    (30, 5)
+    >>> int(path.n_nonzero[0])
+    0
+    """
+    if Cs is not None and lambdas is not None:
+        raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
+    refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
+    feature_names = _feature_names(X)
+    refuse_missing_labels(y)
+    X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
+    X = as_kernel_input(X)
+    classes, codes = encode_labels(y)
+    weight = apply_class_weight(class_weight, classes, codes, check_sample_weight(sample_weight, X.shape[0]))
+    if Cs is not None:
+        lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
+    elif lambdas is not None:
+        lambdas = np.sort(check_penalties(lambdas, "lambdas"))[::-1]
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    path = logistic_path(
+        X,
+        codes,
+        len(classes),
+        weight,
+        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
+        fit_intercept,
+        options,
+        n_threads=count_threads(n_jobs),
+        lambdas=lambdas,
+        n_lambdas=n_lambdas,
+        eps=eps,
+        max_time=max_time,
+        callback=callback,
+        coefs=coefs,
+    )
+    path.classes, path.feature_names = classes, feature_names
+    warn_if_path_unconverged(path, options, "l1_logistic_path")
+    return path
+
+
+def logistic_path(
+    X, codes, n_classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, **path_options
+):
+    """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
+
+    def make_loss(X):
+        return logistic_loss(X, codes, n_classes, weight, fit_intercept, n_threads)
+
+    return solve_path(
+        make_loss,
+        X,
+        penalty_weights,
+        1 if n_classes == 2 else n_classes,
+        null_intercept(codes, weight, n_classes) if fit_intercept else None,
+        options,
+        **path_options,
+    )
+
+
+@validate_params(_PATH_CONSTRAINTS, prefer_skip_nested_validation=True)
+def lasso_path(
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    alphas: ArrayLike | None = None,
+    n_lambdas: int = 50,
+    eps: float = 1e-3,
+    fit_intercept: bool = True,
+    penalty_weights: PenaltyWeights = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    max_time: float | None = None,
+    hessian: Hessian = "exact",
+    memory: int = MEMORY,
+    n_jobs: int | None = None,
+    coefs: Literal["auto", "dense", "sparse"] = "auto",
+    callback: SolverCallback | None = None,
+) -> RegularizationPath:
+    r"""Regularisation path of the Lasso, on the scale of :class:`LassoOBA`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data, used without a copy where the dtype and layout allow it.
+    y : array-like of shape (n_samples,)
+        Target values.
+    alphas : array-like, default=None
+        Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
+        ``n_lambdas`` and ``eps``.
+    n_lambdas, eps, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time
+        As in :func:`l1_logistic_path`.
+    hessian, memory, n_jobs, coefs, callback
+        As in :func:`l1_logistic_path`.
+
+    Returns
+    -------
+    RegularizationPath
+        Ordered by falling penalty.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`LassoOBA.fit`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If a point did not reach ``tol``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBA
+    >>> path = LassoOBA.path(*load_diabetes(return_X_y=True), alphas=[2, 1, 0.5])
+    >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
+    ((10, 3), array([2, 3, 4]), 2.148)
+    """
+    refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
+    feature_names = _feature_names(X)
+    X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
+    X = as_kernel_input(X)
+    weight = check_sample_weight(sample_weight, X.shape[0])
+    y, offset = center_target(y, weight, fit_intercept)
+    if alphas is not None:
+        alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    n_threads = count_threads(n_jobs)
+
+    def make_loss(X):
+        return LeastSquaresLoss(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+
+    path = solve_path(
+        make_loss,
+        X,
+        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
+        1,
+        np.zeros(1) if fit_intercept else None,
+        options,
+        lambdas=alphas,
+        n_lambdas=n_lambdas,
+        eps=eps,
+        max_time=max_time,
+        callback=callback,
+        coefs=coefs,
+        scale=float(X.shape[0]) if weight is None else float(weight.sum()),
+    )
+    path.intercepts = path.intercepts + path.intercepts.dtype.type(offset)
+    path.feature_names = feature_names
+    warn_if_path_unconverged(path, options, "lasso_path")
+    return path
+
+
+def _feature_names(X):
+    names = getattr(X, "columns", None)
+    return None if names is None else np.asarray(names, dtype=object)

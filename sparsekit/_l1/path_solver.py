@@ -1,0 +1,331 @@
+"""The path behind `l1_logistic_path` and `LassoOBA.path`: one loss, a falling penalty, warm starts.
+
+The logistic and the least-squares path are the same code; only the loss, the model without
+features and the scale of the penalty differ.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from .._estimator.checks import as_kernel_input
+from .._solver import outcome
+from .._typing import FloatArray
+from .coefficients import l1_weights, pack, unpack
+from .oba import minimize_oba
+
+# dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
+_DENSE_BYTES = 2**26
+
+
+@dataclass
+class RegularizationPath:
+    """Solutions of an L1-regularised problem along a falling penalty.
+
+    Attributes
+    ----------
+    lambdas : ndarray of shape (n_lambdas,)
+        Penalties, falling: the solver's objective is ``loss + lambda * sum_j v_j |w_j|``. For the
+        logistic path the loss is a sum over the rows and ``C = 1 / lambda``; for the Lasso path the
+        loss is the weighted mean of half the squares and lambda is scikit-learn's alpha.
+    coefs : ndarray or csc_array
+        Shape (n_features, n_lambdas), or (n_classes, n_features, n_lambdas) for more than two classes.
+        As CSC the classes are stacked: (n_classes * n_features, n_lambdas).
+    intercepts : ndarray of shape (n_lambdas,) or (n_classes, n_lambdas)
+        Intercepts; zero where there is none.
+    objectives : ndarray of shape (n_lambdas,)
+        Value of the objective above.
+    dual_gaps : ndarray of shape (n_lambdas,)
+        Duality gaps on the same scale; NaN where the loss has none.
+    optimality : ndarray of shape (n_lambdas,)
+        The relative optimality measure that ``tol`` bounds.
+    n_iters : ndarray of shape (n_lambdas,)
+        Outer iterations of each solve.
+    n_nonzero : ndarray of shape (n_lambdas,)
+        Coefficients that are not zero.
+    statuses : ndarray of shape (n_lambdas,)
+        Status of each solve, 0 for converged (see :func:`minimize_oba`).
+    lambda_max : float
+        The smallest penalty at which every penalised coefficient is zero.
+    classes : ndarray of shape (n_classes,) or None
+        The class labels of a logistic path.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, where X had names.
+    """
+
+    lambdas: np.ndarray
+    coefs: Any
+    intercepts: np.ndarray
+    objectives: np.ndarray
+    dual_gaps: np.ndarray
+    optimality: np.ndarray
+    n_iters: np.ndarray
+    n_nonzero: np.ndarray
+    statuses: np.ndarray
+    lambda_max: float
+    classes: np.ndarray | None = None
+    feature_names: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def Cs(self) -> FloatArray:
+        """``1 / lambdas``: scikit-learn's C of a logistic path."""
+        return 1.0 / self.lambdas
+
+    @property
+    def alphas(self) -> FloatArray:
+        """``lambdas`` by the name they have in scikit-learn's Lasso."""
+        return self.lambdas
+
+    def coef(self, index: int) -> FloatArray:
+        """Dense coefficients at one penalty.
+
+        Parameters
+        ----------
+        index : int
+            Which of the penalties, counted from 0.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), or (n_classes, n_features)
+            Coefficients.
+        """
+        n_outputs = self.intercepts.shape[0] if self.intercepts.ndim == 2 else 1
+        if sp.issparse(self.coefs):
+            column = self.coefs[:, [index]].toarray().ravel()
+        else:
+            column = self.coefs[..., index].ravel()
+        return column if n_outputs == 1 else column.reshape(n_outputs, -1)
+
+
+def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_options):
+    """Variables of the best model in which every penalised coefficient is zero.
+
+    Parameters
+    ----------
+    make_loss : callable
+        Makes the loss for a matrix with the rows of X.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+    penalty_weights : float or ndarray of shape (n_features,)
+    n_outputs : int
+    intercept : ndarray of shape (n_outputs,) or None
+        The intercept of the model without features; None if none is fitted.
+    solver_options : dict
+
+    Returns
+    -------
+    ndarray of shape (n_variables,)
+    """
+    n_features = X.shape[1]
+    weights = np.broadcast_to(penalty_weights, (n_features,))
+    coef = np.zeros((n_outputs, n_features))
+    free = np.flatnonzero(weights == 0)
+    if free.size:
+        loss = make_loss(as_kernel_input(X[:, free]))
+        start = None if intercept is None else pack(np.zeros((n_outputs, free.size)), intercept, True)
+        # lambda_max is read off this solution, so it is solved more tightly than the path
+        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
+        result = minimize_oba(loss, np.zeros(loss.n_variables), start, **options)
+        coef[:, free], free_intercept = unpack(result.x, n_outputs, free.size, intercept is not None)
+        intercept = None if intercept is None else free_intercept
+    return pack(coef, intercept, intercept is not None)
+
+
+def largest_penalty(loss, x_null, l1):
+    """The smallest factor of ``l1`` at which the null model ``x_null`` is optimal."""
+    penalised = l1 > 0
+    gradient = np.abs(loss.gradient(x_null)[penalised])
+    return float(np.max(gradient / l1[penalised], initial=0.0))
+
+
+def penalty_grid(largest, n_lambdas, eps):
+    """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm."""
+    # no feature carries any signal: any penalty gives the null model, so the grid's place is free
+    top = largest if largest > 0 else 1.0
+    return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
+
+
+def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callback=None):
+    """Solve ``loss + lambda * l1 . |x|`` for falling lambdas, each from the last solution.
+
+    Parameters
+    ----------
+    loss : loss object
+    l1 : ndarray of shape (n_variables,)
+    lambdas : ndarray
+        Falling penalties.
+    x0 : ndarray of shape (n_variables,)
+        Start of the first solve, usually the null model.
+    solver_options : dict
+        Keyword arguments of :func:`minimize_oba`.
+    max_time : float or None
+        Seconds for the whole path; a solve gets what is left.
+    callback : callable or None
+        The solver's callback.
+
+    Yields
+    ------
+    OptimizeResult
+        One per penalty. The path ends early when the callback or the time stops it.
+    """
+    x, before, value = x0, None, np.inf
+    end = None if max_time is None else time.perf_counter() + max_time
+    for k, lam in enumerate(lambdas):
+        left = None
+        if before is not None:
+            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value)
+        if end is not None:
+            # a positive rest, so that the solver's own rule for max_time stays the only one
+            left = max(end - time.perf_counter(), 1e-9)
+        result = minimize_oba(
+            loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
+        )
+        yield result
+        if result.status == outcome.STOPPED:
+            return
+        before, x, value = (x if k else None), result.x, result.fun
+
+
+def _ahead(loss, l1, lambdas, before, last, value):
+    """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
+
+    ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where
+    the way straight on does not descend the start is the last solution.
+    """
+    one, two, three = lambdas
+    if not one > two > three > 0.0:
+        return last
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no better
+        guess = last + np.log(two / three) / np.log(one / two) * (last - before)
+        guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
+        stay = value - (two - three) * float(l1 @ np.abs(last))
+        found = loss.value(guess) + three * float(l1 @ np.abs(guess))
+    return guess if found < stay else last
+
+
+def collect_path(
+    results,
+    lambdas,
+    lambda_max,
+    n_outputs,
+    n_features,
+    fit_intercept,
+    *,
+    scale=1.0,
+    coefs="auto",
+    dtype=np.float64,
+):
+    """Gather the results of `iterate_path` into a `RegularizationPath`."""
+    n_rows = n_outputs * n_features
+    if coefs == "auto":
+        coefs = "sparse" if 8 * n_rows * len(lambdas) > _DENSE_BYTES else "dense"
+    dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
+    columns, intercepts, kept = [], [], []
+    for i, result in enumerate(results):
+        coef, intercept = unpack(result.x, n_outputs, n_features, fit_intercept, dtype)
+        if dense is None:
+            columns.append(sp.csc_array(coef.reshape(-1, 1)))
+            nnz = columns[-1].nnz
+        else:
+            dense[..., i] = coef
+            nnz = np.count_nonzero(coef)
+        intercepts.append(intercept)
+        kept.append(
+            (result.fun / scale, result.dual_gap / scale, result.optimality, result.nit, nnz, result.status)
+        )
+    n = len(kept)
+    fun, gap, optimality, n_iters, n_nonzero, statuses = (np.array(column) for column in zip(*kept))
+    if dense is None:
+        stacked = sp.hstack(columns, format="csc")
+    else:
+        stacked = dense[..., :n] if n_outputs > 1 else dense[0, :, :n]
+    intercepts = np.array(intercepts).T
+    return RegularizationPath(
+        lambdas=lambdas[:n],
+        coefs=stacked,
+        intercepts=intercepts if n_outputs > 1 else intercepts[0],
+        objectives=fun,
+        dual_gaps=gap,
+        optimality=optimality,
+        n_iters=n_iters,
+        n_nonzero=n_nonzero,
+        statuses=statuses,
+        lambda_max=lambda_max,
+    )
+
+
+# points that a warning names one by one
+_NAMED = 5
+
+
+def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
+    """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
+    failed = ~np.isin(path.statuses, (outcome.CONVERGED, outcome.STOPPED))
+    if failed.any():
+        named = "" if names is None else f": {_enumerate([names[i] for i in np.flatnonzero(failed)])}"
+        warnings.warn(
+            f"{who}: {failed.sum()} of {failed.size} points of the path did not converge to "
+            f"tol={options['tol']:.2e} (worst optimality {path.optimality[failed].max():.2e}){named}; see "
+            "statuses and optimality of the result. Increase max_iter or max_time, loosen tol, raise the "
+            "smallest penalty (eps), or bring the columns of X to similar scales.",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _enumerate(names):
+    left = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
+
+
+def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options):
+    """Loss, L1 weights of the variables, null model and largest penalty. See `null_model`."""
+    loss = make_loss(X)
+    l1 = loss.l1_vector(penalty_weights)
+    x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
+    return loss, l1, x_null, largest_penalty(loss, x_null, l1)
+
+
+def solve_path(
+    make_loss,
+    X,
+    penalty_weights,
+    n_outputs,
+    intercept,
+    options,
+    *,
+    lambdas=None,
+    n_lambdas,
+    eps,
+    max_time=None,
+    callback=None,
+    coefs="auto",
+    scale=1.0,
+):
+    """A whole path: null model, grid, solves. See `null_model`, `iterate_path` and `collect_path`.
+
+    ``lambdas`` and the returned path are on the estimator's scale, ``scale`` times smaller than the
+    solver's.
+    """
+    loss, l1, x_null, lambda_max = path_start(make_loss, X, penalty_weights, n_outputs, intercept, options)
+    lambda_max /= scale
+    if lambdas is None:
+        lambdas = penalty_grid(lambda_max, n_lambdas, eps)
+    results = iterate_path(loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback)
+    return collect_path(
+        results,
+        lambdas,
+        lambda_max,
+        n_outputs,
+        X.shape[1],
+        intercept is not None,
+        scale=scale,
+        coefs=coefs,
+        dtype=X.dtype,
+    )

@@ -1,0 +1,130 @@
+"""A user's own smooth loss as a problem that the solvers can work on."""
+
+import numpy as np
+
+from .._arrays import is_device, kernel_module, namespace
+from .problem import Problem
+
+_NEEDED = ("n_variables", "value", "gradient")
+
+
+def as_problem(loss, options, x0=None):
+    """The problem of a loss of this package, or of one that follows the protocol, where x0 is."""
+    if hasattr(loss, "problem"):
+        return loss.problem()
+    return _protocol_problem(loss, options.hessian != "lbfgs", x0)
+
+
+def _protocol_problem(loss, products, x0):
+    needed = (*_NEEDED, "hessian_product") if products else _NEEDED
+    missing = [name for name in needed if not hasattr(loss, name)]
+    if missing:
+        raise TypeError(
+            f"loss must have {', '.join(needed)}; {type(loss).__name__} lacks {', '.join(missing)}"
+        )
+    return ProtocolProblem(loss, products, x0)
+
+
+class ProtocolProblem(Problem):
+    """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
+
+    Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
+    ``lipschitz`` takes differences of gradients. A start ``x0`` on a GPU makes all vectors live there, also
+    those that the loss gets and gives.
+    """
+
+    def __init__(self, loss, products=True, x0=None):
+        self.products = products
+        self.like = x0 if is_device(x0) else np.empty(0)
+        self._operator = kernel_module("_operators", self.like).CallbackOperator
+        self.loss, self.size = loss, int(loss.n_variables)
+        self.n_passes = 0
+        self.x = self.f = self._trial = self._trial_f = self._variables = None
+        self._lipschitz = None
+
+    def start(self, x):
+        self.x = x.copy()
+        self.f = float(self.loss.value(self.x.copy()))
+        return self.f
+
+    def gradient(self, out=None):
+        self.n_passes += 1
+        g = self._vector(self.loss.gradient(self.x.copy()), copy=True)
+        if g.shape != (self.size,):
+            raise ValueError(f"loss.gradient must return shape ({self.size},); got {g.shape}")
+        return g
+
+    def _vector(self, values, copy=False):
+        xp = namespace(x0=self.like, values=values)
+        return xp.array(values, dtype=np.float64) if copy else xp.asarray(values, dtype=np.float64)
+
+    def passes(self):
+        return self.n_passes
+
+    def expand(self, x):
+        return x.copy()
+
+    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+        ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
+        x = self.x.copy()
+        product = self.loss.hessian_product
+        diagonal = np.ones_like(x, shape=len(variables))
+        if hasattr(self.loss, "hessian_diagonal"):
+            diagonal = self._vector(self.loss.hessian_diagonal(x))[variables]
+        operator = self._operator(lambda v: product(x, variables, v), diagonal, ridge)
+        return operator, Expand(variables, self.size)
+
+    def move_all(self):
+        return Expand(np.arange(self.size, like=self.like), self.size)
+
+    def try_move(self, dz):
+        self._trial = self.x + dz
+        self._trial_f = float(self.loss.value(self._trial.copy()))
+        # a loss may be undefined at a trial point; such a step is refused
+        return self._trial_f if np.isfinite(self._trial_f) else np.inf
+
+    def accept(self):
+        self.x, self.f = self._trial, self._trial_f
+
+    def lipschitz(self):
+        """Power iterations on the Hessian at the current point, doubled for safety.
+
+        Raised by ``raise_lipschitz`` whenever a step proves it too small.
+        """
+        if self._lipschitz is None:
+            v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))
+            norm = 0.0
+            for _ in range(10):
+                size = float(np.linalg.norm(v))
+                if size == 0:
+                    break
+                v = self._product(v / size)
+                norm = float(np.linalg.norm(v))
+            self._lipschitz = 2.0 * norm or 1.0
+        return self._lipschitz
+
+    def _product(self, v):
+        if self.products:
+            every = np.arange(self.size, like=self.like)
+            return self._vector(self.loss.hessian_product(self.x.copy(), every, v))
+        # a difference of gradients, with the step that balances truncation and rounding
+        step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, float(np.linalg.norm(self.x)))
+        ahead, behind = self.loss.gradient(self.x + step * v), self.loss.gradient(self.x - step * v)
+        self.n_passes += 2
+        return (self._vector(ahead) - behind) / (2.0 * step)
+
+    def raise_lipschitz(self):
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+
+class Expand:
+    """A step on some variables as a step of all."""
+
+    def __init__(self, variables, size):
+        self.variables, self.size = variables, size
+
+    def direction(self, dx):
+        full = np.zeros(self.size, like=dx)
+        full[self.variables] = dx
+        return full

@@ -1,0 +1,30 @@
+"""The design of whatever matrix a user has."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._arrays import is_device
+from .._messages import shown
+from .design import CSCDesign, CSRDesign, DenseDesign
+
+_THREAD_WORK = 200000  # entries of X for each thread
+
+
+def as_design(X, n_threads=1):
+    """Wrap a dense array, CSR or CSC matrix, of a GPU too; float32 and float64 are not copied."""
+    if is_device(X):
+        from .device_design import as_device_design  # CuPy's users alone pay for its import
+
+        return as_device_design(X)
+    X = X if sp.issparse(X) else np.asarray(X)
+    # threads that have less than this to do cost more than they give
+    n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
+    if sp.issparse(X):
+        if X.format == "csr":
+            return CSRDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
+        if X.format == "csc":
+            return CSCDesign(X.indptr, X.indices, X.data, X.shape, n_threads)
+        raise TypeError(f"X must be dense, CSR or CSC; got sparse format {shown(X.format)}")
+    return DenseDesign(X, n_threads)

@@ -1,0 +1,320 @@
+"""Products and Hessian operators of the multinomial model: a design times one column a class.
+
+``place`` (m,), ascending, says where the working variables are in a table of features (and one
+row of intercepts) by K classes; ``parts`` are the row probabilities of
+``MultinomialLoss.probabilities``.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._arrays import to_host
+from .._cython import _multinomial
+from .class_design import is_device_rows
+from .design import CSCDesign, DenseDesign
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Nanoseconds, which choose between a Gram matrix and products by passes over rows."""
+
+    pair: float = 1.5  # one scattered multiply-add
+    dense: float = 0.05  # one multiply-add of a matrix product
+    factor: float = 0.1  # one of a Cholesky factor
+    row: float = 1.5  # one entry of a row times eight classes, there and back
+    launch: float = 0.0  # a product's calls, however small it is
+
+
+# of one core, measured; of a GPU with as many units for double precision as it can have, reckoned from its
+# rates and never measured
+_HOST = _Costs()
+_DEVICE = _Costs(pair=0.02, dense=1e-4, factor=5e-3, row=0.03, launch=8e4)
+_FACTOR_ROOM = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
+_DEVICE_ROOM = 2**26  # the same on a GPU, and of a block of rows that is widened
+_SINGLE_WORK = 1e8  # multiply-adds beyond which blocks of a Gram matrix are float32
+_EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
+_CHEAP = 5e6  # a Gram matrix of so little cost is always formed
+
+
+def _place(design):
+    """NumPy or CuPy, where the design is, and the kernels there."""
+    return getattr(design, "xp", np), getattr(design, "kernels", _multinomial)
+
+
+def _costs(design):
+    if _place(design)[0] is np:
+        return _HOST
+    return replace(_DEVICE, dense=_DEVICE.dense * design.double_cost)
+
+
+def _pointers(design):
+    if is_device_rows(design):
+        return design.rows()
+    return design.indptr.astype(np.int64, copy=False), design.indices, design.data
+
+
+def _row_blocks(design):
+    # float32 data is widened by blocks, so that sums are float64
+    X, room = design.X, 2**20 if _place(design)[0] is np else _DEVICE_ROOM
+    step = len(X) if X.dtype == np.float64 else max(1, room // max(X.shape[1], 1))
+    for lo in range(0, len(X), max(step, 1)):
+        yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
+
+
+def matmat(design, W):
+    """X W, (n, K)."""
+    xp, kernels = _place(design)
+    W = xp.ascontiguousarray(W)
+    Z = xp.empty((design.shape[0], W.shape[1]))
+    if isinstance(design, DenseDesign):
+        for rows, X in _row_blocks(design):
+            xp.matmul(X, W, out=Z[rows])
+        return Z
+    product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
+    product(*_pointers(design), W, Z, design.n_threads)
+    return Z
+
+
+def rmatmat(design, U, G):
+    """G = X^T U, (p, K)."""
+    if isinstance(design, DenseDesign):
+        G[:] = 0.0
+        for rows, X in _row_blocks(design):
+            G += X.T @ U[rows]
+        return G
+    kernels = _place(design)[1]
+    if is_device_rows(design):
+        kernels.matmat(*design.columns(), U, G, 1)
+        return G
+    product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
+    product(*_pointers(design), U, G, design.n_threads)
+    return G
+
+
+def class_sums(design, U, intercept):
+    """[X, 1]^T U as a table (p or p + 1, K)."""
+    p = design.shape[1]
+    G = _place(design)[0].empty((p + intercept, U.shape[1]))
+    rmatmat(design, U, G[:p])
+    if intercept:
+        G[p] = U.sum(axis=0)
+    return G
+
+
+def squared_norms(design):
+    """|x_i|^2, (n,)."""
+    xp, _ = _place(design)
+    if isinstance(design, DenseDesign):
+        parts = [np.einsum("ij,ij->i", X, X) for _, X in _row_blocks(design)]
+        return xp.concatenate(parts) if parts else xp.zeros(0)
+    squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
+    out = xp.empty((design.shape[0], 1))
+    indptr, indices, _ = _pointers(design)
+    _place(design)[1].matmat(indptr, indices, squares, ones, out, design.n_threads)
+    return out[:, 0]
+
+
+def column_norms(design):
+    """|X_j|, (p,), in main memory."""
+    xp = _place(design)[0]
+    if isinstance(design, DenseDesign):
+        out = sum((np.square(X).sum(axis=0) for _, X in _row_blocks(design)), xp.zeros(design.shape[1]))
+    elif is_device_rows(design):
+        out = xp.bincount(design.indices, np.square(design.data.astype(np.float64)), design.shape[1])
+    else:
+        out = np.bincount(design.indices, np.square(design.data, dtype=np.float64), design.shape[1])
+    return np.sqrt(to_host(out))
+
+
+def _entries(design, place, K):
+    """Entries of each row of a sparse design, counted once for every variable of their feature."""
+    xp, kernels = _place(design)
+    held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
+    last, held = held[-1], xp.asarray(held)
+    out = xp.empty(design.shape[0], dtype=np.int64)
+    indptr, indices, _ = _pointers(design)
+    kernels.row_entries(indptr, indices, held, out, design.n_threads)
+    return out + last
+
+
+def gram_pays(design, place, K):
+    """Whether a Gram matrix and its factor cost less than the products that they save."""
+    m, n, costs = len(place), design.shape[0], _costs(design)
+    factor = costs.factor * m**3 / 3.0
+    product = costs.launch + 2.0 * n * design.shape[1] * K * costs.dense
+    cost = 0.5 * n * m * m * costs.dense
+    if not isinstance(design, DenseDesign):
+        wide = -(-K // 8)
+        product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
+        if not is_device_rows(design):
+            cost = min(cost, _pair_cost(design, place, K))
+    return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
+
+
+def _pair_cost(design, place, K):
+    entries = _entries(design, place, K).astype(np.float64)
+    return _costs(design).pair * 0.5 * float(entries @ entries)
+
+
+def is_single(design, m):
+    """Whether BLAS would make a Gram matrix of m variables of float32 products."""
+    return 0.5 * design.shape[0] * m * m > _SINGLE_WORK
+
+
+def gram(design, place, parts, s, has, exact=False):
+    """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
+
+    Large ones are sums of float32 products, unless ``exact``.
+    """
+    place = to_host(place)
+    n, K = parts[0].shape
+    m = len(place)
+    blas_cost = 0.5 * n * m * m * _costs(design).dense
+    # pairs of a row's entries would have to be added atomically on a GPU
+    if isinstance(design, DenseDesign) or is_device_rows(design) or _pair_cost(design, place, K) > blas_cost:
+        return _gram_blas(design, place, parts, s, has, exact)
+    entries = _entries(design, place, K)
+    rows, classes = np.divmod(place, K)
+    first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
+    # two partial sums if the matrix is small beside the work that fills it
+    square = float(entries.astype(np.float64) @ entries)
+    work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
+    indptr, indices, data = _pointers(design)
+    _multinomial.class_gram(
+        indptr, indices.astype(np.int32, copy=False), data, *parts, s, first, classes.astype(np.int32), has,
+        int(entries.max(initial=0)), work, design.n_threads,
+    )  # fmt: skip
+    return work[0]
+
+
+def _gram_blas(design, place, parts, s, has, exact=False):
+    """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
+    Large ones are products of float32 blocks of rows,
+    summed in float64.
+    """
+    n, K = parts[0].shape
+    m = len(place)
+    xp, _ = _place(design)
+    real = np.float32 if is_single(design, m) and not exact else np.float64
+    # the variables of one class side by side, so that their products are of neighbouring columns
+    classes = place % K
+    order = np.argsort(classes, kind="stable")
+    at = np.empty(m, dtype=np.int32)
+    at[order] = np.arange(m)
+    cuts = np.searchsorted(classes[order], np.arange(K + 1))
+    at = xp.asarray(at)
+    shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
+    step = min(max(512, (_FACTOR_ROOM if xp is np else _DEVICE_ROOM) // max(m, 1)), max(n, 1))
+    U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
+    for lo in range(0, n, step):
+        size = min(step, n - lo)
+        U, V = U[:size], V[:size]
+        _factors(design, place, parts, s, has, at, lo, U, V)
+        shared += U.T @ U
+        for k in np.flatnonzero(np.diff(cuts)):
+            B = V[:, cuts[k] : cuts[k + 1]]
+            inside[k] += B.T @ B
+    np.negative(shared, out=shared)
+    for k, block in enumerate(inside):
+        shared[cuts[k] : cuts[k + 1], cuts[k] : cuts[k + 1]] = block
+    return shared[np.ix_(at, at)]
+
+
+def _factors(design, place, parts, s, has, at, lo, U, V):
+    """Rows lo .. of U = diag(s)^(1/2) [x_ij p_ik] and V = diag(s)^(1/2) [x_ij (p_ik (1 - p_ik))^(1/2)]."""
+    P, rest, top = parts
+    p, K = design.shape[1], P.shape[1]
+    rows, classes = np.divmod(place, K)
+    xp, kernels = _place(design)
+    if not isinstance(design, DenseDesign):
+        indptr, indices, data = _pointers(design)
+        first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
+        kernels.class_factors(
+            indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
+            xp.asarray(classes.astype(np.int32)), at, has, lo, U, V, design.n_threads,
+        )  # fmt: skip
+        return
+    size = len(U)
+    part = slice(lo, lo + size)
+    rows, classes = xp.asarray(rows), xp.asarray(classes)
+    A = xp.ones((size, p + 1), dtype=U.dtype)
+    A[:, :p] = design.X[part]
+    full = P[part].copy()
+    high = xp.arange(size), top[part]
+    full[high] = 1.0 - rest[part]
+    weight = full * (1.0 - full)
+    weight[high] = full[high] * rest[part]
+    root = np.sqrt(s[part])[:, None]
+    full, weight = (root * full).astype(U.dtype), (root * np.sqrt(weight)).astype(U.dtype)
+    U[:, at] = V[:, at] = A[:, rows]
+    U[:, at] *= full[:, classes]
+    V[:, at] *= weight[:, classes]
+
+
+def _diagonal(square, place, parts, s, K):
+    """H's diagonal on ``place``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
+    P, rest, top = parts
+    weight = P * (1.0 - P)
+    weight[np.arange(len(top), like=P), top] = rest * (1.0 - rest)
+    weight *= s[:, None]
+    table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
+    return table.ravel()[place]
+
+
+def _padded(P, K):
+    out = np.zeros((len(P), K), dtype=np.float32, like=P)
+    out[:, : P.shape[1]] = P
+    return out
+
+
+def row_operator(design, place, parts, s, has, ridge):
+    P, _, top = parts
+    K = P.shape[1]
+    xp, kernels = _place(design)
+    # rows of eight classes are what the CPU's vector instructions like
+    wide = -(-K // 8) * 8 if xp is np else K
+    indptr, indices, data = _pointers(design)
+    turned = None
+    if is_device_rows(design):
+        cut, numbers, values = design.columns()
+        turned = cut, numbers.astype(np.int32, copy=False), values
+
+    def square(weight):
+        out = xp.empty((design.shape[1], K))
+        if turned is None:
+            kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+        else:
+            kernels.matmat(*turned[:2], np.square(turned[2]), weight, out, 1)
+        return out
+
+    diagonal = _diagonal(square, place, parts, s, K)
+    rows, classes = np.divmod(place, K)
+    made = kernels.ClassRowOperator(
+        indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
+        _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
+        ridge, design.n_threads,
+    )  # fmt: skip
+    if turned is not None:
+        made.take_columns(*turned[:2], turned[2].astype(np.float32, copy=False))
+    return made
+
+
+def dense_operator(design, place, parts, s, has, ridge):
+    P, _, top = parts
+    K = P.shape[1]
+    xp, kernels = _place(design)
+    A = xp.ascontiguousarray(design.X, dtype=np.float32)
+    step = len(A) if xp is np else max(1, _DEVICE_ROOM // max(A.shape[1], 1))
+
+    def square(weight):
+        weight = weight.astype(np.float32)
+        blocks = (slice(lo, lo + step) for lo in range(0, max(len(A), 1), max(step, 1)))
+        return functools.reduce(operator.add, (np.square(A[rows]).T @ weight[rows] for rows in blocks))
+
+    diagonal = _diagonal(square, place, parts, s, K)
+    return kernels.ClassDenseOperator(
+        A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
+    )

@@ -1,0 +1,58 @@
+"""Where `sparsekit.torch.FactorGraphLayer` solves.
+
+CUDA tensors are solved on their GPU where CuPy is installed, by DLPack and on PyTorch's current stream;
+graphs with a factor that has a MAP oracle, small Dense ones apart, and all other tensors, on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._arrays import is_device
+from .._factor_graph.factors import Factor
+from .._factor_graph.graph import FactorGraph
+from .._factor_graph.structured_factors import Dense
+from ..gpu._factor_graph import DENSE_MOST
+from .sparsemax import has_cupy, shared
+
+
+def is_cuda(tensor: Any) -> bool:
+    """Whether a tensor is CuPy's to work with."""
+    return bool(tensor.is_cuda)
+
+
+def place(tensor: Any, graph: FactorGraph) -> Any:
+    """The device on which a graph is solved for the scores in a tensor."""
+    stays = is_cuda(tensor) and has_cupy() and not any(map(has_to_stay, graph.factors))
+    return tensor.device if stays else "cpu"
+
+
+def has_to_stay(factor: Factor) -> bool:
+    """Whether a factor can be solved on the CPU alone."""
+    small = isinstance(factor, Dense) and factor.n_additional <= DENSE_MOST
+    return factor._kind == "structured" and not small
+
+
+@contextmanager
+def arrays(*tensors: Any) -> Iterator[list[Any]]:
+    """NumPy's or CuPy's arrays of the tensors' memory."""
+    if is_cuda(tensors[0]):
+        with shared(*(tensor.contiguous() for tensor in tensors)) as found:
+            yield found
+    else:
+        yield [tensor.numpy(force=True) for tensor in tensors]
+
+
+def tensor_like(array: Any, tensor: Any) -> Any:
+    """A tensor of an array, in memory of PyTorch's own, where another tensor is."""
+    import torch
+
+    if not is_device(array):
+        return torch.from_numpy(array)
+    # its dtype by the array's name: torch.float32, torch.float64
+    out = torch.empty(array.shape, dtype=getattr(torch, str(array.dtype)), device=tensor.device)
+    with shared(out) as (memory,):
+        memory[...] = array
+    return out

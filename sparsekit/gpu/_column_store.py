@@ -1,0 +1,47 @@
+"""Compressed columns of a sparse matrix, and products with some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._compile import kernel
+from ._sparse import Lines, product, share, transpose
+
+
+class ColumnStore:
+    """X (n, p) by columns, in the type of its values: column j is ``cut[j] .. cut[j + 1]``."""
+
+    def __init__(self, n: int, p: int, cut: Any, row: Any, val: Any) -> None:
+        self.n, self.p, self.cut, self.row, self.val = int(n), int(p), cut, row, val
+        self.height, self.blocks = self.n, 1
+        self.lines = Lines(cut, val.size)
+
+    @property
+    def counts(self) -> Any:
+        """Stored entries of each column, (p,)."""
+        return self.cut[1:] - self.cut[:-1]
+
+    def rmatvec(self, u: Any, out: Any) -> None:
+        """out = X^T u."""
+        product(self.cut, self.row, self.val, u, out, self.lines)
+
+    def products(
+        self, cols: Any, position: Any, t: Any, sums: Any, intercept: bool, square: bool, ridge: float,
+        diagonal: Any, v: Any, out: Any,
+    ) -> None:  # fmt: skip
+        """out = A^T t + ridge diagonal v, A = X[:, cols] or [X[:, cols], 1]; ``sums`` add up to sum(t)."""
+        n_long, blocks, threads = share(self.lines, len(cols))
+        launch = kernel("columns", "sk_columns_product", real=self.val.dtype, index=self.row.dtype)
+        launch(
+            n_long + bool(intercept) + blocks, threads,
+            (self.cut, self.row, self.val, cols, position, self.lines.longs, n_long, self.lines.limit,
+             self.lines.width, t, sums, sums.size, len(cols), int(intercept), int(square), float(ridge),
+             diagonal, v, out),
+        )  # fmt: skip
+
+
+def columns_from_csr(
+    indptr: Any, indices: Any, data: Any, p: int, counts: Any = None, height: int = 0, n_threads: int = 1
+) -> ColumnStore:
+    """The store of rows (indptr, indices, data); ``counts`` and ``height`` are not used here."""
+    return ColumnStore(len(indptr) - 1, p, *transpose(indptr, indices, data, p))

@@ -247,7 +247,7 @@ def _forget_kernels():
 
 @pytest.fixture(scope="module")
 def cupy():
-    """CuPy on a GPU where there is one, else the stand-in for it in tests/emulated.
+    """CuPy on a GPU where there is one, else the stand-in for it in tests/emulator/emulated.
 
     SPARSEKIT_TEST_GPU=device makes a missing GPU an error, SPARSEKIT_TEST_GPU=emulated leaves a GPU alone.
     The stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run; only it

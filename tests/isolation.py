@@ -1,9 +1,9 @@
 """What one test changes is no matter of the next: state of the process, and the emulated CuPy.
 
-A name rebound in a module of ``tests/emulated`` (an assignment where a call was meant, say), an environment
-variable, a working directory and the like are put back, and the test that left them fails: ``monkeypatch``
-takes back what it did. What the emulation is told by its own functions (order of the threads, counts, random
-numbers) starts anew for each test.
+A name rebound in a module of ``tests/emulator/emulated`` (an assignment where a call was meant, say), an
+environment variable, a working directory and the like are put back, and the test that left them fails:
+``monkeypatch`` takes back what it did. What the emulation is told by its own functions (order of the threads,
+counts, random numbers) starts anew for each test.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-EMULATED = Path(__file__).resolve().parent / "emulated"
+EMULATED = Path(__file__).resolve().parent / "emulator" / "emulated"
 _KEPT = {"__warningregistry__", "__annotations__"}  # filled in passing
 # by pytest, by scikit-learn and by PyTorch's compiler when they are imported
 _SET_BY_OTHERS = {
@@ -26,7 +26,7 @@ _found = {"modules": [], "among": 0}
 
 
 def emulated_modules():
-    """The modules of tests/emulated that are loaded."""
+    """The modules of tests/emulator/emulated that are loaded."""
     if "cuda_launch" not in sys.modules and "cupy" not in sys.modules:
         return []
     if _found["among"] != (among := (len(sys.modules), id(sys.modules.get("cupy")))):

@@ -1,6 +1,6 @@
 /* The kernels' C code without Python: some of each header against plain loops, in sums of long double, for compilers
  * and processors that the test suite itself does not run on. Prints what it ran; ends with status 1 where a result is
- * wrong. tests/test_kernel_smoke.py builds it, natively and for others under an emulator. */
+ * wrong. tests/kernels/test_kernel_smoke.py builds it, natively and for others under an emulator. */
 #include "curvature.h"
 #include "kernels.h"
 #include "multinomial.h"

@@ -146,12 +146,11 @@ def test_the_package_says_that_it_is_typed():
 def test_mypy_checks_the_package_and_the_example(checkout):
     """.ci/run names no files: what `mypy` then checks stands in pyproject.toml."""
     config = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
-    assert config["files"] == ["sparsekit", "tests/typing_example.py"]
+    assert config["files"] == ["sparsekit", "tests/project/typing_example.py"]
     assert "ignore_errors" not in str(config)
     assert '\nmypy --cache-dir="$work/mypy"\n' in (checkout / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_example_runs(checkout, run_python):
-    run_python(
-        (checkout / "tests" / "typing_example.py").read_text(encoding="utf-8"), env={"MPLBACKEND": "Agg"}
-    )
+    example = checkout / "tests" / "project" / "typing_example.py"
+    run_python(example.read_text(encoding="utf-8"), env={"MPLBACKEND": "Agg"})

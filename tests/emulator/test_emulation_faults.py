@@ -429,7 +429,7 @@ except RuntimeError as error:
 
 def test_no_compiler_and_the_cache(build, run_python, checkout, tmp_path):
     """Without a compiler the error says so; a compiled module is found again by another process."""
-    folder = checkout / "tests" / "emulated"
+    folder = checkout / "tests" / "emulator" / "emulated"
     env = {"SPARSEKIT_EMULATION_CACHE": str(tmp_path / "cache"), "CXX": "no-such-compiler"}
     said = run_python(CHILD, folder, env=env)
     assert said.count("no C++ compiler to emulate CUDA C with: no-such-compiler") == 2

@@ -1,4 +1,4 @@
-"""Code as a user writes it, to be checked by mypy; tests/test_typing.py runs it as well."""
+"""Code as a user writes it, to be checked by mypy; tests/project/test_typing.py runs it as well."""
 
 from typing import TYPE_CHECKING, Any, assert_type
 

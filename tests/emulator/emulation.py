@@ -8,7 +8,7 @@ import pytest
 
 
 def cuda_build():
-    """Module ``cuda_build`` of tests/emulated; skips the test where it cannot work."""
+    """Module ``cuda_build`` of tests/emulator/emulated; skips the test where it cannot work."""
     # on the path for the import alone: cupy lies there too
     folder = str(Path(__file__).resolve().parent / "emulated")
     sys.path.insert(0, folder)

@@ -18,7 +18,7 @@ def test_the_example_runs(checkout, run_python):
 
 
 def test_the_table_lists_every_estimator(checkout):
-    """And the names below it exist; doc/api has every public name (tests/test_documentation.py)."""
+    """And the names below it exist; doc/api has every public name (tests/project/test_documentation.py)."""
     text = (checkout / "README.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     public = {name: getattr(sparsekit, name) for name in sparsekit.__all__ if name != "__version__"}

@@ -16,7 +16,7 @@ import pytest
 from children import INTERRUPTIBLE, Talk, run_limited
 from isolation import Isolation
 
-HERE = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parent.parent
 
 
 # The order.
@@ -168,7 +168,7 @@ def without_limit(tree):
 
 
 def test_every_wait_has_a_limit():
-    files = sorted(HERE.rglob("*.py"))
+    files = sorted(TESTS.rglob("*.py"))
     assert len(files) > 100
     found = {file.name: without_limit(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
     assert {name: calls for name, calls in found.items() if calls} == {}
@@ -232,7 +232,7 @@ def test_in_compiled_code():
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are Unix's")
 def test_a_hang_ends_with_a_message(tmp_path):
     """The limits of pyproject.toml, shorter: in Python the test fails, in compiled code the process ends."""
-    with open(HERE.parent / "pyproject.toml", "rb") as file:
+    with open(TESTS.parent / "pyproject.toml", "rb") as file:
         options = tomllib.load(file)["tool"]["pytest"]["ini_options"]
     # signals where there are any: Windows has none, and naming the method leaves it no other
     assert "timeout_method" not in options and options["faulthandler_exit_on_timeout"]

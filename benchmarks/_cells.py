@@ -8,7 +8,7 @@ import _common
 import _data
 
 from sparsekit._compare import plot, report
-from sparsekit._compare.engine import Bench, Options
+from sparsekit._compare.engine import Bench, BenchOptions
 
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
 
@@ -17,7 +17,7 @@ def run(args):
     """Measure all cells, printing each; 1 if interrupted or if L1LogisticOBA failed somewhere, else 0."""
     used = _common.solvers(args)
     ratios = args.lambda_ratio or DEFAULT_RATIOS
-    options = Options(stop_gap=1e-6, max_time=args.max_time, repeats=args.repeats)
+    options = BenchOptions(stop_gap=1e-6, max_time=args.max_time, repeats=args.repeats)
     progress = report.Progress(len(args.sets) * len(ratios) * len(args.n_jobs))
     print(report.header(used, False))
     cells = []

@@ -13,7 +13,7 @@ from sparsekit._extreme.blocks import plan_blocks
 from sparsekit._extreme.noise import Noise
 from sparsekit._extreme.scores import LinearScores, log_losses
 from sparsekit._extreme.solver import epoch, init_work
-from sparsekit._extreme.state import Options, averaged, init_state
+from sparsekit._extreme.state import SamplingOptions, averaged, init_state
 from sparsekit._extreme.targets import ExtremeTargets, label_counts, make_rows
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
@@ -84,7 +84,7 @@ class Run:
     ):  # fmt: skip
         batch, negatives = sizes or PAPER_SIZES[method]
         self.X, self.y = X, y
-        self.options = Options(
+        self.options = SamplingOptions(
             method=method, learning_rate=rate, decay=decay, batch_size=batch, n_negatives=negatives,
             n_threads=n_threads, raman=raman, alpha=alpha, delta=delta,
         )  # fmt: skip

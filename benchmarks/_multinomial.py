@@ -6,7 +6,7 @@ import _common
 import _data
 
 from sparsekit._compare import report
-from sparsekit._compare.engine import Bench, Options
+from sparsekit._compare.engine import Bench, BenchOptions
 
 GAPS = (1e-3, 1e-4)
 RATIOS = (0.1, 0.01)
@@ -15,7 +15,7 @@ RATIOS = (0.1, 0.01)
 def run(args):
     """Measure and print; 1 if interrupted, else 0."""
     used = [s for s in _common.solvers(args, default=["saga"]) if s.multinomial]
-    options = Options(gaps=GAPS, stop_gap=GAPS[-1], max_time=args.max_time, repeats=args.repeats)
+    options = BenchOptions(gaps=GAPS, stop_gap=GAPS[-1], max_time=args.max_time, repeats=args.repeats)
     cells, rows = [], []
     ratios = args.lambda_ratio or RATIOS
     progress = report.Progress(len(args.sets) * len(args.n_jobs) * len(ratios))

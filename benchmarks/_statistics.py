@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sparsekit._compare import peers, plot, report
-from sparsekit._compare.engine import Bench, Options
+from sparsekit._compare.engine import Bench, BenchOptions
 
 DEFAULT_RATIOS = (0.01,)
 LIBLINEAR_TOL = 1e-3  # Section 2.4.2
@@ -106,7 +106,7 @@ def run(args):
 def _figure(args, used, ratios):
     cells = []
     with Bench(
-        used, Options(stop_gap=1e-9, max_time=args.max_time), report.Progress(len(args.sets))
+        used, BenchOptions(stop_gap=1e-9, max_time=args.max_time), report.Progress(len(args.sets))
     ) as bench:
         for name in args.sets:
             problem = _data.problem(args.folder, name)

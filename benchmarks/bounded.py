@@ -27,7 +27,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from threadpoolctl import threadpool_limits
 
 from sparsekit import BoundedClassifier, BoundedRegressor
-from sparsekit._bounded.losses import Rows, classification_loss, regression_loss
+from sparsekit._bounded.losses import LossRows, classification_loss, regression_loss
 from sparsekit._bounded.problem import BoundedProblem
 
 ACCURACY = 1e-6
@@ -113,7 +113,7 @@ class Watched:
         )
         free = np.full(p, np.inf)
         self.problem = BoundedProblem(X, rows, -free, free, 0.0, l2, fit_intercept=True)
-        self.rows, self.seen, self.start = Rows.empty(n), [], time.perf_counter()
+        self.rows, self.seen, self.start = LossRows.empty(n), [], time.perf_counter()
 
     def __call__(self, x):
         w, problem = x[:-1], self.problem
@@ -236,7 +236,7 @@ def _objective(model, X, y, w):
         loss = classification_loss(model.loss, y, weight)
     else:
         loss = regression_loss(model.loss, y, weight, quantile=model.quantile, epsilon=model.epsilon)
-    value = loss.evaluate(X @ w.astype(float), Rows.empty(n)).f
+    value = loss.evaluate(X @ w.astype(float), LossRows.empty(n)).f
     return value + model.alpha * (
         model.l1_ratio * np.abs(w).sum() + 0.5 * (1 - model.l1_ratio) * float(w @ w)
     )

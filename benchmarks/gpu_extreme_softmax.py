@@ -25,7 +25,7 @@ from sparsekit._extreme.blocks import BLOCK, plan_blocks
 from sparsekit._extreme.noise import rows_at_once
 from sparsekit._extreme.scores import LinearScores, log_losses
 from sparsekit._extreme.solver import epoch, init_work
-from sparsekit._extreme.state import Options, averaged, init_state
+from sparsekit._extreme.state import SamplingOptions, averaged, init_state
 from sparsekit._extreme.targets import ExtremeTargets, label_counts, make_rows
 
 # rows, features, classes, entries of a row (0: dense)
@@ -66,7 +66,7 @@ class Run:
     def __init__(self, X, y, K, method, negatives, rate, n_threads):
         blocks = negatives == "blocks"
         m = BLOCK if blocks else negatives
-        self.options = Options(method=method, learning_rate=rate, n_negatives=m, n_threads=n_threads)
+        self.options = SamplingOptions(method=method, learning_rate=rate, n_negatives=m, n_threads=n_threads)
         self.rng, self.X, self.K = np.random.default_rng(0), X, K
         self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(K), None), "first")
         counts = label_counts(self.rows, K)

@@ -24,7 +24,7 @@ import numpy as np
 
 from sparsekit import AtMostOne, FactorGraph, Pair, Xor
 from sparsekit._factor_graph.label_loss import Labels
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 
 SLOT_BYTES = 80  # z, x, v, two variables, w, coefficients, indices: read, or read and written
 KINDS = ("pairs 0.01", "pairs 0.1", "pairs 1", "matching 10x20", "matching 50x50", "labels")
@@ -107,7 +107,7 @@ def label_rows(cupy, args, bandwidth):
     there, few = [cupy.asarray(part) for part in given], (eta[: args.cpu_batch], *given[1:])
     scale = args.batch / len(few[0])
     for name, quadratic in (("LP-SparseMAP", True), ("LP-MAP", False)):
-        options = Options(tol_primal=1e-8, tol_dual=1e-8, quadratic=quadratic)
+        options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8, quadratic=quadratic)
         found, here = labels.marginals(*there, options)[0], labels.marginals(*few, options, args.jobs)[0]
         seconds = _gpu.seconds(cupy, partial(labels.marginals, *there, options), [()], repeats=args.repeats)
         cpu = wall(partial(labels.marginals, *few, options, args.jobs)) * scale

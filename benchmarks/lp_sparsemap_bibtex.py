@@ -36,7 +36,7 @@ from sklearn.multioutput import ClassifierChain
 
 from sparsekit import LPSparseMAPClassifier
 from sparsekit._factor_graph.label_loss import Labels
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 
 RULES = ("plain", "shifted", "never empty")
 PAPER = {"logistic": 42.28, "hinge": 37.70, "sparsemap": 43.43}
@@ -59,9 +59,9 @@ class Inference:
             pairs = np.column_stack(np.triu_indices(n_labels, 1))
         self.pairs = np.zeros((0, 2), dtype=int) if kind == "logistic" else pairs
         self.labels = Labels(n_labels, self.pairs)
-        self.rough = self.exact = Options(tol_primal=1e-6, tol_dual=1e-6, quadratic=kind == "sparsemap")
+        self.rough = self.exact = GraphOptions(tol_primal=1e-6, tol_dual=1e-6, quadratic=kind == "sparsemap")
         if kind == "sparsemap":  # enough to find a shift; LP-MAP is quick as it is
-            self.rough = Options(tol_primal=1e-3, tol_dual=1e-3, exact=False)
+            self.rough = GraphOptions(tol_primal=1e-3, tol_dual=1e-3, exact=False)
 
     def marginals(self, eta, s, options=None):
         options = options or self.exact

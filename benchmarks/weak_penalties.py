@@ -49,7 +49,7 @@ from _weak_cells import GAP, measure
 from _weak_fits import FREE, INTERCEPTS, NONE, Case
 
 from sparsekit._compare import peers
-from sparsekit._compare.engine import Bench, Options
+from sparsekit._compare.engine import Bench, BenchOptions
 
 DEFAULT_C = tuple(float(f"{c:.3g}") for c in np.logspace(-3, 4, 15))
 # saga is thousands of times slower here, and would get all of --peer-time in every cell
@@ -160,7 +160,7 @@ def chosen_peers(args):
 
 def cells(args):
     """Measure and print a row for each cell; the rows."""
-    options = Options(gaps=(GAP,), stop_gap=GAP, max_time=args.peer_time)
+    options = BenchOptions(gaps=(GAP,), stop_gap=GAP, max_time=args.peer_time)
     with Bench(chosen_peers(args), options) as bench:
         return _cells(args, bench)
 

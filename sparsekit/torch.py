@@ -402,7 +402,7 @@ class FactorGraphLayer(nn.Module):
     def _wide(self, scores):
         """Scores where they are solved, in a type that NumPy knows; gradients go back the same way."""
         dtype = scores.dtype if scores.dtype in (torch.float32, torch.float64) else torch.float32
-        return scores.to(device=_graphs.place(scores, self.graph), dtype=dtype)
+        return scores.to(device=_graphs.device_of(scores, self.graph), dtype=dtype)
 
     def _batch_shape(self, scores):
         shape, n = tuple(scores.shape), self.graph.n_variables

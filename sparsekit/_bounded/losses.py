@@ -26,7 +26,7 @@ EQUAL = 1e-10
 
 
 @dataclass
-class Rows:
+class LossRows:
     """What a loss says of a predictor: value f, slopes u = df/dz, dual variables a, curvatures d2f/dz2."""
 
     u: np.ndarray

@@ -113,7 +113,7 @@ class RecentGradients:
 
 
 @dataclass
-class State:
+class NQNState:
     """Where a run is: the point, its value and gradient, the pairs, and the kernels for such arrays."""
 
     kernels: Any
@@ -144,7 +144,7 @@ def init_state(x, f, g, lower, upper, opts):
     if opts.active_set.endswith("subgradient"):
         gradients = RecentGradients(n, opts.n_gradients, g)
         gradients.put(g)
-    state = State(
+    state = NQNState(
         kernels, x, f, g, lower, upper, kernels.Pairs(n, opts.memory), gradients,
         np.empty(n, dtype=np.uint8, like=x), np.empty(n, like=x), np.empty(n, like=x),
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .data import as_data
-from .losses import Rows
+from .losses import LossRows
 
 # variance, relative to the second moment, that is rounding
 CONSTANT = 1e-12
@@ -96,5 +96,5 @@ class BoundedProblem:
         new = inside(w)
         if self.fit_intercept:
             b = b + float(self.moments()[0] @ (w - new))
-        rows = self.loss.evaluate(self.predictor(new.astype(np.float64), b), Rows.empty(self.n, w))
+        rows = self.loss.evaluate(self.predictor(new.astype(np.float64), b), LossRows.empty(self.n, w))
         return new, b, rows.f + self.penalty(new.astype(np.float64))

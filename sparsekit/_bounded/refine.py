@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .losses import Rows, weighted_quantile
+from .losses import LossRows, weighted_quantile
 from .newton import LARGEST, RELEASES, NewtonSystem, direction
 from .scaled_descent import ENDLESS, Descent
 
@@ -59,7 +59,7 @@ class Point:
     w: np.ndarray
     b: float
     z: np.ndarray
-    rows: Rows
+    rows: LossRows
     gradient: np.ndarray | None = None
 
     def evaluate(self, problem, envelope):
@@ -102,7 +102,7 @@ def refine(run):
     # natural sizes are better known here than at the start
     run.certificate.forget()
     z = problem.predictor(run.w, run.b)
-    point = Point(run.w.copy(), run.b, z, Rows.empty(problem.n, z))
+    point = Point(run.w.copy(), run.b, z, LossRows.empty(problem.n, z))
     envelope = Envelope()
     if loss.has_kinks:
         distance, previous = loss.kink_distance(z)
@@ -154,7 +154,7 @@ class Newton:
         self.run = run
         self.ridge, self.too_large = RIDGE, False
         _, self.variance = run.problem.moments()
-        run.spare = Rows.empty(run.problem.n, self.variance)
+        run.spare = LossRows.empty(run.problem.n, self.variance)
 
     def solve(self, point, envelope):
         """Minimise until the gap is mostly that of the multipliers; the steps it took, or None: too large."""

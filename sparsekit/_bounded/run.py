@@ -8,7 +8,7 @@ from scipy.optimize import OptimizeResult
 from .._solver import outcome
 from .._solver.outcome import History, Limits, Stop
 from .certificate import Certificate
-from .losses import Rows
+from .losses import LossRows
 from .problem import BoundedProblem
 
 # objectives below this part of the loss' unit count as zero: the fit is then perfect up to rounding
@@ -40,7 +40,7 @@ class BoundedOptions:
 
 
 @dataclass
-class Run:
+class BoundedRun:
     """The clock, the counters, the best point and the certificate of one call."""
 
     problem: BoundedProblem
@@ -55,7 +55,7 @@ class Run:
     w: np.ndarray | None = None
     b: float = 0.0
     begun: bool = False
-    spare: Rows | None = None  # for the objective itself, beside its envelope
+    spare: LossRows | None = None  # for the objective itself, beside its envelope
 
     def __post_init__(self):
         self.limits = Limits(self.options.max_iter, self.options.max_time)
@@ -63,7 +63,7 @@ class Run:
 
     def begin_at(self, w, b):
         """Evaluate the first point."""
-        rows = Rows.empty(self.problem.n, w)
+        rows = LossRows.empty(self.problem.n, w)
         z, gradient = self.problem.evaluate(w, b, rows)
         self.begin(w, b, z, rows, gradient)
 

@@ -8,7 +8,7 @@ the penalty is linear, and zeros are exact.
 import numpy as np
 
 from . import nqn
-from .losses import Rows
+from .losses import LossRows
 
 # decrease of a smooth objective in ten iterations, relative to max(1, it), from which Newton is the better
 LITTLE = 1e-9
@@ -47,7 +47,7 @@ class Descent:
         if problem.fit_intercept:
             self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
             self.linear = np.append(self.linear, 0.0)
-        self.rows = Rows.empty(problem.n, mean)
+        self.rows = LossRows.empty(problem.n, mean)
         self.smoothing = self.previous = None
         self.last = None
         self.n_trials = 0

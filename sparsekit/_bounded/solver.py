@@ -15,7 +15,7 @@ from .._solver import outcome
 from .._solver.outcome import Stop
 from .certificate import Certificate
 from .refine import refine
-from .run import BoundedOptions, Run
+from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
@@ -41,7 +41,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         over X, one or two an evaluation), status, message, success, history.
     """
     opts, b = opts or BoundedOptions(), float(b)
-    run = Run(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
+    run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS adds in another order with more threads; those of the passes over X do not
     with blas_threads(1):
         try:

@@ -208,7 +208,7 @@ def _parser():
 
 def _compare(args):
     from . import csv_output, io, peers, plot, report
-    from .engine import Bench, Options
+    from .engine import Bench, BenchOptions
 
     deadline = math.inf if args.budget is None else time.monotonic() + args.budget
     solvers = peers.all_solvers()
@@ -267,7 +267,7 @@ def _compare(args):
     grids = [(p, _grid(args, p)) for p in problems]
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
-    options = Options(max_time=max_time, repeats=args.repeats)
+    options = BenchOptions(max_time=max_time, repeats=args.repeats)
     print(report.header(solvers, args.intercept))
     cells, todo = [], [(p, C) for p, values in grids for C in values]
     with Bench(solvers, options, progress, deadline=deadline) as bench:

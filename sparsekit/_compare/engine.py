@@ -35,7 +35,7 @@ OVER_BUDGET, CUT_OFF, OUT_OF_TIME = "budget", "cut off", "out of time"
 
 
 @dataclass
-class Options:
+class BenchOptions:
     """How to measure.
 
     Parameters
@@ -143,7 +143,7 @@ class Bench:
     Parameters
     ----------
     solvers : list of Solver
-    options : Options
+    options : BenchOptions
     progress : callable or None
         Called as ``progress(text)`` before each fit.
     isolate : bool, default=True
@@ -154,7 +154,7 @@ class Bench:
     """
 
     def __init__(self, solvers, options=None, progress=None, isolate=True, deadline=None):
-        self.options = options or Options()
+        self.options = options or BenchOptions()
         self.progress = progress or (lambda text: None)
         self.solvers = [s for s in solvers if s.missing() is None]
         self._runners = {s.key: (Isolated if isolate else Local)(s) for s in self.solvers}

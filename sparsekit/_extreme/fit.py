@@ -22,7 +22,7 @@ from .monitor import EpochMonitor, Judge
 from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
 from .solver import init_work, minimize_sampled_softmax
-from .state import Options, State, averaged, finish, grow, init_state, prepare
+from .state import SamplingOptions, SoftmaxState, averaged, finish, grow, init_state, prepare
 from .targets import is_sparse, label_counts, make_rows
 
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
@@ -125,7 +125,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
         average = None
         if self.average is not False:
             average = 0 if self.average is True else int(self.average)
-        return Options(
+        return SamplingOptions(
             method=self.method, learning_rate=np.nan, decay=self.decay, max_iter=self.max_iter,
             batch_size=self.batch_size, n_negatives=self.n_negatives, raman=self.double_sum == "raman",
             alpha=self.alpha, delta=self.delta, u_bound=float(u_bound), weight_bound=float(bound),
@@ -283,7 +283,7 @@ class ExtremeFitMixin(PlainParametersMixin, DeviceEstimatorMixin):
                 W = xp.array(W, dtype=dtype, order="C")
             bias = xp.array(self.intercept_, dtype=dtype) if self.fit_intercept else None
             shift = 64 - self.hash_bits if self.hash_bits else 0
-            state = State(W, bias, len(self.intercept_), shift)
+            state = SoftmaxState(W, bias, len(self.intercept_), shift)
             state.rows_seen = self.t_
         return prepare(grow(state, n_classes), options)
 

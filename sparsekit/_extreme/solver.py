@@ -36,7 +36,7 @@ MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step t
 
 
 @dataclass
-class Rows:
+class DataRows:
     """Examples: CSR (data, indices, indptr), or dense C-ordered data with indices and indptr empty.
 
     Arrays on a GPU are of CuPy, but for ``first``, which stays in main memory.
@@ -250,7 +250,7 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
 
     Parameters
     ----------
-    rows : Rows
+    rows : DataRows
     state : State
     options : Options
     work : Work

@@ -9,7 +9,7 @@ from .blocks import BlockPlan
 
 
 @dataclass
-class Options:
+class SamplingOptions:
     """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
 
     method: str = "implicit"
@@ -29,7 +29,7 @@ class Options:
 
 
 @dataclass
-class State:
+class SoftmaxState:
     """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
 
     With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
@@ -56,7 +56,7 @@ def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, tab
     if options.plan is not None:
         width = options.plan.stride
         shape = (n_features, width)
-    state = State(
+    state = SoftmaxState(
         np.zeros(shape, dtype=dtype, like=like),
         np.zeros(width, dtype=dtype, like=like) if fit_intercept else None,
         n_classes,

@@ -11,7 +11,7 @@ from .._arrays import to_host
 from .._estimator.checks import apply_class_weight
 from .._estimator.labels import refuse_missing_labels, refuse_real_labels
 from .._messages import shown
-from .solver import Rows
+from .solver import DataRows
 
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
@@ -198,7 +198,7 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     indices, indptr = (X.indices, X.indptr) if is_sparse(X) else (none, none)
     weight, of = (None if a is None else np.asarray(a, like=data) for a in (weight, of))
     y = np.asarray(y, like=data)
-    return Rows(data, indices, indptr, X.shape[1], y, weight, of, first)
+    return DataRows(data, indices, indptr, X.shape[1], y, weight, of, first)
 
 
 def label_counts(rows, n_classes):

@@ -29,7 +29,7 @@ from .graph import FactorGraph
 from .label_loss import LOSSES, LabelLoss, Labels
 from .label_sets import choose_pairs, logic, nearest_sets, with_indicator
 from .label_solver import minimize_labels
-from .layout import Options
+from .layout import GraphOptions
 
 
 class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
@@ -316,7 +316,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             factors = [Xor(FactorGraph().variable((len(self.classes_),)))]
         labels = Labels(len(self.classes_), to_host(self.pairs_), factors)
         s = self.pair_coef_
-        options = Options(tol_primal=1e-9, tol_dual=1e-9, quadratic=quadratic)
+        options = GraphOptions(tol_primal=1e-9, tol_dual=1e-9, quadratic=quadratic)
         mu, statuses = labels.marginals(
             scores, np.maximum(s, 0.0), np.maximum(-s, 0.0), options, count_threads(self.n_jobs)
         )

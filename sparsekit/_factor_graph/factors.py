@@ -17,7 +17,7 @@ from .._typing import FloatArray
 from .factor_documentation import document
 from .variables import Graph, Variable
 
-VariablesLike: TypeAlias = "Variable | list[Variable] | tuple[Variable, ...]"
+VariablesLike: TypeAlias = Variable | list[Variable] | tuple[Variable, ...]
 
 AT_MOST, EQUAL, AT_LEAST = -1, 0, 1
 DENSE, SEQUENCE, TREE, PROJECTIVE, MATCHING, CUSTOM = range(6)

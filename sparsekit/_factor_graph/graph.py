@@ -12,9 +12,9 @@ from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import FloatArray, SolveOptions
 from .factors import Factor, as_scores
-from .layout import Layout, Options
+from .layout import GraphOptions, Layout
 from .solution import BatchSolution, Gradients, Solution
-from .solver import Run, solve_runs
+from .solver import GraphRun, solve_runs
 from .variables import Variable
 
 OPTIONS = ("max_iter", "step_size", "adaptive", "relaxation", "tol_primal", "tol_dual", "inner_iter", "exact")
@@ -229,7 +229,7 @@ class FactorGraph:
         layout = self._plan()
         if warm is not None and warm._run.suits(layout, n, like):
             return warm._run
-        return Run(layout, n, like)
+        return GraphRun(layout, n, like)
 
     def _own_scores(self):
         """Scores (1, n_variables) and additional ones (1, n_additional), where the scores are."""
@@ -439,8 +439,8 @@ class FactorGraph:
 
 
 def check_options(options, quadratic=True):
-    """Options of a solve from the user's keywords."""
+    """Settings of a solve from the user's keywords."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"unknown option {shown(unknown[0])}; options are {', '.join(OPTIONS)}")
-    return Options(**options, quadratic=quadratic)
+    return GraphOptions(**options, quadratic=quadratic)

@@ -19,7 +19,7 @@ from .._linalg.design import CSCDesign
 from .._linalg.special import expit
 from .._linalg.threads import blas_threads
 from .._solver import outcome
-from .layout import Options
+from .layout import GraphOptions
 
 LOSSES = ("sparsemap", "hinge", "logistic")
 
@@ -212,7 +212,7 @@ class LabelLoss:
         self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
         self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
         self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
-        self.options = Options(tol_primal=1e-8, tol_dual=1e-8)
+        self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
         self._together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
         self.unsolved = 0
         # hinge: strength of a term -smoothing / 2 ||mu||^2 in its inner maximum; 0 is the loss itself

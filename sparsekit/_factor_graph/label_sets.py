@@ -18,7 +18,7 @@ from .._estimator.training_data import TrainingData, check_host_data
 from .._messages import shown
 from .factors import Factor
 from .graph import FactorGraph
-from .layout import Options
+from .layout import GraphOptions
 
 
 def with_indicator(estimator, X, y, sample_weight):
@@ -145,7 +145,7 @@ def nearest_sets(scores, labels, factors, n_threads):
     a decision has no completion.
     """
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
-    mu, _ = labels.marginals(scores, none, none, Options(quadratic=False), n_threads)
+    mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
     # what is decided set by set is decided in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
     wrong = labels.breaking(out)

@@ -19,7 +19,7 @@ MESSAGES = outcome.messages(
 
 
 @dataclass
-class Options:
+class GraphOptions:
     """How a graph is solved.
 
     Parameters

@@ -28,7 +28,7 @@ def _without_infinities(scores, additional):
     return np.where(low, loss, scores), np.where(low_too, loss, additional), low, low_too
 
 
-class Run:
+class GraphRun:
     """States of graphs where the scores ``like`` are, and what is to be said of them after a solve."""
 
     def __init__(self, layout, n, like=None):

@@ -12,7 +12,7 @@ from .._arrays import is_device, namespace
 from .._messages import shown
 
 
-def place(**arrays: object) -> ModuleType:
+def namespace_of(**arrays: object) -> ModuleType:
     """NumPy or CuPy, whichever the arrays are of; None belongs to both, a mixture is a TypeError."""
     for x in arrays.values():
         if x is not None and not isinstance(x, np.ndarray):

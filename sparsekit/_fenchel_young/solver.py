@@ -85,7 +85,7 @@ def minimize_fenchel_young(
         alpha is 0, or free intercepts could not be balanced), grad, n_cg, n_data_passes, history.
     """
     limits = Limits(max_iter, np.inf if max_time is None else max_time)
-    run = Run(loss, float(alpha), penalize_intercept, limits, callback, history)
+    run = FenchelYoungRun(loss, float(alpha), penalize_intercept, limits, callback, history)
     with blas_threads(loss.blas_threads):
         return minimise(run, x0, tol)
 
@@ -101,7 +101,7 @@ class Point:
     pulled: Any
 
 
-class Run:
+class FenchelYoungRun:
     """One call: counters, limits, the history, the best lower bound and the loss at zero."""
 
     def __init__(self, loss, alpha, penalize_intercept, limits, callback=None, history=False):
@@ -111,6 +111,7 @@ class Run:
         self.history = History(("time", "fun", "optimality"), history)
         self.nit = self.nfev = self.n_cg = self.passes = 0
         self.bound, self.zero = -np.inf, 0.0
+        self._last = None, None, None
 
     def begin(self, x0):
         """The start, and the largest entry of the gradient at zero."""
@@ -154,12 +155,15 @@ class Run:
         return T[:-1] if self.free else T
 
     def objective(self, point, alpha):
-        """Objective, its gradient, and the square of the norm of its penalised part."""
+        """Objective, its gradient, and the square of the norm of its penalised part; the last one is kept."""
+        if self._last[0] is point and self._last[1] == alpha:
+            return self._last[2]
         G, part = point.pulled.copy(), self.penalised(point.T)
         slope = self.penalised(G)
         slope += alpha * part
         size, square = self.dots((part, part), (slope, slope))
-        return point.value + 0.5 * alpha * size, G, square
+        self._last = point, alpha, (point.value + 0.5 * alpha * size, G, square)
+        return self._last[2]
 
     def is_near(self, point, alpha, most=_NEAR):
         """Whether the point's own duality gap at alpha is small beside the objective."""
@@ -221,7 +225,7 @@ class Run:
 
 
 @dataclass
-class State:
+class NewtonState:
     """Where a run is.
 
     Parameters
@@ -255,7 +259,7 @@ class State:
 def init_state(run, x0, tol):
     """The state at ``x0``, or at zero where that is better."""
     point, scale = run.begin(x0)
-    return State(point, scale, Directions(run), Ascent.where_it_pays(run, point, GAP_FACTOR * tol))
+    return NewtonState(point, scale, Directions(run), Ascent.where_it_pays(run, point, GAP_FACTOR * tol))
 
 
 def step(state, run):

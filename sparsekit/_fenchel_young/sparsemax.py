@@ -16,7 +16,7 @@ from .._arrays import kernel_module
 from .._cython import _sparsemax
 from .._linalg.threads import count_threads
 from .._typing import FloatArray
-from .row_arrays import Result, as_rows, check_axis, floating, outer, place, targets
+from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, outer, targets
 
 # entries for which one more thread is worth its start
 _THREAD_WORK = 16384
@@ -81,7 +81,7 @@ def sparsemax(
     >>> sparsemax([1.0, 0.5, -1.0])
     array([0.75, 0.25, 0.  ])
     """
-    xp = place(z=z, out=out)
+    xp = namespace_of(z=z, out=out)
     z = floating(z, "z")
     axis = check_axis(axis, z.ndim)
     rows = as_rows(z, axis)
@@ -156,7 +156,7 @@ def sparsemax_support_size(z: ArrayLike, axis: int = -1, *, n_jobs: int | None =
 
 
 def _statistic(z, axis, n_jobs):
-    xp = place(z=z)
+    xp = namespace_of(z=z)
     z = floating(z, "z")
     axis = check_axis(axis, z.ndim)
     rows = as_rows(z, axis)
@@ -211,7 +211,7 @@ def sparsemax_jvp(
     >>> sparsemax_jvp(p, [1.0, 0.0, 5.0])
     array([ 0.5, -0.5,  0. ])
     """
-    xp = place(p=p, v=v, out=out)
+    xp = namespace_of(p=p, v=v, out=out)
     p, v = floating(p, "p"), floating(v, "v")
     if p.shape != v.shape:
         raise ValueError(f"p and v must have the same shape; got {p.shape} and {v.shape}")
@@ -320,7 +320,7 @@ def sparsemax_loss_and_gradient(
 
 
 def _loss(z, q, axis, out, n_jobs, gradient):
-    xp = place(z=z, q=q, out=out)
+    xp = namespace_of(z=z, q=q, out=out)
     z = floating(z, "z")
     axis = check_axis(axis, z.ndim)
     target, codes = targets(q, z, axis, xp)

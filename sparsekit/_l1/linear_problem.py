@@ -17,7 +17,7 @@ _MOST_FREE = 500
 _KEPT = 0.8
 
 
-class State:
+class RowState:
     """Predictor, value and derivatives at the current point and at a trial point."""
 
     def __init__(self, loss):
@@ -46,7 +46,7 @@ class State:
 
 
 class LinearProblem(Selection):
-    """The loss on a selection of its variables; selections share one State.
+    """The loss on a selection of its variables; selections share one RowState.
 
     ``gradient`` costs one pass over the selection's non-zeros; ``model`` copies the columns of
     the working variables and answers with their operator and compact design.

@@ -18,7 +18,7 @@ from .._linalg.special import entropies, largest
 from .._messages import numbers, shown
 from .._typing import Array, FloatArray, SparseMatrix
 from . import loss_documentation as _documentation
-from .linear_problem import LinearProblem, State
+from .linear_problem import LinearProblem, RowState
 
 
 class LinearLoss:
@@ -203,7 +203,7 @@ class LinearLoss:
     def problem(self) -> LinearProblem:
         """The problem that solvers work on."""
         # scratch space belongs to one solve: the same loss may be minimised by several threads
-        return LinearProblem(self, self.design.private(), self.fit_intercept, State(self))
+        return LinearProblem(self, self.design.private(), self.fit_intercept, RowState(self))
 
     def majorant(self, z: FloatArray, radius: FloatArray) -> FloatArray:
         """Largest second derivative of each row's loss within ``radius`` (n,) of z, (n,)."""

@@ -144,7 +144,7 @@ class MultinomialLoss:
 
     def problem(self):
         """The problem that solvers work on."""
-        return MultinomialProblem(self, self.design, self.fit_intercept, State(self))
+        return MultinomialProblem(self, self.design, self.fit_intercept, ScoreState(self))
 
     def curvature_weights(self):
         """Upper bounds of the largest eigenvalue of each row's Hessian in Z, (n,)."""
@@ -168,7 +168,7 @@ class MultinomialLoss:
         return float(np.sum(s * entropies(np.maximum(q, 0.0))))
 
 
-class State:
+class ScoreState:
     """Scores, value and derivative at the current point and at a trial point."""
 
     def __init__(self, loss):
@@ -192,7 +192,7 @@ class State:
 
 
 class MultinomialProblem(Selection):
-    """The loss on a selection of its variables; selections share one State.
+    """The loss on a selection of its variables; selections share one ScoreState.
 
     A selection copies the features that any of its variables has; ``place`` says where its
     variables are in the table (features, then one row of intercepts; K classes).

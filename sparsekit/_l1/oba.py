@@ -23,7 +23,7 @@ from .._solver import outcome
 from .duality import duality_gap
 from .extrapolation import DualExtrapolation
 from .globalise import ROUNDING
-from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, Run
+from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
 from .user_problem import as_problem
@@ -110,7 +110,9 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         x = np.zeros_like(x)
         problem.start(x)
     g = problem.gradient()
-    run = Run(opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables)
+    run = OBARun(
+        opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
+    )
     run.certify = partial(duality_gap, loss) if gap else _no_gap
     run.dual = DualExtrapolation() if gap else None
     x, g, optimality = _solve(problem, x, l1, g, run)

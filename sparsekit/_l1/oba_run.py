@@ -184,7 +184,7 @@ class Kernels:
 
 
 @dataclass
-class Run:
+class OBARun:
     """Counters, the clock and the history of one call."""
 
     options: OBAOptions

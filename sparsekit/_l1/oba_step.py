@@ -18,7 +18,7 @@ _NEARLY_ALL = 0.8
 
 
 @dataclass
-class State:
+class OBAState:
     """Where a run on one set of variables is.
 
     Parameters
@@ -72,7 +72,7 @@ class Step:
 def init_state(problem, x, l1, g, tau, run):
     """The state at x, where the problem is and g is its gradient."""
     n = problem.size
-    return State(
+    return OBAState(
         problem, x, g, l1, problem.f + run.kernels.model.penalty(x, l1), tau,
         np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x), l1 == 0, np.arange(n, like=x),
     )  # fmt: skip

@@ -23,7 +23,7 @@ def is_cuda(tensor: Any) -> bool:
     return bool(tensor.is_cuda)
 
 
-def place(tensor: Any, graph: FactorGraph) -> Any:
+def device_of(tensor: Any, graph: FactorGraph) -> Any:
     """The device on which a graph is solved for the scores in a tensor."""
     stays = is_cuda(tensor) and has_cupy() and not any(map(has_to_stay, graph.factors))
     return tensor.device if stays else "cpu"

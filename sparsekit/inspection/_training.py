@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._arrays import host_only
 from .._bounded.classifier import BoundedClassifier
 from .._bounded.fit import normalized
-from .._bounded.losses import Rows, classification_loss, regression_loss
+from .._bounded.losses import LossRows, classification_loss, regression_loss
 from .._bounded.problem import BoundedProblem
 from .._bounded.regressor import BoundedRegressor
 from .._estimator.checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
@@ -242,7 +242,7 @@ def _bounded(estimator, X, losses):
     ]  # fmt: skip
     for problem in problems:
         problem.data.be_exact()
-    rows = Rows.empty(X.shape[0])
+    rows = LossRows.empty(X.shape[0])
 
     def fun(x):
         W, b = table.split(x)

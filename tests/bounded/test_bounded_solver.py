@@ -11,10 +11,10 @@ from sparsekit._bounded import newton as _newton
 from sparsekit._bounded import refine as _refine
 from sparsekit._bounded import run as run_module
 from sparsekit._bounded.certificate import Certificate
-from sparsekit._bounded.losses import Rows, classification_loss, natural_size, regression_loss
+from sparsekit._bounded.losses import LossRows, classification_loss, natural_size, regression_loss
 from sparsekit._bounded.newton import NewtonSystem, direction
 from sparsekit._bounded.problem import BoundedProblem
-from sparsekit._bounded.run import BoundedOptions, Run
+from sparsekit._bounded.run import BoundedOptions, BoundedRun
 from sparsekit._bounded.scaled_descent import Descent
 from sparsekit._bounded.solver import minimize_bounded
 
@@ -121,7 +121,7 @@ def test_no_dual_point_is_above_the_minimum(name, box):
     for scale in (0.0, 0.1, 1.0, 5.0):
         w, b = np.clip(scale * rng.standard_normal(4), *box), scale * rng.standard_normal()
         z = problem.predictor(w, b)
-        rows = problem.loss.evaluate(z, Rows.empty(60))
+        rows = problem.loss.evaluate(z, LossRows.empty(60))
         primal = rows.f + problem.penalty(w)
         gap = certificate.update(w, b, z, rows, problem.transposed(rows.u), primal)
         assert primal - gap <= best * (1 + 1e-7) + 1e-12 and primal >= best * (1 - 1e-7)
@@ -160,7 +160,7 @@ def test_variables_of_the_descent():
     """Centred, scaled and split variables stand for the same point, value and slope."""
     problem, X, y = make("squared", lower=-1.0, upper=2.0, l1=0.1, l2=0.2)
     problem.lower[2] = 0.5  # of one sign: not split
-    run = Run(problem, BoundedOptions(), Certificate(problem))
+    run = BoundedRun(problem, BoundedOptions(), Certificate(problem))
     descent = Descent(run)
     descent.n_trials = -(10**6)  # there is no search that could be fruitless
     assert list(descent.split) == [0, 1, 3, 4, 5]
@@ -178,7 +178,7 @@ def test_variables_of_the_descent():
 
 def test_the_unit_is_the_curvature_down_the_slope():
     problem, _, _ = make("squared", p=5)
-    descent = Descent(Run(problem, BoundedOptions(), Certificate(problem)))
+    descent = Descent(BoundedRun(problem, BoundedOptions(), Certificate(problem)))
     v = descent.variables(np.zeros(5), 0.0)
     _, g = descent(v)
     unit, h = descent._unit(v, g), 1e-4
@@ -313,7 +313,7 @@ def test_certificate_of_a_point_beyond_its_reach():
     reached = []
     for w in (np.zeros(1), np.array([1e6])):
         z = problem.predictor(w, 0.0)
-        rows = problem.loss.evaluate(z, Rows.empty(40))
+        rows = problem.loss.evaluate(z, LossRows.empty(40))
         certificate.best = 1e9  # of before
         certificate.update(w, 0.0, z, rows, problem.transposed(rows.u), rows.f)
         reached.append(float(certificate.reach[0]))
@@ -348,7 +348,7 @@ def test_outliers_do_not_loosen_the_tolerance():
         problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
         result = minimize_bounded(problem, np.zeros(8), 0.0, BoundedOptions(tol=1e-6))
         assert result.status == 0
-        run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
+        run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
         run.begin_at(np.zeros(8), 0.0)
         assert run.allowed(1e-6) < 1e-5  # and not a millionth of 10^7
         ends.append(np.mean(np.abs(X[5:] @ result.x[:-1] + result.x[-1] - y[5:])))
@@ -376,7 +376,7 @@ def test_rare_features_of_a_calm_target():
             assert result.status == 0 and result.dual_gap >= 0
             ends.append(result.fun)
         truth = problem.loss.evaluate(
-            X @ np.clip(np.linalg.lstsq(X.toarray(), y)[0], lower, upper), Rows.empty(3000)
+            X @ np.clip(np.linalg.lstsq(X.toarray(), y)[0], lower, upper), LossRows.empty(3000)
         )
         assert abs(ends[0] - ends[1]) <= 1.1e-6 * ends[1] and ends[0] <= truth.f + 30 * l1 * 20
 
@@ -394,7 +394,7 @@ def test_natural_sizes():
     X = np.column_stack([np.ones(1000), rng.standard_normal(1000) * 0.1])
     loss = regression_loss("absolute", rare, flat, quantile=0.5, epsilon=1.0)
     problem = BoundedProblem(X, loss, *np.full((2, 2), [[-np.inf], [np.inf]]), 0.0, 0.0, fit_intercept=True)
-    run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
     run.begin_at(np.zeros(2), 0.0)
     assert 200 < run.certificate.reach[1] < 250
 
@@ -423,7 +423,7 @@ def test_no_intercept_and_an_offset():
 
 def test_a_bound_that_is_left_behind_is_forgotten():
     problem, _, _ = make("squared", n=100, p=2)
-    run = Run(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
+    run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
     run.begin_at(np.zeros(2), 0.0)
     assert np.isfinite(run.certificate.best)
     run.see(np.full(2, 1e9), 0.0, run.primal * 0.999)  # lower, but far outside

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from sparsekit._bounded.losses import (
-    Rows,
+    LossRows,
     classification_loss,
     regression_loss,
     robust_spread,
@@ -39,7 +39,7 @@ ALL = (*reference.REGRESSION, *reference.CLASSIFICATION)
 @pytest.mark.parametrize("name", ALL)
 def test_values_and_slopes(name):
     loss, z, y, s = loss_of(name)
-    rows = loss.evaluate(z, Rows.empty(len(z)))
+    rows = loss.evaluate(z, LossRows.empty(len(z)))
     plain = reference.losses(name, z, y, SETTINGS["quantile"], SETTINGS["epsilon"])
     assert rows.f == pytest.approx(float(s @ plain), rel=1e-12)
     # convex and not at a kink: the slope is the derivative
@@ -49,13 +49,13 @@ def test_values_and_slopes(name):
     )
     np.testing.assert_allclose(rows.u, s * (up - down) / (2 * h), rtol=1e-5, atol=1e-8)
     if name not in KINKS:
-        below, above = (loss.evaluate(z + k * h, Rows.empty(len(z))).u for k in (-1, 1))
+        below, above = (loss.evaluate(z + k * h, LossRows.empty(len(z))).u for k in (-1, 1))
         np.testing.assert_allclose(rows.curvature, (above - below) / (2 * h), rtol=1e-4, atol=1e-6)
     else:
         assert not rows.curvature.any()
     dz = np.random.default_rng(1).standard_normal(len(z))
     for step in (0.0, 0.3, -2.0):
-        moved = loss.evaluate(z + step * dz, Rows.empty(len(z)))
+        moved = loss.evaluate(z + step * dz, LossRows.empty(len(z)))
         assert loss.slope_along(z, dz, step) == pytest.approx(float(moved.u @ dz), rel=1e-12, abs=1e-15)
 
 
@@ -65,7 +65,7 @@ def test_envelope_is_its_definition(name):
     loss, z, y, s = loss_of(name, n=25)
     previous = np.random.default_rng(2).uniform(loss.lo, loss.hi, len(z))
     for delta in (1e-2, 1.0, 50.0):
-        rows = loss.evaluate(z, Rows.empty(len(z)), delta, previous)
+        rows = loss.evaluate(z, LossRows.empty(len(z)), delta, previous)
         r = (z - y) * (1.0 if loss.c is None else y)
         total = 0.0
         for i in range(len(z)):
@@ -90,12 +90,12 @@ def test_envelope_is_its_definition(name):
 def test_fenchel_young(name):
     """sum of losses >= u . z + dual value, with equality at the slopes' own predictor."""
     loss, z, _, _ = loss_of(name)
-    rows = loss.evaluate(z, Rows.empty(len(z)))
+    rows = loss.evaluate(z, LossRows.empty(len(z)))
     dual = loss.dual_value(rows)
     assert rows.f == pytest.approx(float(rows.u @ z) + dual, rel=1e-10, abs=1e-12)
     for seed in range(5):
         other = z + np.random.default_rng(seed).standard_normal(len(z)) * 3
-        assert loss.evaluate(other, Rows.empty(len(z))).f >= float(rows.u @ other) + dual - 1e-12
+        assert loss.evaluate(other, LossRows.empty(len(z))).f >= float(rows.u @ other) + dual - 1e-12
 
 
 def test_extreme_predictors():
@@ -108,7 +108,7 @@ def test_extreme_predictors():
                 loss = regression_loss(name, y, weight, **SETTINGS)
             else:
                 loss = classification_loss(name, y, weight)
-            f = loss.evaluate(z, Rows.empty(3)).f
+            f = loss.evaluate(z, LossRows.empty(3)).f
             if np.isnan(z[0]):
                 assert np.isnan(f)
             else:
@@ -122,7 +122,7 @@ def test_no_rows():
         classification_loss("log_loss", np.ones(1), np.ones(1)),
     ):
         loss.t = loss.s = loss.c = np.empty(0)
-        assert loss.evaluate(np.empty(0), Rows.empty(0)).f == 0.0
+        assert loss.evaluate(np.empty(0), LossRows.empty(0)).f == 0.0
         assert loss.slope_along(np.empty(0), np.empty(0), 1.0) == 0.0
 
 
@@ -148,7 +148,7 @@ def test_outliers_add_to_the_excess_only():
     assert clean.excess(np.zeros(1000)) == 0.0 and 0.8 < clean.spread < 1.2
     y[0] = 1e9
     loss = regression_loss("absolute", y, weight, **SETTINGS)
-    rows = loss.evaluate(np.zeros(1000), Rows.empty(1000))
+    rows = loss.evaluate(np.zeros(1000), LossRows.empty(1000))
     assert 0.8 < loss.spread < 1.2 and loss.excess(np.zeros(1000)) == pytest.approx(1e6, rel=1e-5)
     assert 0.0 < rows.f - loss.excess(np.zeros(1000)) < 5.0
 
@@ -164,10 +164,10 @@ def test_one_pass_over_dense_rows(name, dtype):
         extras.append((0.5, rng.uniform(loss.lo, loss.hi, 53)))
     for smoothing, previous in extras:
         exact = X.astype(np.float64) @ w.astype(np.float64) + b
-        expected = loss.evaluate(exact, Rows.empty(53), smoothing, previous)
+        expected = loss.evaluate(exact, LossRows.empty(53), smoothing, previous)
         ends = []
         for blocks in ((1, 1, 1), (4, 3, 1), (4, 3, 2), (100, 1, 2), (8, 60, 2)):
-            rows, z, g = Rows.empty(53), np.empty(53), np.empty(7)
+            rows, z, g = LossRows.empty(53), np.empty(53), np.empty(7)
             loss.dense_pass(X, w, b, z, rows, g, blocks, smoothing, previous)
             tol = dict(rtol=1e-12, atol=1e-13) if dtype == np.float64 else dict(rtol=1e-3, atol=1e-5)
             np.testing.assert_allclose(z, exact, **tol)

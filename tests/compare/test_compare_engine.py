@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from sparsekit._compare import csv_output, peers, report
-from sparsekit._compare.engine import Bench, Cell, Options, Rung, Track
+from sparsekit._compare.engine import Bench, BenchOptions, Cell, Rung, Track
 from sparsekit._compare.problem import MultinomialProblem, Problem
 from sparsekit._compare.worker import Isolated
 
@@ -178,7 +178,7 @@ class Interrupting(Fake):
 def measure(solvers, **options):
     problem = make_problem(n=80)
     problem.X_test, problem.y_test = problem.X[:20], problem.y[:20]
-    bench = Bench(solvers, Options(**{"stop_gap": 1e-12, **options}), isolate=False)
+    bench = Bench(solvers, BenchOptions(**{"stop_gap": 1e-12, **options}), isolate=False)
     return bench.measure(problem, 1 / (0.1 * problem.lambda_max))
 
 
@@ -211,7 +211,7 @@ def test_climbing_stops_at_the_gap():
 def test_a_solver_is_not_its_own_reference():
     """With an intercept there is no certificate here; being the best of one must not end the climb."""
     problem = make_problem(n=80, fit_intercept=True)
-    cell = Bench([Fake()], Options(stop_gap=1e-3), isolate=False).measure(problem, 1.0)
+    cell = Bench([Fake()], BenchOptions(stop_gap=1e-3), isolate=False).measure(problem, 1.0)
     assert math.isnan(cell.certified_gap)
     assert [r.knob for r in cell.track("fake").rungs] == list(Fake.ladder)
 
@@ -273,7 +273,7 @@ def test_processes_that_hang_or_die(misbehaving, monkeypatch):
     monkeypatch.setattr("select.select", refuse)  # as Windows does for a pipe
     before = threading.active_count()
     problem = make_problem(n=80)
-    options = Options(max_time=1.0, stop_gap=1e-3)
+    options = BenchOptions(max_time=1.0, stop_gap=1e-3)
     solvers = [misbehaving.Endless(), misbehaving.Crashing(), peers.Liblinear()]
     with Bench(solvers, options) as bench:
         for ratio in (0.1, 0.05):  # the second cell needs new processes
@@ -351,7 +351,9 @@ class Slow(Fake):
 def test_a_deadline_ends_the_climb():
     """What is not begun by then is marked, and said."""
     problem = make_problem(n=80)
-    bench = Bench([Slow(), Fake()], Options(stop_gap=1e-12), isolate=False, deadline=time.monotonic() + 0.5)
+    bench = Bench(
+        [Slow(), Fake()], BenchOptions(stop_gap=1e-12), isolate=False, deadline=time.monotonic() + 0.5
+    )
     cell = bench.measure(problem, 1.0)
     assert bench.left == 0
     assert cell.unfinished == cell.tracks and not cell.interrupted
@@ -381,7 +383,7 @@ def test_a_deadline_in_the_repetitions_leaves_a_finished_cell():
             repeated.append(text)
             bench._deadline = time.monotonic()
 
-    bench = Bench([Fake(), peers.Liblinear()], Options(stop_gap=1e-3), progress, isolate=False)
+    bench = Bench([Fake(), peers.Liblinear()], BenchOptions(stop_gap=1e-3), progress, isolate=False)
     cell = bench.measure(problem, 1 / (0.1 * problem.lambda_max))
     assert bench.left == 0 and len(repeated) == 1
     assert [track.stopped for track in cell.tracks] == ["reached", "reached"]
@@ -392,7 +394,7 @@ def test_a_deadline_cuts_a_fit_off(misbehaving):
     """A process that hangs is stopped at the deadline, long before its own limit."""
     start = time.monotonic()
     solvers = [misbehaving.Endless()]
-    with Bench(solvers, Options(max_time=60.0), deadline=start + 8.0) as bench:
+    with Bench(solvers, BenchOptions(max_time=60.0), deadline=start + 8.0) as bench:
         cell = bench.measure(make_problem(n=80), 1.0)
     assert time.monotonic() - start < 30
     (track,) = cell.tracks

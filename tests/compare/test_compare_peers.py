@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sparsekit import L1LogisticOBA
 from sparsekit._compare import liblinear_package, peers, report
-from sparsekit._compare.engine import Bench, Options
+from sparsekit._compare.engine import Bench, BenchOptions
 from sparsekit._compare.problem import Problem
 
 GAP = 1e-6
@@ -214,7 +214,7 @@ class Slow(peers.Liblinear):
 
 def test_who_ran_into_the_limit_is_said():
     problem = make_problem("dense", False)
-    bench = Bench([peers.Sparsekit(), Slow()], Options(max_time=0.3), isolate=False)
+    bench = Bench([peers.Sparsekit(), Slow()], BenchOptions(max_time=0.3), isolate=False)
     cell = bench.measure(problem, 1 / (0.01 * problem.lambda_max))
     assert cell.track("slow").stopped == "out of time" and cell.max_time == 0.3
     text = report.table(cell, (1e-3, 1e-6))
@@ -229,7 +229,7 @@ def test_a_minimum_that_is_known_needs_no_reference():
     exact = L1LogisticOBA(C=C, tol=1e-11).fit(problem.X, problem.y)
     best = problem.objective(exact.coef_[0], exact.intercept_[0], C)
     said = []
-    bench = Bench([peers.Sparsekit()], Options(stop_gap=1e-3), said.append, isolate=False)
+    bench = Bench([peers.Sparsekit()], BenchOptions(stop_gap=1e-3), said.append, isolate=False)
     cell = bench.measure(problem, C, known=best)
     assert cell.best_objective <= best * (1 + 1e-12) and not any("reference" in text for text in said)
     track = cell.track("sparsekit")

@@ -13,7 +13,7 @@ from sparsekit._cython import _class_blocks as kernels
 from sparsekit._extreme.blocks import plan_blocks
 from sparsekit._extreme.noise import Noise
 from sparsekit._extreme.solver import METHODS, init_work, steps
-from sparsekit._extreme.state import Options, averaged, finish, init_state
+from sparsekit._extreme.state import SamplingOptions, averaged, finish, init_state
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK
@@ -28,7 +28,7 @@ def problem(method, noise, n_negatives, seed=0, *, sparse=False, index=np.int32,
     noise = Noise(p / p.sum()) if noise == "frequency" else None
     counts = np.bincount(y, minlength=K) + 1.0
     plan = plan_blocks(counts, n_negatives, noise, np.dtype(dtype).itemsize, rng)
-    options = Options(method=method, n_negatives=n_negatives, plan=plan, delta=0.2, **kwargs)
+    options = SamplingOptions(method=method, n_negatives=n_negatives, plan=plan, delta=0.2, **kwargs)
     rows = make_rows(X, y, sparse, index, dtype, weight=weight)
     state = init_state(K, D, dtype, options)
     plan.from_classes(rng.standard_normal((K, D)), rng.standard_normal(K), state.W, state.bias)

@@ -7,8 +7,9 @@ from reference_extreme import explicit_batch, first_u, proximal_step
 
 from sparsekit._cython import _extreme as kernels
 from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.solver import METHODS, Rows, init_work, inverse_probability, steps
-from sparsekit._extreme.state import Options, averaged, init_state, settle
+from sparsekit._extreme.solver import METHODS, DataRows, init_work, inverse_probability, steps
+from sparsekit._extreme.state import SamplingOptions as Settings
+from sparsekit._extreme.state import averaged, init_state, settle
 
 N, D, K = 12, 7, 9
 EMPTY = np.empty(0, dtype=np.int32)
@@ -18,8 +19,8 @@ def make_rows(X, y, sparse=False, index=np.int32, dtype=np.float64, **kwargs):
     X = X.astype(dtype)
     if sparse:
         A = sp.csr_array(X)
-        return Rows(A.data, A.indices.astype(index), A.indptr.astype(index), X.shape[1], y, **kwargs)
-    return Rows(X.reshape(-1), EMPTY, EMPTY, X.shape[1], y, **kwargs)
+        return DataRows(A.data, A.indices.astype(index), A.indptr.astype(index), X.shape[1], y, **kwargs)
+    return DataRows(X.reshape(-1), EMPTY, EMPTY, X.shape[1], y, **kwargs)
 
 
 def problem(seed=0, n=N):
@@ -70,7 +71,7 @@ def test_explicit_steps(method, raman, noise, m, batch, sparse):
     weight = rng.uniform(0.5, 2.0, N)
     p = rng.uniform(0.5, 2.0, K)
     noise = Noise(p / p.sum()) if noise == "frequency" else None
-    options = Options(method=method, raman=raman, n_negatives=m, batch_size=batch, delta=0.2)
+    options = Settings(method=method, raman=raman, n_negatives=m, batch_size=batch, delta=0.2)
     rows = make_rows(X, y, sparse, weight=weight)
     state = model(options, rng)
     work = init_work(rows, K, options, rng, noise=noise)
@@ -97,7 +98,7 @@ def test_explicit_steps(method, raman, noise, m, batch, sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_implicit_steps_of_one_row(m, alpha, eta, sparse):
     X, y, rng = problem(2)
-    options = Options(method="implicit", n_negatives=m, alpha=alpha)
+    options = Settings(method="implicit", n_negatives=m, alpha=alpha)
     rows = make_rows(X, y, sparse)
     state = model(options, rng)
     counts = np.bincount(y, minlength=K) + 1
@@ -131,7 +132,7 @@ def test_implicit_batches(sparse, alpha, eta, twin):
         X[1], y[1] = X[0], y[0]
     weight = rng.uniform(0.5, 2.0, N)
     B, m = 5, 3
-    options = Options(method="implicit", n_negatives=m, batch_size=B, alpha=alpha)
+    options = Settings(method="implicit", n_negatives=m, batch_size=B, alpha=alpha)
     rows = make_rows(X, y, sparse, weight=weight)
     state = model(options, rng)
     work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1)
@@ -165,7 +166,7 @@ def test_rows_of_every_kind_agree(method):
         "float32": dict(sparse=True, dtype=np.float32), "dense32": dict(dtype=np.float32),
     }.items():  # fmt: skip
         rng = np.random.default_rng(0)
-        options = Options(method=method, n_negatives=2)
+        options = Settings(method=method, n_negatives=2)
         rows = make_rows(X, y, **kwargs)
         state = model(options, rng, rows.data.dtype)
         work = init_work(rows, K, options, rng)
@@ -185,7 +186,7 @@ def test_row_numbers_and_order(method):
 
     def run(rows, examples):
         rng = np.random.default_rng(0)
-        options = Options(method=method)
+        options = Settings(method=method)
         state = model(options, rng)
         work = init_work(rows, K, options, rng)
         work.examples[:] = examples
@@ -208,7 +209,7 @@ def test_average_is_the_mean_of_the_iterates(method, batch):
         sums, n, tables = 0.0, 0, {}
         for average in (None, begin):
             rng = np.random.default_rng(0)
-            options = Options(method=method, alpha=alpha, average=average, batch_size=batch)
+            options = Settings(method=method, alpha=alpha, average=average, batch_size=batch)
             state = init_state(K, D, np.float64, options)
             work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
             for at in range(0, 60, batch):
@@ -226,7 +227,7 @@ def test_average_outlives_a_settled_scale():
     results = []
     for often in (False, True):
         rng = np.random.default_rng(0)
-        options = Options(method="implicit", alpha=0.2, average=0)
+        options = Settings(method="implicit", alpha=0.2, average=0)
         state = init_state(K, D, np.float64, options)
         work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
         for at in range(60):
@@ -240,7 +241,7 @@ def test_average_outlives_a_settled_scale():
 def test_rescaled_rows():
     X, y, rng = problem(7, 40)
     rows = make_rows(X, y)
-    options = Options(method="ove", alpha=5.0)
+    options = Settings(method="ove", alpha=5.0)
     work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
     state, eager = (init_state(K, D, np.float64, options) for _ in range(2))
     twin = init_work(rows, K, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0)
@@ -259,7 +260,7 @@ def test_rescaled_rows():
 @pytest.mark.parametrize("batch, m", [(1, 1), (4, 2)])
 def test_bounds_of_umax(batch, m):
     X, y, rng = problem(8, 40)
-    options = Options(method="umax", weight_bound=0.8, u_bound=1.5, batch_size=batch, n_negatives=m)
+    options = Settings(method="umax", weight_bound=0.8, u_bound=1.5, batch_size=batch, n_negatives=m)
     rows = make_rows(X, y)
     state = init_state(K, D, np.float64, options)
     work = init_work(rows, K, options, rng)
@@ -277,7 +278,10 @@ def test_inverse_probability_of_being_sampled():
     y = rng.choice(K, 200, p=np.arange(1, K + 1) / 45)
     counts = np.bincount(y, minlength=K)
     # several rows leave K - 3 others at least, and more where labels repeat
-    for options, tolerance in ((Options(n_negatives=2), 0.02), (Options(n_negatives=2, batch_size=3), 0.07)):
+    for options, tolerance in (
+        (Settings(n_negatives=2), 0.02),
+        (Settings(n_negatives=2, batch_size=3), 0.07),
+    ):
         n = 40000
         drawn = np.zeros((n, K), dtype=bool)
         drawn[np.arange(n)[:, None], rng.choice(y, (n, options.batch_size))] = True
@@ -297,7 +301,7 @@ def test_hashed_table():
         out = []
         for bits in (0, 22):
             rng = np.random.default_rng(0)
-            options = Options(method="implicit", n_negatives=2, average=0)
+            options = Settings(method="implicit", n_negatives=2, average=0)
             state = init_state(K, D, np.float64, options, table_bits=bits)
             work = init_work(rows, K, options, rng)
             for _ in range(3):
@@ -321,7 +325,7 @@ def test_a_step_touches_nothing_else():
     X[0] = 0.0
     X[0, [1, 4]] = 1.0
     for method in METHODS:
-        options = Options(method=method, n_negatives=2)
+        options = Settings(method=method, n_negatives=2)
         state = model(options, rng)
         before = table(state)
         work = init_work(make_rows(X, y, True), K, options, rng)
@@ -338,7 +342,7 @@ def test_divergence_is_reported_and_implicit_never_diverges():
         for method in ("sgd", "implicit"):
             for batch in (1, 4):
                 rng = np.random.default_rng(0)
-                options = Options(method=method, batch_size=batch)
+                options = Settings(method=method, batch_size=batch)
                 state = init_state(K, D, np.float64, options)
                 rows = make_rows(X, y)
                 work = init_work(rows, K, options, rng)
@@ -353,7 +357,7 @@ def test_rows_of_zeros():
     for method in METHODS:
         for batch in (1, 5):
             for sparse in (False, True):
-                options = Options(method=method, batch_size=batch)
+                options = Settings(method=method, batch_size=batch)
                 state = model(options, rng, intercept=False)
                 before = table(state)
                 rows = make_rows(X, y, sparse)
@@ -371,7 +375,7 @@ def test_blocks_of_classes_leave_the_draws_uniform():
     K_ = 40
     y = np.arange(40)
     rows = make_rows(X, y)
-    options = Options(method="ove", n_negatives=3, n_threads=2)
+    options = Settings(method="ove", n_negatives=3, n_threads=2)
     met = np.zeros((40, 40))
     rng = np.random.default_rng(0)
     n = 1500
@@ -406,7 +410,7 @@ def test_rows_that_share_classes_step_one_after_the_other(method, m):
     results = []
     for calls in (1, N):
         X, y, rng = problem(5)
-        options = Options(method=method, n_negatives=m)
+        options = Settings(method=method, n_negatives=m)
         state = model(options, rng)
         work = init_work(make_rows(X, y, True), K, options, rng)
         for begin in range(0, N, N // calls):

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import sparsekit
 from sparsekit import Budget, FactorGraph, Pair, Xor
 from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 LOGIC = (*LOGICAL, "budget", "knapsack")
@@ -87,7 +87,7 @@ def test_marginals_are_the_exact_ones(seed, n_factors, integer, both):
     K = int(rng.integers(2, 7))
     labels, plus, minus, logic = random_labels(rng, K, n_factors, integer=integer, both=both)
     eta = draw_scores(rng, 4, K, integer)
-    mu, statuses = labels.marginals(eta, plus, minus, Options(**SHARP))
+    mu, statuses = labels.marginals(eta, plus, minus, GraphOptions(**SHARP))
     assert not statuses.any()
     factors = logic + pair_factors(labels, plus, minus)
     for row, found in zip(eta, mu):
@@ -101,7 +101,7 @@ def test_map_is_as_good_as_the_linear_program(seed, n_factors, integer, both):
     K = int(rng.integers(2, 7))
     labels, plus, minus, logic = random_labels(rng, K, n_factors, integer=integer, both=both)
     eta = draw_scores(rng, 4, K, integer)
-    mu, statuses = labels.marginals(eta, plus, minus, Options(**USUAL))
+    mu, statuses = labels.marginals(eta, plus, minus, GraphOptions(**USUAL))
     assert not statuses.any() and mu.min() >= 0.0 and mu.max() <= 1.0
     factors = logic + pair_factors(labels, plus, minus)
     for row, found in zip(eta, mu):
@@ -122,7 +122,7 @@ def test_many_labels_like_a_factor_graph(quadratic, n_factors):
     keep = rng.random(len(plus)) < 0.7
     plus, minus = plus * keep * 0.3, minus * keep * 0.3
     eta = rng.normal(size=(9, K)) * np.repeat([3.0, 1.0, 0.2], 3)[:, None] - 0.2
-    mu, statuses = labels.marginals(eta, plus, minus, Options(**(SHARP if quadratic else USUAL)))
+    mu, statuses = labels.marginals(eta, plus, minus, GraphOptions(**(SHARP if quadratic else USUAL)))
     assert not statuses.any()
     for row, found in zip(eta, mu):
         if quadratic:
@@ -145,7 +145,7 @@ def test_scores_on_the_limits_of_what_is_decided(quadratic):
     labels = Labels(3, [[0, 1], [2, 1]])
     plus, minus = np.array([1.0, 0.0]), np.array([0.0, 0.5])
     eta = np.array(list(itertools.product([-1.0, 0.0, 0.5, 1.0, 1.5], repeat=3)))
-    mu, _ = labels.marginals(eta, plus, minus, Options(**(SHARP if quadratic else USUAL)))
+    mu, _ = labels.marginals(eta, plus, minus, GraphOptions(**(SHARP if quadratic else USUAL)))
     factors = pair_factors(labels, plus, minus)
     for row, found in zip(eta, mu):
         if quadratic:
@@ -158,20 +158,20 @@ def test_scores_on_the_limits_of_what_is_decided(quadratic):
 def test_labels_by_themselves_are_clipped():
     eta = np.array([[-1.0, 0.0, 0.3], [1.0, 2.0, 0.7]])
     labels = Labels(3, np.zeros((0, 2)))
-    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), Options())
+    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), GraphOptions())
     np.testing.assert_array_equal(mu, np.clip(eta, 0, 1))
-    mu, _ = labels.marginals(eta - 0.5, np.zeros(0), np.zeros(0), Options(quadratic=False))
+    mu, _ = labels.marginals(eta - 0.5, np.zeros(0), np.zeros(0), GraphOptions(quadratic=False))
     np.testing.assert_array_equal(mu, eta > 0.5)
     # pairs whose score is zero tie nothing
     labels = Labels(3, [[0, 1], [1, 2]])
-    mu, _ = labels.marginals(eta, np.zeros(2), np.zeros(2), Options())
+    mu, _ = labels.marginals(eta, np.zeros(2), np.zeros(2), GraphOptions())
     np.testing.assert_array_equal(mu, np.clip(eta, 0, 1))
 
 
 def test_an_xor_alone_is_sparsemax():
     eta = np.random.default_rng(0).normal(size=(20, 6))
     labels = Labels(6, np.zeros((0, 2)), [Xor(FactorGraph().variable((6,)))])
-    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), Options(**SHARP))
+    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), GraphOptions(**SHARP))
     np.testing.assert_allclose(mu, sparsekit.sparsemax(eta), atol=1e-9)
 
 
@@ -182,7 +182,7 @@ def test_map_decides_near_ties(gap):
     u = FactorGraph().variable((3,))
     for factor in (Xor(u), Budget(u, 1)):
         labels = Labels(3, np.zeros((0, 2)), [factor])
-        mu, statuses = labels.marginals(eta, np.zeros(0), np.zeros(0), Options(**USUAL))
+        mu, statuses = labels.marginals(eta, np.zeros(0), np.zeros(0), GraphOptions(**USUAL))
         assert not statuses.any()
         assert ((eta * mu).sum(axis=1) > eta.max(axis=1) - 1e-7).all()
 
@@ -191,11 +191,11 @@ def test_infeasible_factors_are_named():
     u = FactorGraph().variable((4,))
     labels = Labels(4, np.zeros((0, 2)), [Budget(u, 1), sparsekit.Or(u[:2]), sparsekit.Or(u[2:])])
     with pytest.raises(ValueError, match="factors"):
-        labels.marginals(np.ones((2, 4)), np.zeros(0), np.zeros(0), Options())
+        labels.marginals(np.ones((2, 4)), np.zeros(0), np.zeros(0), GraphOptions())
     # decided labels use up the budget of the others
     labels = Labels(4, np.zeros((0, 2)), [Budget(u, 4, exactly=True), Budget(u[:2], 1)])
     with pytest.raises(ValueError, match="factors"):
-        labels.marginals(np.ones((2, 4)), np.zeros(0), np.zeros(0), Options())
+        labels.marginals(np.ones((2, 4)), np.zeros(0), np.zeros(0), GraphOptions())
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -32,7 +32,7 @@ from sparsekit import (
     Xor,
 )
 from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -433,9 +433,9 @@ def test_predictions_are_consistent(loss):
     if loss == "logistic":
         np.testing.assert_allclose(mu, 1.0 / (1.0 + np.exp(-scores)), atol=1e-12)
     else:
-        np.testing.assert_allclose(mu, labels.marginals(scores, *sides, Options())[0], atol=1e-6)
+        np.testing.assert_allclose(mu, labels.marginals(scores, *sides, GraphOptions())[0], atol=1e-6)
     if loss == "hinge":
-        mu = labels.marginals(scores, *sides, Options(quadratic=False, tol_primal=1e-9))[0]
+        mu = labels.marginals(scores, *sides, GraphOptions(quadratic=False, tol_primal=1e-9))[0]
     np.testing.assert_array_equal(predicted, mu > 0.5)
     if loss != "hinge":
         model.threshold = 0.2

@@ -65,7 +65,7 @@ def test_conjugate_gradients_solve_the_newton_system(monkeypatch):
     rng = np.random.default_rng(0)
     X = sp.random(400, 30, 0.3, format="csr", random_state=rng)
     loss = FenchelYoungLoss("softmax", X, rng.integers(3, size=400), 3)
-    run = fenchel_young.Run(loss, 1e-3, True, Limits())
+    run = fenchel_young.FenchelYoungRun(loss, 1e-3, True, Limits())
     point = run.point(rng.standard_normal(loss.shape))
     _, G, _ = run.objective(point, 1e-3)
     directions = _fenchel_young_steps.Directions(run)

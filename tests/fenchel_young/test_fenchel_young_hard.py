@@ -97,7 +97,7 @@ def test_steps_that_are_too_long_by_many_digits(times):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((60, 60)) * 10.0 ** rng.uniform(-3, 3, 60)
     loss = FenchelYoungLoss("sparsemax", X, rng.integers(5, size=60), 5, fit_intercept=False)
-    run = solver.Run(loss, 1e-3, True, Limits())
+    run = solver.FenchelYoungRun(loss, 1e-3, True, Limits())
     point = run.point(np.zeros(loss.shape))
     f, G, _ = run.objective(point, 1e-3)
     step = _fenchel_young_search.search(run, point, f, G, -times * G, 1e-3)
@@ -111,7 +111,7 @@ def test_rows_of_columns_are_copied_once():
     swept = []
     for A in (X, np.ascontiguousarray(X)):
         loss = FenchelYoungLoss("sparsemax", A, codes, 8)
-        run = solver.Run(loss, 1e-3, True, Limits())
+        run = solver.FenchelYoungRun(loss, 1e-3, True, Limits())
         ascent = _fenchel_young_ascent.Ascent(run, run.point(np.zeros(loss.shape)), 1e-4)
         (rows,) = ascent.sweep.args
         assert rows.flags.c_contiguous

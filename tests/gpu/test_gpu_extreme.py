@@ -8,8 +8,9 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._cython import _extreme as host
 from sparsekit._extreme.noise import MOST, Noise, rows_at_once
-from sparsekit._extreme.solver import METHODS, Rows, epoch, init_work, steps
-from sparsekit._extreme.state import Options, averaged, init_state, settle
+from sparsekit._extreme.solver import METHODS, DataRows, epoch, init_work, steps
+from sparsekit._extreme.state import SamplingOptions as Settings
+from sparsekit._extreme.state import averaged, init_state, settle
 from sparsekit.gpu import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
@@ -17,7 +18,9 @@ STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
 
 def device_rows(rows, cupy):
     arrays = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    return Rows(**{name: cupy.asarray(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()})
+    return DataRows(
+        **{name: cupy.asarray(a) if isinstance(a, np.ndarray) else a for name, a in arrays.items()}
+    )
 
 
 def run(cupy, options, *, seed=3, n=N, noise=False, sparse=True, dtype=np.float64, index=np.int32, bits=0,
@@ -62,19 +65,19 @@ def assert_same(one, two, rtol=1e-9, atol=1e-9):
 
 def test_one_row_at_a_time_is_the_cpus_step(cupy):
     cases = [
-        (Options(method="implicit", n_negatives=1), dict(sparse=False)),
-        (Options(method="implicit", n_negatives=3, alpha=0.1), {}),
-        (Options(method="implicit", n_negatives=20), dict(noise=True)),
-        (Options(method="umax", n_negatives=3, delta=0.2), {}),
-        (Options(method="umax", n_negatives=3, weight_bound=0.8, alpha=0.1, u_bound=1.5), {}),
-        (Options(method="ove", n_negatives=3), dict(noise=True)),
-        (Options(method="ove", n_negatives=3, alpha=0.2, average=5), {}),
-        (Options(method="nce", n_negatives=20, alpha=0.1), dict(noise=True)),
-        (Options(method="nce", n_negatives=2, average=0), dict(sparse=False)),
-        (Options(method="is", n_negatives=4), dict(noise=True)),
-        (Options(method="sgd", n_negatives=2), dict(eta=0.02)),
-        (Options(method="sgd", n_negatives=2, raman=True), dict(eta=0.02)),
-        (Options(method="umax", n_negatives=2, raman=True, u_bound=1.0), {}),
+        (Settings(method="implicit", n_negatives=1), dict(sparse=False)),
+        (Settings(method="implicit", n_negatives=3, alpha=0.1), {}),
+        (Settings(method="implicit", n_negatives=20), dict(noise=True)),
+        (Settings(method="umax", n_negatives=3, delta=0.2), {}),
+        (Settings(method="umax", n_negatives=3, weight_bound=0.8, alpha=0.1, u_bound=1.5), {}),
+        (Settings(method="ove", n_negatives=3), dict(noise=True)),
+        (Settings(method="ove", n_negatives=3, alpha=0.2, average=5), {}),
+        (Settings(method="nce", n_negatives=20, alpha=0.1), dict(noise=True)),
+        (Settings(method="nce", n_negatives=2, average=0), dict(sparse=False)),
+        (Settings(method="is", n_negatives=4), dict(noise=True)),
+        (Settings(method="sgd", n_negatives=2), dict(eta=0.02)),
+        (Settings(method="sgd", n_negatives=2, raman=True), dict(eta=0.02)),
+        (Settings(method="umax", n_negatives=2, raman=True, u_bound=1.0), {}),
     ]
     for options, kwargs in cases:
         expected = run(None, options, **kwargs)
@@ -86,33 +89,39 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
 
 def test_batches_are_the_cpus(cupy):
     for options, kwargs in [
-        (Options(method="umax", n_negatives=3, batch_size=5, delta=0.2), {}),
-        (Options(method="ove", n_negatives=20, batch_size=4, alpha=0.1, average=4), dict(sparse=False)),
-        (Options(method="nce", n_negatives=4, batch_size=5, alpha=0.1), dict(noise=True)),
-        (Options(method="sgd", n_negatives=3, batch_size=3, raman=True), dict(eta=0.02)),
+        (Settings(method="umax", n_negatives=3, batch_size=5, delta=0.2), {}),
+        (
+            Settings(method="ove", n_negatives=20, batch_size=4, alpha=0.1, average=4),
+            dict(sparse=False),
+        ),
+        (Settings(method="nce", n_negatives=4, batch_size=5, alpha=0.1), dict(noise=True)),
+        (Settings(method="sgd", n_negatives=3, batch_size=3, raman=True), dict(eta=0.02)),
     ]:
         assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs))
 
 
 def test_joint_implicit_batches_are_the_cpus(cupy):
     for options, kwargs in [
-        (Options(method="implicit", n_negatives=3, batch_size=5), {}),
-        (Options(method="implicit", n_negatives=20, batch_size=4, alpha=0.1, average=3), dict(sparse=False)),
-        (Options(method="implicit", n_negatives=2, batch_size=5), dict(eta=30.0)),
-        (Options(method="implicit", n_negatives=2, batch_size=7, average=0), dict(bits=18)),
+        (Settings(method="implicit", n_negatives=3, batch_size=5), {}),
+        (
+            Settings(method="implicit", n_negatives=20, batch_size=4, alpha=0.1, average=3),
+            dict(sparse=False),
+        ),
+        (Settings(method="implicit", n_negatives=2, batch_size=5), dict(eta=30.0)),
+        (Settings(method="implicit", n_negatives=2, batch_size=7, average=0), dict(bits=18)),
     ]:
         assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-7, atol=1e-7)
 
 
 def test_rows_and_weights_of_other_types(cupy):
-    options = Options(method="implicit", n_negatives=3, alpha=0.1, average=0)
+    options = Settings(method="implicit", n_negatives=3, alpha=0.1, average=0)
     kwargs = dict(dtype=np.float32, index=np.int64)
     assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-4, atol=1e-5)
 
 
 def test_a_hashed_table_is_the_cpus(cupy):
     """Classes share no entry here; where they do, the CPU's windows of rows differ in order."""
-    options = Options(method="ove", n_negatives=3, average=0)
+    options = Settings(method="ove", n_negatives=3, average=0)
     expected, found = (run(c, options, bits=20) for c in (None, cupy))
     assert_same(found, expected)
     rows, W = make_rows(*problem(3)[:2], True), expected[0].W.reshape(-1)
@@ -129,7 +138,7 @@ def test_a_hashed_table_is_the_cpus(cupy):
 def test_lazy_scales_are_multiplied_in(cupy):
     """Strong ridges: scales fall below what is kept lazy, with and without an average, and in `settle`."""
     for average in (None, 0):
-        options = Options(method="ove", n_negatives=2, alpha=5.0, average=average)
+        options = Settings(method="ove", n_negatives=2, alpha=5.0, average=average)
         kwargs = dict(n=60, eta=100.0)
         expected, found = (run(c, options, calls=3, **kwargs) for c in (None, cupy))
         assert expected[0].scale.min() < 1.0
@@ -143,7 +152,7 @@ def test_lazy_scales_are_multiplied_in(cupy):
 
 def reference_rounds(options, *, parts, calls=1, eta=0.3, n=N, noise=False, seed=3):
     """Every part's next batch by the CPU, alone, from the weights at the round's start; all changes."""
-    alone = Options(**{**vars(options), "n_threads": 1})
+    alone = Settings(**{**vars(options), "n_threads": 1})
     state, work, _ = run(None, options, calls=0, n=n, noise=noise, seed=seed)
     X, y, rng = problem(seed, n)
     rng.uniform(0.5, 2.0, K)
@@ -173,10 +182,10 @@ def reference_rounds(options, *, parts, calls=1, eta=0.3, n=N, noise=False, seed
 @pytest.mark.parametrize(
     "options, noise",
     [
-        (Options(method="implicit", n_negatives=3, n_threads=3), False),
-        (Options(method="implicit", n_negatives=2, n_threads=5, alpha=0.1), False),
-        (Options(method="ove", n_negatives=2, n_threads=2, batch_size=3, alpha=0.1), True),
-        (Options(method="implicit", n_negatives=2, n_threads=3, batch_size=3, alpha=0.1), False),
+        (Settings(method="implicit", n_negatives=3, n_threads=3), False),
+        (Settings(method="implicit", n_negatives=2, n_threads=5, alpha=0.1), False),
+        (Settings(method="ove", n_negatives=2, n_threads=2, batch_size=3, alpha=0.1), True),
+        (Settings(method="implicit", n_negatives=2, n_threads=3, batch_size=3, alpha=0.1), False),
     ],
 )
 def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
@@ -193,7 +202,7 @@ def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
     if u is not None:
         np.testing.assert_allclose(work.u.get(), u, rtol=1e-7, atol=1e-8)
     # and it is something else than one after the other
-    one = Options(**{**vars(options), "n_threads": 1})
+    one = Settings(**{**vars(options), "n_threads": 1})
     assert np.abs(table(run(None, one, calls=1, noise=noise)[0]) - V).max() > 1e-4
 
 
@@ -203,7 +212,7 @@ def test_parts_with_their_own_blocks_of_classes(cupy):
     X = np.random.default_rng(0).standard_normal((40, D))
     out = []
     for device in (None, cupy):
-        options = Options(method="ove", n_negatives=3, n_threads=2)
+        options = Settings(method="ove", n_negatives=3, n_threads=2)
         rows, rng = make_rows(X, y, True), np.random.default_rng(1)
         rows = rows if device is None else device_rows(rows, cupy)
         state = init_state(K_, D, np.float64, options, like=None if device is None else rows.data)
@@ -223,7 +232,7 @@ def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
     for seed in (0, 1, 7):
         if hasattr(cupy, "emulation"):
             cupy.emulation.seed(seed)
-        options = Options(method="implicit", n_negatives=3, n_threads=6, alpha=0.1, average=0)
+        options = Settings(method="implicit", n_negatives=3, n_threads=6, alpha=0.1, average=0)
         state, work, _ = run(cupy, options, n=30)
         results.append([numpy_of(getattr(state, name)) for name in STATE if getattr(state, name) is not None])
         results[-1] += [work.u.get(), work.loss.get()]
@@ -234,8 +243,8 @@ def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
 
 def test_draws_for_some_rounds_at_a_time(cupy, monkeypatch):
     for options in (
-        Options(method="implicit", n_negatives=3),
-        Options(method="ove", n_negatives=2, n_threads=2, batch_size=2),
+        Settings(method="implicit", n_negatives=3),
+        Settings(method="ove", n_negatives=2, n_threads=2, batch_size=2),
     ):
         whole = run(cupy, options, noise=True)
         monkeypatch.setattr(gpu, "PLACES", 25)
@@ -252,7 +261,13 @@ def test_a_call_waits_once_and_takes_few_launches(cupy):
         def forget(state, work):
             cupy.emulation.reset()
 
-        run(cupy, Options(method="is", n_negatives=2, n_threads=parts), noise=True, calls=1, prepared=forget)
+        run(
+            cupy,
+            Settings(method="is", n_negatives=2, n_threads=parts),
+            noise=True,
+            calls=1,
+            prepared=forget,
+        )
         counts = dict(cupy.emulation.counts)
         assert (counts["launches"], counts["syncs"]) == (launches, 1)
 
@@ -262,7 +277,7 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
     y[y == K - 1] = 0
     y[[7, 11]] = K - 1  # whose score is out of reach; in one round where there are three parts
     for parts, batch in ((1, 1), (3, 1), (2, 2)):
-        options = Options(method="sgd", n_negatives=2, n_threads=parts, batch_size=batch)
+        options = Settings(method="sgd", n_negatives=2, n_threads=parts, batch_size=batch)
 
         def hopeless(state, work):
             work.classes = None
@@ -337,7 +352,7 @@ def test_an_epoch_takes_the_same_rows_in_the_same_order(cupy):
         if device is not None:
             rows = device_rows(rows, cupy)
             rows.first = first
-        rng, options = np.random.default_rng(5), Options(method="ove", n_negatives=2, alpha=0.01)
+        rng, options = np.random.default_rng(5), Settings(method="ove", n_negatives=2, alpha=0.01)
         state = init_state(K, D, np.float64, options, like=None if device is None else rows.data)
         work = init_work(rows, K, options, rng, counts=np.ones(K))
         looks = [epoch(state, rows, options, work, 0.5, rng, value=True) for _ in range(3)]

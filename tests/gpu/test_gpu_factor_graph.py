@@ -9,7 +9,7 @@ from reference_factor_graph import LOGICAL, build, random_graph
 
 import sparsekit as sk
 from sparsekit._cython import _factor_graph as on_cpu
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 from sparsekit._solver.outcome import INFEASIBLE
 from sparsekit.gpu import _factor_graph as on_gpu
 
@@ -50,7 +50,7 @@ class Both:
         return self
 
     def solve(self, warm=False, **options):
-        options = asdict(Options(**options))
+        options = asdict(GraphOptions(**options))
         on_cpu.solve([self.cpu], options, warm, 1)
         on_gpu.solve([self.gpu], options, warm, 1)
         return self
@@ -298,7 +298,7 @@ def test_one_launch_a_solve(cupy):
     both = Both(cupy, graph_with("xor", 3), 3).draw(3)
     both.solve()
     before = dict(cupy.emulation.counts)
-    on_gpu.solve([both.gpu], asdict(Options()), False, 1)
+    on_gpu.solve([both.gpu], asdict(GraphOptions()), False, 1)
     assert cupy.emulation.counts["launches"] == before["launches"] + 1
     assert cupy.emulation.counts["syncs"] == before["syncs"]
 

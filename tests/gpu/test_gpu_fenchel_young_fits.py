@@ -13,7 +13,7 @@ from sparsekit import (
     SparsemaxClassifier,
     SparsemaxClassifierCV,
 )
-from sparsekit._fenchel_young.classifier import loss as fenchel_young
+from sparsekit._fenchel_young import loss as fenchel_young
 from sparsekit._fenchel_young.classifier_cv import fenchel_young_path
 from sparsekit._fenchel_young.loss import FenchelYoungLoss
 from sparsekit._fenchel_young.solver import minimize_fenchel_young

@@ -9,7 +9,7 @@ from test_label_loss import SHARP, USUAL, draw_scores, pair_factors, pair_value,
 
 from sparsekit import Budget, FactorGraph, Xor
 from sparsekit._factor_graph.label_loss import Labels
-from sparsekit._factor_graph.layout import Options
+from sparsekit._factor_graph.layout import GraphOptions
 from sparsekit.gpu import _label_graph
 
 
@@ -30,7 +30,7 @@ def test_marginals(cupy, seed, n_factors, quadratic):
     K = int(rng.integers(3, 8))
     labels, plus, minus, logic = random_labels(rng, K, n_factors, integer=seed == 0, both=seed % 2 == 1)
     eta = draw_scores(rng, 4, K, seed == 0)
-    mu, found = on_both(cupy, labels, eta, plus, minus, Options(**(SHARP if quadratic else USUAL)))
+    mu, found = on_both(cupy, labels, eta, plus, minus, GraphOptions(**(SHARP if quadratic else USUAL)))
     if quadratic:
         np.testing.assert_allclose(found, mu, rtol=0, atol=1e-8)
     factors = logic + pair_factors(labels, plus, minus)
@@ -57,7 +57,7 @@ def test_many_labels_wherever_they_lie(cupy, monkeypatch, room, quadratic):
     monkeypatch.setattr(_label_graph, "SHARED_ROW", room)
     given = many_labels(np.random.default_rng(5))
     labels, *arrays = given
-    mu, found = on_both(cupy, labels, *arrays, Options(**(SHARP if quadratic else USUAL)))
+    mu, found = on_both(cupy, labels, *arrays, GraphOptions(**(SHARP if quadratic else USUAL)))
     assert not quadratic or np.mean((mu > 0) & (mu < 1)) > 0.2
     np.testing.assert_allclose(found, mu, rtol=0, atol=1e-7)
 
@@ -65,7 +65,7 @@ def test_many_labels_wherever_they_lie(cupy, monkeypatch, room, quadratic):
 def test_fewer_blocks_than_rows(cupy, monkeypatch):
     """A block that takes one row after the other leaves nothing behind."""
     labels, *arrays = many_labels(np.random.default_rng(6), K=20)
-    options = Options(**SHARP)
+    options = GraphOptions(**SHARP)
     _, each = on_both(cupy, labels, *arrays, options)
     monkeypatch.setattr(_label_graph, "SPARE", 0)
     mu, found = on_both(cupy, labels, *arrays, options)
@@ -79,7 +79,7 @@ def test_long_factors(cupy):
     labels = Labels(50, np.column_stack(np.triu_indices(50, 1))[::40], [Xor(graph.variable((50,)))])
     rng = np.random.default_rng(0)
     plus, minus = (np.maximum(sign * rng.normal(size=len(labels.pairs)), 0) for sign in (1, -1))
-    mu, found = on_both(cupy, labels, 0.2 * rng.normal(size=(3, 50)), plus, minus, Options(**SHARP))
+    mu, found = on_both(cupy, labels, 0.2 * rng.normal(size=(3, 50)), plus, minus, GraphOptions(**SHARP))
     np.testing.assert_allclose(found, mu, rtol=0, atol=1e-8)
 
 
@@ -91,7 +91,7 @@ def test_order_of_threads_is_of_no_account(cupy):
     try:
         for seed in (0, 1, 5):
             cupy.emulation.seed(seed)
-            mu, _ = labels.marginals(*on_device, Options(**SHARP))
+            mu, _ = labels.marginals(*on_device, GraphOptions(**SHARP))
             high, low = labels.pair_sums(mu, cupy.ones(len(mu)))
             found.append([mu.get(), high.get(), low.get()])
     finally:
@@ -115,7 +115,7 @@ def test_pair_sums(cupy, n):
 
 def test_nothing_to_do(cupy):
     labels = Labels(3, np.zeros((0, 2)))
-    options = Options(**SHARP)
+    options = GraphOptions(**SHARP)
     none = cupy.zeros(0)
     mu, _ = labels.marginals(cupy.asarray([[0.2, -1.0, 2.0]]), none, none, options)
     np.testing.assert_array_equal(mu.get(), [[0.2, 0.0, 1.0]])
@@ -129,13 +129,13 @@ def test_infeasible_factors(cupy):
     labels = Labels(3, [[0, 1]], [Xor(u), Budget(u, 2, exactly=True)])
     score = cupy.ones(1)
     with pytest.raises(ValueError, match="no set of labels satisfies"):
-        labels.marginals(cupy.zeros((2, 3)), score, 0 * score, Options(**SHARP))
+        labels.marginals(cupy.zeros((2, 3)), score, 0 * score, GraphOptions(**SHARP))
 
 
 def test_one_side_for_all(cupy):
     labels = Labels(3, [[0, 1]])
     with pytest.raises(TypeError, match="put all on one side"):
-        labels.marginals(cupy.zeros((1, 3)), np.ones(1), np.zeros(1), Options(**SHARP))
+        labels.marginals(cupy.zeros((1, 3)), np.ones(1), np.zeros(1), GraphOptions(**SHARP))
 
 
 def test_live_pairs_and_their_sums(cupy):
@@ -161,7 +161,7 @@ def test_a_decided_label_decides_its_neighbours(cupy):
     graph = labels._graph_for(e)
     start, other, pair, *sums = graph.live(p, m)
     mu = cupy.ones_like(e)
-    passes = graph.marginals(e, start, other, pair, p, m, *sums, asdict(Options(**SHARP)), 1, mu)[1]
+    passes = graph.marginals(e, start, other, pair, p, m, *sums, asdict(GraphOptions(**SHARP)), 1, mu)[1]
     assert passes.get().tolist() == [0]
     assert mu.get().tolist() == [[0.0, 0.0, 0.0]]
 
@@ -171,7 +171,7 @@ def test_rows_that_are_decided_take_no_pass(cupy):
     labels, eta, plus, minus = many_labels(np.random.default_rng(5), K=30, n_factors=0)
     eta[:3] = np.where(eta[:3] > 0, 1.0 + plus.sum(), -0.1)
     eta[3:6] *= 20
-    options = asdict(Options(**SHARP))
+    options = asdict(GraphOptions(**SHARP))
     passes = []
     for move in (np.asarray, cupy.asarray):
         e, p, m = (move(part) for part in (eta, np.append(plus, 0.0), np.append(minus, 0.0)))

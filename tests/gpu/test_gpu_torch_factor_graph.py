@@ -67,5 +67,5 @@ def test_factors_with_an_oracle_stay_on_the_cpu(on_device):
     chain = sk.FactorGraph()
     chain.add(sk.Sequence(chain.variable((2, 2))))
     scores = on_device(torch.tensor([[0.5, 0.0, 0.1, 0.3]]))
-    assert _torch_factor_graph.place(scores, chain) == "cpu"
-    assert _torch_factor_graph.place(scores, graph()) == scores.device
+    assert _torch_factor_graph.device_of(scores, chain) == "cpu"
+    assert _torch_factor_graph.device_of(scores, graph()) == scores.device

@@ -9,6 +9,7 @@ from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._rows import ModelRows, RowOperator
 from sparsekit._linalg import design
+from sparsekit._linalg.as_design import as_design
 
 HEIGHTS = [1, 3, 7, 65536]
 SHAPES = [(1, 1), (10, 4), (37, 20), (50, 3), (21, 60)]
@@ -230,7 +231,7 @@ def test_selections_share_the_store_of_their_design(monkeypatch, by_rows):
     monkeypatch.setattr(design.CSRDesign, "_by_columns", lambda *_: True)
     monkeypatch.setattr(design, "_ROWS_PAY", -1 if by_rows else 1e9)
     X, d, rng = _data(40, 60)
-    whole, chosen = design.as_design(X), np.arange(60)
+    whole, chosen = as_design(X), np.arange(60)
     for _ in range(3):
         pick = np.flatnonzero(rng.random(whole.shape[1]) < 0.7)
         op, _ = whole.model(pick, d, True, 0.5)

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.oba_run import Kernels, Run
+from sparsekit._l1.oba_run import Kernels, OBARun
 from sparsekit._l1.preconditioner import Preconditioner
 from sparsekit.gpu._model import crossing_step
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
@@ -53,7 +53,7 @@ def test_several_classes(C):
 
 
 def _run(**changes):
-    run = Run(OBAOptions(), Kernels(np.zeros(1)), 1.0)
+    run = OBARun(OBAOptions(), Kernels(np.zeros(1)), 1.0)
     for name, value in changes.items():
         setattr(run, name, value)
     return run

@@ -4,16 +4,12 @@ All arrays have length n. ``z`` is the linear predictor, ``y`` the target, ``s``
 weight (or length 0 for all ones); ``u`` gets dloss/dz and ``d`` gets d2loss/dz2. Losses are
 sums, not means.
 """
-from libc.math cimport exp, log1p, log, erfc, sqrt, fabs, M_PI
-
-cdef double SQRT1_2 = sqrt(0.5)
-cdef double SQRT_2_PI = sqrt(2.0 / M_PI)
-
 
 cdef extern from "kernels.h" nogil:
     double sk_logistic_value(const double* z, const double* y, const double* s, Py_ssize_t n)
     double sk_logistic_all(const double* z, const double* y, const double* s, double* u, double* d,
                            Py_ssize_t n)
+    double sk_probit(double t, double* ratio)
 
 
 def logistic_value(const double[::1] z, const double[::1] y, const double[::1] s):
@@ -69,27 +65,6 @@ def squared_derivatives(const double[::1] z, const double[::1] y, const double[:
     return 0.5 * value
 
 
-cdef inline double _probit(double t, double* ratio) noexcept nogil:
-    # -log Phi(t) and ratio = phi(t) / Phi(t); the tail uses Mills' ratio as a continued
-    # fraction, since Phi underflows below -37 while its logarithm is about -t^2/2
-    cdef double cdf, a, frac
-    cdef int k
-    if t > -6.0:
-        cdf = 0.5 * erfc(-t * SQRT1_2)
-        ratio[0] = 0.5 * SQRT_2_PI * exp(-0.5 * t * t) / cdf
-        if t > 5.0:
-            return -log1p(-0.5 * erfc(t * SQRT1_2))
-        return -log(cdf)
-    a = -t
-    frac = a
-    # Mills' ratio: Phi(-a)/phi(a) = 1/(a + 1/(a + 2/(a + 3/(a + ...)))); 40 terms reach
-    # machine precision for a >= 6
-    for k in range(40, 0, -1):
-        frac = a + k / frac
-    ratio[0] = frac
-    return 0.5 * a * a + log(frac) + 0.5 * log(2.0 * M_PI)
-
-
 def probit_value(const double[::1] z, const double[::1] y, const double[::1] s):
     """-sum_i s_i log Phi(y_i z_i), y_i in {-1, +1}."""
     cdef Py_ssize_t n = z.shape[0], i
@@ -97,7 +72,7 @@ def probit_value(const double[::1] z, const double[::1] y, const double[::1] s):
     cdef double value = 0.0, ratio
     with nogil:
         for i in range(n):
-            value += (s[i] if weighted else 1.0) * _probit(y[i] * z[i], &ratio)
+            value += (s[i] if weighted else 1.0) * sk_probit(y[i] * z[i], &ratio)
     return value
 
 
@@ -111,7 +86,7 @@ def probit_derivatives(const double[::1] z, const double[::1] y, const double[::
         for i in range(n):
             si = s[i] if weighted else 1.0
             t = y[i] * z[i]
-            value += si * _probit(t, &ratio)
+            value += si * sk_probit(t, &ratio)
             u[i] = -si * y[i] * ratio
             # in the far tail r + t is a difference of near-equal numbers; it is positive
             d[i] = si * ratio * (ratio + t) if ratio + t > 0.0 else 0.0

@@ -4,64 +4,28 @@
 #define SPARSEKIT_FACTOR_CLOSED_H
 
 #include "factor_graph.h"
+#include "pair.h"
 
-/* marginals this near to 0 or 1 do not move: rounding must not free a variable that the constraint holds */
-#define FG_EDGE 1e-12
-#define FG_FREE(x) (((x) > FG_EDGE) & ((x) < 1.0 - FG_EDGE))
-
-/* Proposition 10 with c = score * inv. A negative c is turned by x2' = 1 - x2, x12' = x1 - x12. */
+/* Proposition 10 with c = score * inv */
 SK_MULTI(void, fg_pairs,
          (sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
           const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
           double *restrict x1, double *restrict x2),
          (n, v1, v2, d1, d2, q, c, inv, x1, x2)) {
-    SK_SIMD for (sk_size i = 0; i < n; i++) {
-        double score = c[i] * inv;
-        int turn = score < 0.0;
-        double up = fabs(score), e1 = up * d1[i], e2 = up * d2[i];
-        /* the first variable without the score and with it: a huge one must not cost the other its digits */
-        double a1 = turn ? v1[i] - e1 : v1[i], b1 = turn ? v1[i] : v1[i] + e1;
-        double a2 = turn ? 1.0 - v2[i] : v2[i], b2 = a2 + e2;
-        double tied = (d2[i] * v1[i] + d1[i] * (turn ? a2 : b2)) * q[i];
-        int first = a1 > b2, second = a2 > b1;
-        double y1 = first ? a1 : (second ? b1 : tied);
-        double y2 = first ? b2 : (second ? a2 : tied);
-        y1 = y1 < 0.0 ? 0.0 : y1;
-        y1 = y1 > 1.0 ? 1.0 : y1;
-        y2 = y2 < 0.0 ? 0.0 : y2;
-        y2 = y2 > 1.0 ? 1.0 : y2;
-        x1[i] = y1;
-        x2[i] = turn ? 1.0 - y2 : y2;
-    }
+    SK_SIMD for (sk_size i = 0; i < n; i++)
+        sk_pair(v1[i], v2[i], d1[i], d2[i], q[i], c[i] * inv, &x1[i], &x2[i]);
 }
 
-/* eqs. (167) and (171) at the same point. Where the score is 0 the variables are independent, and the slope in it, which
- * is one-sided, that of a score just above 0. */
+/* its Jacobian at the same point */
 SK_MULTI(void, fg_pairs_jacobian,
          (sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
           const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
           double *restrict f1, double *restrict f2, double *restrict e1, double *restrict e2,
           double *restrict coef, double *restrict n1, double *restrict n2),
          (n, v1, v2, d1, d2, q, c, inv, f1, f2, e1, e2, coef, n1, n2)) {
-    SK_SIMD for (sk_size i = 0; i < n; i++) {
-        double score = c[i] * inv, up = fabs(score);
-        int turn = score < 0.0;
-        double a1 = turn ? v1[i] - up * d1[i] : v1[i], b1 = turn ? v1[i] : v1[i] + up * d1[i];
-        double a2 = turn ? 1.0 - v2[i] : v2[i], b2 = a2 + up * d2[i];
-        double tied = (d2[i] * v1[i] + d1[i] * (turn ? a2 : b2)) * q[i], share = d1[i] * d2[i] * q[i];
-        int first = a1 > b2, second = a2 > b1, apart = first | second | (up == 0.0);
-        double y1 = second ? b1 : a1, y2 = second ? a2 : b2;
-        double free1 = apart & FG_FREE(y1) ? 1.0 : 0.0, free2 = apart & FG_FREE(y2) ? 1.0 : 0.0;
-        double joined = apart ? 0.0 : (FG_FREE(tied) ? 1.0 : 0.0);
-        f1[i] = free1;
-        f2[i] = free2;
-        e1[i] = joined;
-        e2[i] = turn ? -joined : joined;
-        coef[i] = joined * share; /* 1 / (w1 + w2) */
-        /* with a score below 0 both depend on it where the first is above, else neither */
-        n1[i] = turn ? (first ? free1 * d1[i] : 0.0) : (second ? free1 * d1[i] : joined * share);
-        n2[i] = turn ? (first ? free2 * d2[i] : 0.0) : (first ? free2 * d2[i] : joined * share);
-    }
+    SK_SIMD for (sk_size i = 0; i < n; i++)
+        sk_pair_jacobian(v1[i], v2[i], d1[i], d2[i], q[i], c[i] * inv, &f1[i], &f2[i], &e1[i], &e2[i], &coef[i],
+                         &n1[i], &n2[i]);
 }
 
 /* y = (f + e coef (w e)') u of pairs, and of a factor with d slots */

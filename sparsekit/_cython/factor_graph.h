@@ -11,14 +11,9 @@
 #include <stdlib.h>
 
 #include "kernels.h"
+#include "numbers.h"
 
-enum { FG_AT_MOST = -1, FG_EQUAL = 0, FG_AT_LEAST = 1 };
 enum { FG_DENSE, FG_SEQUENCE, FG_TREE, FG_PROJECTIVE, FG_MATCHING, FG_CUSTOM };
-/* the first four as in sparsekit/_solver/outcome.py */
-enum {
-    FG_CONVERGED = 0, FG_MAX_ITER = 1, FG_NO_PROGRESS = 4, FG_INFEASIBLE = 10, FG_NO_MEMORY = 100, FG_ORACLE_FAILED
-};
-
 /* a factor of which only a MAP oracle is known */
 typedef struct {
     int kind, flag;         /* flag: single_root */

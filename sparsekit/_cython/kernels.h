@@ -59,6 +59,10 @@ SK_INLINE double sk_log1p_unit(double e) {
     return 2.0 * s * p + (upper ? 0.69314718055994530942 : 0.0);
 }
 
+#define SK_EXP_NEG sk_exp_neg
+#define SK_LOG1P_UNIT sk_log1p_unit
+#include "losses.h"
+
 /* sum_i s_i log(1 + exp(-y_i z_i)); s may be NULL (ones) */
 SK_MULTI(double, sk_logistic_value,
          (const double *restrict z, const double *restrict y, const double *restrict s, sk_size n),
@@ -66,31 +70,18 @@ SK_MULTI(double, sk_logistic_value,
     double total = 0.0;
     if (s == NULL) {
         SK_SIMD_WITH(reduction(+ : total))
-        for (sk_size i = 0; i < n; i++) {
-            double t = y[i] * z[i];
-            double e = sk_exp_neg(-fabs(t));
-            total += (t < 0.0 ? -t : 0.0) + sk_log1p_unit(e);
-        }
+        for (sk_size i = 0; i < n; i++) total += sk_logistic_of(y[i] * z[i]);
     } else {
         SK_SIMD_WITH(reduction(+ : total))
-        for (sk_size i = 0; i < n; i++) {
-            double t = y[i] * z[i];
-            double e = sk_exp_neg(-fabs(t));
-            total += s[i] * ((t < 0.0 ? -t : 0.0) + sk_log1p_unit(e));
-        }
+        for (sk_size i = 0; i < n; i++) total += s[i] * sk_logistic_of(y[i] * z[i]);
     }
     return total;
 }
 
-SK_INLINE double sk_logistic_one(double z, double y, double s, double *restrict u,
-                                 double *restrict d) {
-    double t = y * z;
-    double e = sk_exp_neg(-fabs(t));
-    double inv = 1.0 / (1.0 + e);
-    double miss = t < 0.0 ? inv : e * inv; /* sigma(-t) */
+SK_INLINE double sk_logistic_one(double z, double y, double s, double *restrict u, double *restrict d) {
+    double miss, loss = sk_logistic(y * z, s, &miss, d);
     *u = -s * y * miss;
-    *d = s * e * inv * inv;
-    return s * ((t < 0.0 ? -t : 0.0) + sk_log1p_unit(e));
+    return s * loss;
 }
 
 /* the same with u = dloss/dz and d = d2loss/dz2 */

@@ -4,30 +4,6 @@
 
 #include "kernels.h"
 
-/* A loss h(r) of r = c (z - t), convex and piecewise linear or quadratic, is given by its conjugate
- *   h*(a) = eps |a| + delta/2 a^2 on lo <= a <= hi.
- * Instead of h the functions take its envelope around ``prev``, whose conjugate has delta/2 (a - prev)^2 in the
- * place of delta/2 a^2; its derivative is a = clip(soft(prev + r/delta, eps/delta), lo, hi). delta = 0 is h itself,
- * the limit of a division by a very small delta. */
-typedef struct {
-    double lo, hi, eps, delta, inverse;
-} sk_piecewise;
-
-SK_INLINE double sk_dual_of(double r, double prev, const sk_piecewise *h, int *inside) {
-    double v = prev + r * h->inverse;
-    double kept = fabs(v) - h->eps * h->inverse;
-    /* fabs and copysign would turn a NaN predictor into a number; comparisons that fail leave it */
-    v = h->eps == 0.0 ? v : (kept <= 0.0 ? 0.0 : copysign(kept, v));
-    *inside = v > h->lo && v < h->hi && (h->eps == 0.0 || v != 0.0);
-    return v < h->lo ? h->lo : (v > h->hi ? h->hi : v);
-}
-
-SK_INLINE double sk_piecewise_row(double r, double prev, const sk_piecewise *h, double *dual, int *inside) {
-    double a = sk_dual_of(r, prev, h, inside), move = a - prev;
-    *dual = a;
-    return a * r - h->eps * fabs(a) - 0.5 * h->delta * move * move;
-}
-
 /* sum_i s_i h(c_i (z_i - t_i)); dual gets a (n), u gets s c a, d the second derivative s / delta or 0.
  * c (ones) and prev (zeros) may be NULL. */
 SK_MULTI(double, sk_piecewise_all,
@@ -71,12 +47,10 @@ SK_MULTI(double, sk_log_loss_all,
     double total = 0.0;
     SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
-        double m = c[i] * z[i], e = sk_exp_neg(-fabs(m)), q = 1.0 / (1.0 + e);
-        double a = -(m > 0.0 ? e * q : q);
-        total += s[i] * ((m < 0.0 ? -m : 0.0) + sk_log1p_unit(e));
-        dual[i] = a;
-        u[i] = s[i] * c[i] * a;
-        d[i] = s[i] * e * q * q;
+        double miss;
+        total += s[i] * sk_logistic(c[i] * z[i], s[i], &miss, &d[i]);
+        dual[i] = -miss;
+        u[i] = s[i] * c[i] * -miss;
     }
     return total;
 }
@@ -88,8 +62,7 @@ SK_MULTI(double, sk_log_loss_along,
     double total = 0.0;
     SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
-        double m = c[i] * (z[i] + step * dz[i]), e = sk_exp_neg(-fabs(m)), q = 1.0 / (1.0 + e);
-        total -= s[i] * c[i] * (m > 0.0 ? e * q : q) * dz[i];
+        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i])) * dz[i];
     }
     return total;
 }

@@ -3,14 +3,10 @@
 #ifndef SPARSEKIT_SOFTMAX_RULES_H
 #define SPARSEKIT_SOFTMAX_RULES_H
 
-#include "implicit.h"
+#include "implicit.h" /* first: it has what the shared headers are compiled with */
 
-/* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
-#define SK_LOOK 8
-/* a lazy scale below this is multiplied into its weights */
-#define SK_RESCALE 1e-12
-
-enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
+#include "draws.h"
+#include "numbers.h"
 
 typedef struct {
     sk_size n_classes, n_features;
@@ -47,23 +43,6 @@ typedef struct {
     sk_size *count;  /* (rows): negatives of each row */
     double *s, *eta; /* (rows): squared norm and step length */
 } sk_room;
-
-/* xorshift64* (Vigna, 2016): one word of state, which is enough to draw classes */
-SK_INLINE uint64_t sk_random(uint64_t *state) {
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * 0x2545F4914F6CDD1Dull;
-}
-
-/* uniform in 0 .. n - 1, n < 2^32, by a product's high half; the bias is below n / 2^32 */
-SK_INLINE sk_size sk_below(uint64_t *state, sk_size n) {
-    return (sk_size)(((sk_random(state) >> 32) * (uint64_t)n) >> 32);
-}
-
-SK_INLINE double sk_unit(uint64_t *state) { return (double)(sk_random(state) >> 11) * 0x1p-53; }
 
 /* block j of n classes are the places from here to that of j + 1 */
 SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
@@ -123,8 +102,6 @@ static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *stat
     }
     return n;
 }
-
-SK_INLINE double sk_softplus(double x) { return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x))); }
 
 /* log of the sum of exp(f[j] - from) over the negatives with r[j] > 0 and of exp(start) */
 SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *restrict r, double from,
@@ -222,17 +199,6 @@ SK_MULTI(double, sk_slopes,
         *u_ = u;
     }
     return loss;
-}
-
-SK_INLINE uint64_t sk_class_key(int64_t k) { /* splitmix64 */
-    uint64_t x = ((uint64_t)k + 1) * 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
-SK_INLINE uint64_t sk_hash(uint64_t key, uint64_t j) {
-    return (key ^ (j * 0xD6E8FEB86659FD93ull)) * 0xA0761D6478BD642Full;
 }
 
 /* shrinkage of class k by the ridge, in a step of length eta */

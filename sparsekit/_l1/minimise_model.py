@@ -1,5 +1,7 @@
 """How well, and by which means, the quadratic model of one OBA iteration is minimised."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
@@ -14,6 +16,20 @@ _CROSSING_CYCLES = 10
 _LITTLE = 0.5
 
 
+@dataclass
+class Effort:
+    """How well a model is minimised, and by which means; `solve_model` of the kernels has the meanings."""
+
+    max_cycles: int
+    forcing: float
+    cg_tol: float
+    cg_max: int
+    direct_size: int
+    sweeps: int = 0
+    holds: int = 0
+    largest_factor: int = 0
+
+
 def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     """Minimiser of the model, corrections of its first cycle, and the decrease that it promises.
 
@@ -22,9 +38,8 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     """
     opts, kernels = run.options, run.kernels
     m = len(xv)
-    new, counts = np.empty(m, like=xv), np.zeros(4, dtype=np.int64)
+    new = np.empty(m, like=xv)
     exact = isinstance(operator, kernels.GramOperator)
-    side = min(m, _FACTOR_LIMIT) if exact and not kernels.on_device else 0
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
     columns = isinstance(operator, kernels.ColumnOperator)
@@ -55,11 +70,13 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
         if not kernels.on_device:
             cycles = max(cycles, min(_MOST_CYCLES, _CYCLES // max(m, 1)))
-    predicted = kernels.model.solve_model(
-        operator, xv, gv, lv, new, np.empty((8, m), like=xv), np.empty(side * side, like=xv),
-        np.empty(m, dtype=np.int32, like=xv), np.empty(m, dtype=np.int8, like=xv), cycles, forcing,
-        cg_tol, opts.direct_size, cg_max, opts.sweeps if exact else opts.row_sweeps, opts.holds, counts,
+    effort = Effort(
+        max_cycles=cycles, forcing=forcing, cg_tol=cg_tol, cg_max=cg_max, direct_size=opts.direct_size,
+        sweeps=opts.sweeps if exact else opts.row_sweeps, holds=opts.holds,
+        largest_factor=_FACTOR_LIMIT if exact else 0,
     )  # fmt: skip
+    found = kernels.model.solve_model(operator, xv, gv, lv, new, effort)
+    predicted, _, corrections, run.last_cg, n_direct = found
     error = getattr(operator, "error", None)
     if error is not None:
         raise error
@@ -67,13 +84,12 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     if run.crossed:
         # the ridge that weighs as much as the penalty
         run.balance = float(lv @ abs(new)) / max(float(operator.diag @ new**2), 1e-300)
-    run.last_cg = int(counts[2])
     run.n_cg += run.last_cg
-    run.n_direct += int(counts[3])
+    run.n_direct += n_direct
     run.n_products += operator.n_products
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
-    return new, int(counts[1]), predicted
+    return new, corrections, predicted
 
 
 def _long_enough(run):

@@ -14,7 +14,8 @@ import numpy as np
 _FOLDER = Path(__file__).parent
 _REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _INDEX = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_SCALAR = _FOLDER.parent / "_scalar"  # what C and CUDA share
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh|\w+\.h)"$', re.MULTILINE)
 
 # bytes of dynamic shared memory that every launch may have: of 48 KB, static arrays (below 16 KB) take part
 _UNASKED = 32 * 1024
@@ -25,7 +26,7 @@ THREADS = 256  # of a block, where a kernel has no reason for another number
 
 @functools.cache
 def source(file: str) -> str:
-    """Text of ``file``.cu with the headers of this folder in place.
+    """Text of ``file``.cu with the headers of this folder, and those that C shares, in place.
 
     The compiler gets one text and no path, so that CuPy's cache of compiled kernels sees every change.
     """
@@ -36,7 +37,8 @@ def source(file: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        return _INCLUDE.sub(paste, (_FOLDER / name).read_text(encoding="utf-8"))
+        folder = _SCALAR if name.endswith(".h") else _FOLDER
+        return _INCLUDE.sub(paste, (folder / name).read_text(encoding="utf-8"))
 
     return _INCLUDE.sub(paste, (_FOLDER / f"{file}.cu").read_text(encoding="utf-8"))
 

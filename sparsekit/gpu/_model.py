@@ -67,30 +67,26 @@ def ista_bound(x: Any, g: Any, l1: Any, L: float) -> float:
     return float(finish(_launch("sk_ista_bound", len(x), 1, (x, g, l1, float(L), len(x)), x))[0])
 
 
-def solve_model(
-    op: Any, x0: Any, g0: Any, l1: Any, x: Any, work: Any, matrix: Any, free: Any, kind: Any, max_cycles: int,
-    forcing: float, cg_tol: float, direct_size: int, cg_max: int, n_sweeps: int, max_holds: int, counts: Any,
-) -> float:  # fmt: skip
+def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tuple[float, int, int, int, int]:
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
-    As on the CPU, but without sweeps; ``work``, ``matrix``, ``free`` and ``n_sweeps`` are not used. A face
-    is solved directly where ``op.direct`` says that this costs no more than a few products.
+    As on the CPU, but without sweeps. A face is solved directly where ``op.direct`` says that this costs no
+    more than a few products.
     """
-    counts[:] = 0
     op.crossed = 0
     if op.size == 0:
-        return 0.0
+        return 0.0, 0, 0, 0, 0
     q, x[:] = 0.0, x0
-    search = _Search(op, x0, g0, l1, x, kind)
+    search = _Search(op, x0, g0, l1, x)
     res, moving, _ = search.settle(x, np.zeros_like(x), None)
     search.take()
-    goal, holds, cycle = forcing * res, max_holds, 0
-    while cycle < max_cycles and moving and (cycle == 0 or res > goal):
+    goal, holds, cycle, n_cycles, first = effort.forcing * res, effort.holds, 0, 0, 0
+    while cycle < effort.max_cycles and moving and (cycle == 0 or res > goal):
         cycle += 1
-        counts[0] += 1
-        rounds, held = search.correct(cg_tol, cg_max, holds, counts)
+        n_cycles += 1
+        rounds, held = search.correct(effort.cg_tol, effort.cg_max, holds)
         if cycle == 1:
-            counts[1] = rounds
+            first = rounds
         alpha, trials = 1.0, 0
         while True:
             found = search.try_step(alpha)
@@ -113,11 +109,11 @@ def solve_model(
             search.take()
             continue
         stalled = q - q_new <= 1e-15 * abs(q)
-        holds, q, res, moving = max_holds, q_new, res_new, moving_new
+        holds, q, res, moving = effort.holds, q_new, res_new, moving_new
         search.accept()
         if stalled:
             break
-    return -q
+    return -q, n_cycles, first, search.n_cg, search.n_direct
 
 
 def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
@@ -149,12 +145,13 @@ def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
 class _Search:
     """Vectors of one model: the point, its face, the direction, the trial."""
 
-    def __init__(self, op: Any, x0: Any, g0: Any, l1: Any, x: Any, kind: Any) -> None:
+    def __init__(self, op: Any, x0: Any, g0: Any, l1: Any, x: Any) -> None:
         self.op, self.x0, self.g0, self.l1, self.x, self.m = op, x0, g0, l1, x, op.size
         rows = np.empty((11, self.m), like=x)
         self.grad, self.d, self.r, self.p, self.hp, self.pg, self.trial, self.step = rows[:8]
         self.grad_new, self.pg_new, self.hd = rows[8:]
-        self.kind, self.kind_new = kind, np.empty_like(kind)
+        self.kind, self.kind_new = np.empty((2, self.m), dtype=np.int8, like=x)
+        self.n_cg = self.n_direct = 0
 
     def step_of(self, x: Any) -> Any:
         """x - x0, with its product by H in ``hp``."""
@@ -203,15 +200,15 @@ class _Search:
         self.x[:] = self.trial
         self.take()
 
-    def correct(self, cg_tol: float, cg_max: int, holds: int, counts: Any) -> tuple[int, int]:
+    def correct(self, cg_tol: float, cg_max: int, holds: int) -> tuple[int, int]:
         """The direction d on the face, corrected; rounds of correction and variables held."""
         self.d[:] = 0.0
         rounds = held = 0
         while True:
             if self.op.direct and self._solve(held):
-                counts[3] += 1
+                self.n_direct += 1
             else:
-                counts[2] += self._cg(cg_tol, cg_max, warm=rounds > 0)
+                self.n_cg += self._cg(cg_tol, cg_max, warm=rounds > 0)
             args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
             bad, now_held, left = finish(_launch("sk_model_correct", self.m, 3, args, self.x))
             held += int(now_held)

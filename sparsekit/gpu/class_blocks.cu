@@ -52,14 +52,14 @@ static __device__ long long draw(const numbers& N, unsigned long long* state, co
     if (head == N.n_blocks) return n;
     for (long long i = 0; i < N.n_drawn; i++) {
         // drawn for a noise distribution as well, whose own draw takes its place
-        long long j = N.n_head + sk_softmax::below(state, rest), l = head;
+        long long j = N.n_head + sk_below(state, rest), l = head;
         double weight = (double)rest / (double)N.n_drawn;
         if (p) {
-            j = sk_softmax::below(state, N.n_blocks);
-            if (!(sk_softmax::unit(state) < keep[j])) j = alias[j];
+            j = sk_below(state, N.n_blocks);
+            if (!(sk_unit(state) < keep[j])) j = alias[j];
             weight = 1.0 / ((double)N.n_drawn * p[j]);
         }
-        if (!p || N.method != sk_softmax::NCE) {
+        if (!p || N.method != SK_NCE) {
             while (l < n && b[l] != j) l++;
             if (l < n) {
                 if (p) w[l] += weight;
@@ -137,7 +137,7 @@ static __device__ void row_changes(const problem& P, long long round, long long 
         if (half) continue;
         // what is no negative takes the label's place with weight 0; NCE has an infinite noise there, and the
         // label itself may be one of its negatives
-        const bool nce = N.method == sk_softmax::NCE;
+        const bool nce = N.method == SK_NCE;
         const bool none = column >= N.n_classes || (column == y && !nce);
         f[to] = none ? own : (sum + (P.bias ? (double)P.bias[column] : 0.0)) * P.scale_of(column);
         r[to] = none ? 0.0 : P.weights[local * most + j];
@@ -152,7 +152,7 @@ static __device__ void row_changes(const problem& P, long long round, long long 
     if (threadIdx.x == 0) {
         f[5 * height] = eta;
         if (P.u) P.u[e] = u;
-        if ((N.flags & VALUE) && round % sk_softmax::LOOK == 0) {
+        if ((N.flags & VALUE) && round % SK_LOOK == 0) {
             P.values[local] = loss;
             P.values[rounds * N.parts + local] = 1.0;
         }
@@ -198,7 +198,7 @@ static __device__ void block_moves(const problem& P, long long round, long long 
         at = end;
         if (!P.scale) continue;
         scale *= shrink;
-        const bool low = !(scale > sk_softmax::RESCALE);
+        const bool low = !(scale > SK_RESCALE);
         if (low) {
             for (long long i = from; i < N.width; i += by) P.W[i * N.stride + column] *= (real)scale;
             bias *= (real)scale;

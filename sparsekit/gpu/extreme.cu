@@ -28,7 +28,7 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
                                  const double* keep, const long long* alias, const long long* classes,
                                  const long long* place, long long* k, double* r) {
     const long long m = N.n_negatives, K = N.n_classes;
-    const bool nce = N.method == sk_softmax::NCE;
+    const bool nce = N.method == SK_NCE;
     long long n = 0;
     k[0] = y;
     r[0] = 0.0;
@@ -49,7 +49,7 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
             own = place[y] - from;
         }
         while (n < m) {
-            long long j = sk_softmax::below(state, size - 1);
+            long long j = sk_below(state, size - 1);
             bool seen = false;
             j += j >= own;
             if (classes) j = classes[from + j];
@@ -62,8 +62,8 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
         return n;
     }
     for (long long i = 0; i < m; i++) {
-        long long j = sk_softmax::below(state, K);
-        if (noise && !(sk_softmax::unit(state) < keep[j])) j = alias[j];
+        long long j = sk_below(state, K);
+        if (noise && !(sk_unit(state) < keep[j])) j = alias[j];
         double weight = noise ? 1.0 / ((double)m * noise[j]) : (double)K / (double)m;
         if (!nce) {
             bool seen = false;
@@ -97,7 +97,7 @@ static __device__ long long draw_joint(const numbers& N, const long long* order,
     const long long nl = n;
     const bool all = K - nl <= m;
     for (long long j = 0; all ? j < K : n < nl + m; j++) {
-        long long code = all ? j : sk_softmax::below(state, K);
+        long long code = all ? j : sk_below(state, K);
         bool seen = false;
         for (long long i = 0; i < (all ? nl : n); i++) seen |= k[i] == code;
         if (!seen) k[n++] = code;
@@ -123,7 +123,7 @@ struct problem {
     }
     __device__ __forceinline__ void look(long long round, long long unit, double loss, double n_rows,
                                          long long rounds) const {
-        if (!N.has(VALUE) || round % sk_softmax::LOOK != 0) return;
+        if (!N.has(VALUE) || round % SK_LOOK != 0) return;
         long long i = rounds_units(round, unit);
         values[i] = loss;
         values[rounds * N.units + i] = n_rows;
@@ -149,7 +149,7 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     const long long* k = P.k + first;
     const row x = P.X.at(e);
     double *f = P.doubles + unit * P.room(), *norm = f + 4 * N.stride;
-    const bool norms = N.method == sk_softmax::IMPLICIT || P.T.square;
+    const bool norms = N.method == SK_IMPLICIT || P.T.square;
     for (long long j = warp; j <= n + norms; j += warps) {
         double value = j <= n ? score(P.T, x, k[j]) : squared_norm(x) + (P.T.bias ? 1.0 : 0.0);
         if (threadIdx.x % SK_WARP == 0) *(j <= n ? f + j : norm) = value;
@@ -408,7 +408,7 @@ extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col
 extern "C" __global__ void sk_implicit_rows(const double* z, const double* log_r, const double* eta,
                                             double* sigma, double* u, long long n) {
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid())
-        sigma[i] = sk_implicit::one(z[i], log_r[i], eta[i], sigma[i], u[i], &u[i]);
+        sigma[i] = sk_implicit_one(z[i], log_r[i], eta[i], sigma[i], u[i], &u[i]);
 }
 
 // One step with m negatives, by a block: z becomes b; out is (c, u).

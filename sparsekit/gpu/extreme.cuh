@@ -86,7 +86,7 @@ struct table {
 
     // where a hashed weight is, and whether its sign is changed: collisions cancel on average
     __device__ __forceinline__ long long place(unsigned long long key, long long j, bool* minus) const {
-        const unsigned long long h = sk_softmax::hash(key, (unsigned long long)j);
+        const unsigned long long h = sk_hash(key, (unsigned long long)j);
         *minus = !((h >> (shift - 1)) & 1);
         return (long long)(h >> shift);
     }
@@ -101,7 +101,7 @@ struct table {
                 for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[R.col[i]];
             return sum_;
         }
-        const unsigned long long key = sk_softmax::class_key(k);
+        const unsigned long long key = sk_class_key(k);
         for (long long i = from; i < R.len; i += by) {
             bool minus;
             const double w = (double)W[place(key, R.col ? (long long)R.col[i] : i, &minus)];
@@ -119,7 +119,7 @@ struct table {
                 for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.col[i]] += c * R.x[i];
             return;
         }
-        const unsigned long long key = sk_softmax::class_key(k);
+        const unsigned long long key = sk_class_key(k);
         for (long long i = threadIdx.x; i < R.len; i += blockDim.x) {
             bool minus;
             const long long j = place(key, R.col ? (long long)R.col[i] : i, &minus);
@@ -220,7 +220,7 @@ static __device__ void move(const table& T, const numbers& N, klass& C, row R, d
             C.square = square > 0.0 ? square : 0.0;
         }
         C.scale *= shrink;
-        if (!(C.scale > (T.sum ? (sizeof(real) == 8 ? 1e-3 : 0.1) : sk_softmax::RESCALE))) {
+        if (!(C.scale > (T.sum ? (sizeof(real) == 8 ? 1e-3 : 0.1) : SK_RESCALE))) {
             // once in many steps of a class; an average cancels digits as the scale falls
             real by = (real)C.scale, seen = (real)C.tau;
             __syncthreads();  // an entry may have been another thread's

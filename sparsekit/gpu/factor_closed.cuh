@@ -5,11 +5,11 @@
 #define SK_FACTOR_CLOSED_CUH
 
 #include "factor_graph.cuh"
+#include "pair.h"
 
 namespace factors {
 
-// marginals this near to 0 or 1 do not move: rounding must not free a variable that the constraint holds
-static __device__ __forceinline__ bool is_free(double x) { return x > 1e-12 && x < 1.0 - 1e-12; }
+static __device__ __forceinline__ bool is_free(double x) { return FG_FREE(x); }
 
 // The threads that share a factor: one, or a warp.
 struct Lanes {
@@ -34,35 +34,13 @@ struct PairJacobian {
     double f1, f2, e1, e2, coef, n1, n2;
 };
 
-// Proposition 10 with the score `score`; a negative one is turned by x2' = 1 - x2, x12' = x1 - x12. v1 and v2 become
-// the answers.
+// v1 and v2 become the answers
 static __device__ __forceinline__ void pair(double& v1, double& v2, double d1, double d2, double q, double score,
                                             PairJacobian* j) {
-    const bool turn = score < 0.0;
-    const double up = fabs(score), s1 = up * d1, s2 = up * d2;
-    // the first variable without the score and with it: a huge one must not cost the other its digits
-    const double a1 = turn ? v1 - s1 : v1, b1 = turn ? v1 : v1 + s1;
-    const double a2 = turn ? 1.0 - v2 : v2, b2 = a2 + s2;
-    const double tied = (d2 * v1 + d1 * (turn ? a2 : b2)) * q;
-    const bool first = a1 > b2, second = a2 > b1;
-    const double y1 = clip(first ? a1 : (second ? b1 : tied)), y2 = clip(first ? b2 : (second ? a2 : tied));
-    v1 = y1;
-    v2 = turn ? 1.0 - y2 : y2;
+    const double old1 = v1, old2 = v2;
+    sk_pair(old1, old2, d1, d2, q, score, &v1, &v2);
     if (j == nullptr) return;
-    // eqs. (167) and (171); with a score of 0 the slope in it, which is one-sided, is that of one just above 0
-    const bool apart = first || second || up == 0.0;
-    const double share = d1 * d2 * q;
-    const double free1 = apart && is_free(second ? b1 : a1) ? 1.0 : 0.0;
-    const double free2 = apart && is_free(second ? a2 : b2) ? 1.0 : 0.0;
-    const double joined = apart ? 0.0 : (is_free(tied) ? 1.0 : 0.0);
-    j->f1 = free1;
-    j->f2 = free2;
-    j->e1 = joined;
-    j->e2 = turn ? -joined : joined;
-    j->coef = joined * share;
-    // with a score below 0 both depend on it where the first is above, else neither
-    j->n1 = turn ? (first ? free1 * d1 : 0.0) : (second ? free1 * d1 : joined * share);
-    j->n2 = turn ? (first ? free2 * d2 : 0.0) : (first ? free2 * d2 : joined * share);
+    sk_pair_jacobian(old1, old2, d1, d2, q, score, &j->f1, &j->f2, &j->e1, &j->e2, &j->coef, &j->n1, &j->n2);
 }
 
 // a.x of x = clip(v + tau ad), and its slope in tau
@@ -103,7 +81,7 @@ static __device__ __forceinline__ void linear(Lanes lanes, int d, const double* 
         double miss, next;
         sweep(lanes, d, v, a, ad, t, x, sum, slope);
         miss = sum - b;
-        if (t == 0.0 && relation * miss >= 0.0 && relation != EQUAL) {
+        if (t == 0.0 && relation * miss >= 0.0 && relation != FG_EQUAL) {
             free_of_it = true;
             break;
         }

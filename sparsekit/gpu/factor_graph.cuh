@@ -5,11 +5,9 @@
 #define SK_FACTOR_GRAPH_CUH
 
 #include "common.cuh"
+#include "numbers.h"
 
 namespace factors {
-
-enum { AT_MOST = -1, EQUAL = 0, AT_LEAST = 1 };
-enum { CONVERGED = 0, MAX_ITER = 1, INFEASIBLE = 10 };  // as in sparsekit/_solver/outcome.py
 
 static constexpr double MOST_DOUBLE = 1.7976931348623157e308, EPSILON = 2.220446049250313e-16;
 

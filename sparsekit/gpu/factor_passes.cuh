@@ -49,7 +49,7 @@ static __device__ __forceinline__ void answer_closed(const Plan& g, const State&
             v = y;
         }
         if (constrained)
-            linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
+            linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : FG_EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
                           f, e, coef);
         if (!line) SK_LANES(k, d) if (g.negated[lo + k]) {
             x[k] = 1.0 - x[k];

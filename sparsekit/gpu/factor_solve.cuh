@@ -195,7 +195,7 @@ static __device__ __forceinline__ void begin(const Plan& g, const State& t, cons
     SK_SHARE(i, g.n_pair) t.c[i] = t.add[g.pair_add[i]];
     report.n_iter = report.n_newton = 0;
     report.residual = INFINITY;
-    if (!report.warm || !o.adaptive || report.status != CONVERGED) report.gamma = o.step_size;
+    if (!report.warm || !o.adaptive || report.status != FG_CONVERGED) report.gamma = o.step_size;
     if (!report.warm) {
         SK_SHARE(s, g.n_slot) t.l[s] = 0.0;
         SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] = 0.0;
@@ -215,7 +215,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     begin(g, t, o, report);
     if (g.n_slot == 0) {
         report.primal = report.dual = report.residual = 0.0;
-        return report.status = CONVERGED;
+        return report.status = FG_CONVERGED;
     }
     // no factors share a variable: their answers are the solution
     const bool is_separate = o.quadratic && g.is_separate;
@@ -223,7 +223,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     if (!done) admm_begin(g, t, o, report.gamma);
     for (;;) {
         if (!done && report.n_iter >= o.max_iter) {
-            report.status = MAX_ITER;
+            report.status = FG_MAX_ITER;
             done = true;
         }
         // the last answers are those whose Jacobians are wanted, where the last iteration left them
@@ -243,8 +243,8 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
         __syncthreads();
         if (is_separate) {
             report.n_iter++;
-            report.status = unsolved(team, g, t) ? MAX_ITER : CONVERGED;
-            if (report.status == MAX_ITER && report.n_iter < o.max_iter) continue;
+            report.status = unsolved(team, g, t) ? FG_MAX_ITER : FG_CONVERGED;
+            if (report.status == FG_MAX_ITER && report.n_iter < o.max_iter) continue;
         }
         if (done) break;
         const long long now = ++report.n_iter;
@@ -255,7 +255,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
         report.dual = report.gamma * moved;
         if (!o.exact) {
             if (primal <= o.tol_primal && moved <= o.tol_dual) {
-                report.status = CONVERGED;
+                report.status = FG_CONVERGED;
                 done = true;
                 continue;
             }
@@ -265,7 +265,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 report.primal = report.residual;
                 report.dual = 0.0;
                 snap(g, t, report.residual);
-                return report.status = CONVERGED;
+                return report.status = FG_CONVERGED;
             }
             enough = 0.1 * (primal + moved);
             admm_begin(g, t, o, report.gamma);
@@ -279,7 +279,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 __syncthreads();
                 SK_SHARE(s, g.n_slot) t.e[s] = t.h[g.var[s]] - t.x[s]; // e holds nothing until the end
                 __syncthreads();
-                if (is_infeasible(team, g, t, t.e)) return report.status = INFEASIBLE;
+                if (is_infeasible(team, g, t, t.e)) return report.status = FG_INFEASIBLE;
                 set_h(g, t, o, report.gamma);
                 __syncthreads();
             }
@@ -303,8 +303,8 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     __syncthreads();
     if (is_separate) {
         report.dual = report.residual = 0.0;
-        report.primal = report.status == CONVERGED ? 0.0 : INFINITY; // how much is missing is not known
-        if (report.status == CONVERGED) snap(g, t, 0.0);
+        report.primal = report.status == FG_CONVERGED ? 0.0 : INFINITY; // how much is missing is not known
+        if (report.status == FG_CONVERGED) snap(g, t, 0.0);
         return report.status;
     }
     report.primal = sqrt(team.sum(residual_part(g, t.mu, t.x)));
@@ -373,7 +373,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
             next = least; // where it stays for the smallest score as well, it stays for good
         }
         if (passes >= given.max_iter) {
-            status = MAX_ITER;
+            status = FG_MAX_ITER;
             break;
         }
         report.warm = 1;

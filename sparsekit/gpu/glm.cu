@@ -1,18 +1,16 @@
 #include "common.cuh"
+#include "losses.h"
 
 namespace glm {
 
 struct Logistic {
-    static __device__ __forceinline__ double value(double z, double y) {
-        const double t = y * z;
-        return log1p(exp(-fabs(t))) + (t < 0.0 ? -t : 0.0);
-    }
+    static __device__ __forceinline__ double value(double z, double y) { return sk_logistic_of(y * z); }
     // u and d get what the row's weight multiplies
     static __device__ __forceinline__ double all(double z, double y, double* u, double* d) {
-        const double t = y * z, e = exp(-fabs(t)), inv = 1.0 / (1.0 + e);
-        *u = -y * (t < 0.0 ? inv : e * inv);
-        *d = e * inv * inv;
-        return log1p(e) + (t < 0.0 ? -t : 0.0);
+        double miss;
+        const double loss = sk_logistic(y * z, 1.0, &miss, d);
+        *u = -y * miss;
+        return loss;
     }
 };
 
@@ -26,27 +24,13 @@ struct Squared {
 };
 
 struct Probit {
-    // -log Phi(t) and ratio = phi(t) / Phi(t); see the CPU's kernel for the tail
-    static __device__ __forceinline__ double parts(double t, double* ratio) {
-        const double root = 0.70710678118654752440;  // sqrt(1/2)
-        if (t > -6.0) {
-            const double cdf = 0.5 * erfc(-t * root);
-            *ratio = 0.39894228040143267794 * exp(-0.5 * t * t) / cdf;
-            return t > 5.0 ? -log1p(-0.5 * erfc(t * root)) : -log(cdf);
-        }
-        const double a = -t;
-        double frac = a;
-        for (int k = 40; k > 0; k--) frac = a + k / frac;
-        *ratio = frac;
-        return 0.5 * a * a + log(frac) + 0.91893853320467274178;  // log(2 pi) / 2
-    }
     static __device__ __forceinline__ double value(double z, double y) {
         double ratio;
-        return parts(y * z, &ratio);
+        return sk_probit(y * z, &ratio);
     }
     static __device__ __forceinline__ double all(double z, double y, double* u, double* d) {
         double ratio;
-        const double t = y * z, loss = parts(t, &ratio);
+        const double t = y * z, loss = sk_probit(t, &ratio);
         *u = -y * ratio;
         *d = ratio + t > 0.0 ? ratio * (ratio + t) : 0.0;
         return loss;

@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         const long long i = taken, K = g.n_labels;
         if (i >= n) break;
         int n_var, n_pair, n_linear = 0, n_slot = 0;
-        factors::Report report = {0.0, 0.0, 0.0, 0.0, 0, 0, factors::CONVERGED, 0};
+        factors::Report report = {0.0, 0.0, 0.0, 0.0, 0, 0, FG_CONVERGED, 0};
         labels::decide(team, g, row, eta + i * K, options.quadratic ? 1.0 : 0.0);
         labels::number(team, g, row, mu + i * K, n_var, n_pair);
         if (n_var > 0) {

@@ -1,23 +1,5 @@
 #include "common.cuh"
-
-namespace row_losses {
-
-// h of r = c (z - t) by its conjugate eps |a| + delta/2 (a - prev)^2 on lo <= a <= hi; see the CPU's header.
-// ``inverse`` is 1 / delta, or very large where delta is 0.
-struct Piecewise {
-    double lo, hi, eps, delta, inverse;
-
-    __device__ __forceinline__ double dual(double r, double prev, bool* inside) const {
-        double v = prev + r * inverse;
-        const double kept = fabs(v) - eps * inverse;
-        // fabs and copysign would turn a NaN predictor into a number; comparisons that fail leave it
-        if (eps != 0.0) v = kept <= 0.0 ? 0.0 : copysign(kept, v);
-        *inside = v > lo && v < hi && (eps == 0.0 || v != 0.0);
-        return v < lo ? lo : (v > hi ? hi : v);
-    }
-};
-
-}  // namespace row_losses
+#include "losses.h"
 
 extern "C" __global__ void sk_piecewise_all(const double* __restrict__ z, const double* __restrict__ t,
                                             const double* __restrict__ c, long long has_signs,
@@ -26,14 +8,14 @@ extern "C" __global__ void sk_piecewise_all(const double* __restrict__ z, const 
                                             double inverse, long long n, double* __restrict__ u,
                                             double* __restrict__ dual, double* __restrict__ d, double* part) {
     __shared__ double room[33];
-    const row_losses::Piecewise h = {lo, hi, eps, delta, inverse};
+    const sk_piecewise h = {lo, hi, eps, delta, inverse};
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
         const double sign = has_signs ? c[i] : 1.0, centre = has_centre ? prev[i] : 0.0;
         const double weight = s[i], r = sign * (z[i] - t[i]);
-        bool inside;
-        const double a = h.dual(r, centre, &inside), move = a - centre;
-        total += weight * (a * r - eps * fabs(a) - 0.5 * delta * move * move);
+        int inside;
+        double a;
+        total += weight * sk_piecewise_row(r, centre, &h, &a, &inside);
         dual[i] = a;
         u[i] = weight * sign * a;
         d[i] = inside ? weight * inverse : 0.0;
@@ -49,12 +31,12 @@ extern "C" __global__ void sk_piecewise_along(const double* __restrict__ z, cons
                                               double hi, double eps, double delta, double inverse, long long n,
                                               double* part) {
     __shared__ double room[33];
-    const row_losses::Piecewise h = {lo, hi, eps, delta, inverse};
+    const sk_piecewise h = {lo, hi, eps, delta, inverse};
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
         const double sign = has_signs ? c[i] : 1.0, r = sign * (z[i] + step * dz[i] - t[i]);
-        bool inside;
-        total += s[i] * sign * h.dual(r, has_centre ? prev[i] : 0.0, &inside) * dz[i];
+        int inside;
+        total += s[i] * sign * sk_dual_of(r, has_centre ? prev[i] : 0.0, &h, &inside) * dz[i];
     }
     total = sk::block_sum(total, room);
     if (threadIdx.x == 0) part[blockIdx.x] = total;
@@ -66,12 +48,10 @@ extern "C" __global__ void sk_log_loss_all(const double* __restrict__ z, const d
     __shared__ double room[33];
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
-        const double m = c[i] * z[i], e = exp(-fabs(m)), q = 1.0 / (1.0 + e);
-        const double a = -(m > 0.0 ? e * q : q);
-        total += s[i] * ((m < 0.0 ? -m : 0.0) + log1p(e));
-        dual[i] = a;
-        u[i] = s[i] * c[i] * a;
-        d[i] = s[i] * e * q * q;
+        double miss;
+        total += s[i] * sk_logistic(c[i] * z[i], s[i], &miss, &d[i]);
+        dual[i] = -miss;
+        u[i] = s[i] * c[i] * -miss;
     }
     total = sk::block_sum(total, room);
     if (threadIdx.x == 0) part[blockIdx.x] = total;
@@ -83,8 +63,7 @@ extern "C" __global__ void sk_log_loss_along(const double* __restrict__ z, const
     __shared__ double room[33];
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
-        const double m = c[i] * (z[i] + step * dz[i]), e = exp(-fabs(m)), q = 1.0 / (1.0 + e);
-        total -= s[i] * c[i] * (m > 0.0 ? e * q : q) * dz[i];
+        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i])) * dz[i];
     }
     total = sk::block_sum(total, room);
     if (threadIdx.x == 0) part[blockIdx.x] = total;

@@ -1,6 +1,9 @@
 // What the steps of softmax with very many classes share, wherever the weights lie: generator, hash, and the
 // changes of the scores that each method asks for. The rules are those of _cython/softmax_rules.h.
+#include "draws.h"
 #include "implicit.cuh"
+#include "losses.h"
+#include "numbers.h"
 #ifndef SK_SOFTMAX_RULES_CUH
 #define SK_SOFTMAX_RULES_CUH
 
@@ -8,9 +11,6 @@ namespace sk_softmax {
 
 using sk_implicit::team;
 
-constexpr int IMPLICIT = 0, UMAX = 1, OVE = 2, NCE = 3, IS = 4;  // what is left is SGD
-constexpr int LOOK = 8;  // the sampled objective is looked at in one of so many steps
-constexpr double RESCALE = 1e-12;  // a lazy scale below this is multiplied into its weights
 constexpr double BEYOND = 1e300;  // what is not below it counts as not finite
 
 struct rule {
@@ -19,40 +19,6 @@ struct rule {
     const double* log_noise;  // (n_classes), or NULL: uniform
     const double* beta;       // (n_classes), or NULL: no ridge
 };
-
-// xorshift64* (Vigna, 2016)
-static __device__ __forceinline__ unsigned long long random(unsigned long long* state) {
-    unsigned long long x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * 0x2545F4914F6CDD1Dull;
-}
-
-// uniform in 0 .. n - 1, n < 2^32
-static __device__ __forceinline__ long long below(unsigned long long* state, long long n) {
-    return (long long)(((random(state) >> 32) * (unsigned long long)n) >> 32);
-}
-
-static __device__ __forceinline__ double unit(unsigned long long* state) {
-    return (double)(random(state) >> 11) * (1.0 / 9007199254740992.0);
-}
-
-static __device__ __forceinline__ unsigned long long class_key(long long k) {  // splitmix64
-    unsigned long long x = ((unsigned long long)k + 1) * 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
-static __device__ __forceinline__ unsigned long long hash(unsigned long long key, unsigned long long j) {
-    return (key ^ (j * 0xD6E8FEB86659FD93ull)) * 0xA0761D6478BD642Full;
-}
-
-static __device__ __forceinline__ double softplus(double x) {
-    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
-}
 
 // shrinkage of class k by the ridge, in a step of length eta
 static __device__ __forceinline__ double shrink(const rule& R, long long k, double eta) {
@@ -88,16 +54,16 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
                                 const double* f, const double* r, double* g, double* own, double* u_) {
     double fy = f[0], total = 0.0, loss = 0.0;
     const long long first = 1 + t.rank(), by = t.size();
-    if (R.method == OVE) {
+    if (R.method == SK_OVE) {
         for (long long j = first; j <= n; j += by) {
             g[j] = r[j] / (1.0 + exp(fy - f[j]));
             total += g[j];
-            loss += r[j] * softplus(f[j] - fy);
+            loss += r[j] * sk_softplus(f[j] - fy);
         }
         *own = -t.sum(total);
         return t.sum(loss);
     }
-    if (R.method == IS) {
+    if (R.method == SK_IS) {
         double high = 0.0;
         for (long long j = first; j <= n; j += by)
             high = r[j] > 0.0 && f[j] - fy > high ? f[j] - fy : high;
@@ -112,19 +78,19 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
         *own = -total / all;
         return high + log(all);
     }
-    if (R.method == NCE) {
+    if (R.method == SK_NCE) {
         double log_m = log((double)R.n_negatives), uniform = -log((double)R.n_classes);
         double x = fy - log_m - (R.log_noise ? R.log_noise[k[0]] : uniform);
         for (long long j = first; j <= n; j += by) {
             double z = f[j] - log_m - (R.log_noise ? R.log_noise[k[j]] : uniform);
-            loss += softplus(z);
+            loss += sk_softplus(z);
             g[j] = 1.0 / (1.0 + exp(-z));
         }
         *own = -1.0 / (1.0 + exp(x));
-        return softplus(-x) + t.sum(loss);
+        return sk_softplus(-x) + t.sum(loss);
     }
     double u = *u_, from = R.raman ? 0.0 : fy;
-    if (R.method == UMAX) {
+    if (R.method == SK_UMAX) {
         double bound = log_sum(t, n, f, r, from, R.raman ? fy : 0.0);
         if (u < bound - R.delta) u = bound;
     }
@@ -138,13 +104,13 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
         loss = u + exp(-u) + total - 1.0;
         u -= eta * (1.0 - exp(-u) - total);
         // the optimal u is not negative
-        if (R.method == UMAX) u = u < 0.0 ? 0.0 : u > R.u_bound ? R.u_bound : u;
+        if (R.method == SK_UMAX) u = u < 0.0 ? 0.0 : u > R.u_bound ? R.u_bound : u;
     } else {  // eq. (8)
         *own = exp(fy - u) - 1.0;
         total += *own + 1.0;
         loss = u - fy + total - 1.0;
         u -= eta * (1.0 - total);
-        if (R.method == UMAX && u > R.u_bound) u = R.u_bound;
+        if (R.method == SK_UMAX && u > R.u_bound) u = R.u_bound;
     }
     *u_ = u;
     return loss;
@@ -158,7 +124,7 @@ static __device__ double solve(team t, const rule& R, long long n, const long lo
                                double* u) {
     double own = 0.0, loss = 0.0;
     if (*u != *u) *u = first_u(t, n, f, r, R.raman ? f[0] : 0.0);  // not seen yet
-    if (R.method != IMPLICIT) {
+    if (R.method != SK_IMPLICIT) {
         loss = slopes(t, R, n, eta, k, f, r, g, &own, u);
         for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] *= -eta;
         if (t.rank() == 0) g[0] = -eta * own;
@@ -173,7 +139,7 @@ static __device__ double solve(team t, const rule& R, long long n, const long lo
     loss = t.sum(loss) + old + exp(-old) - 1.0;
     if (n == 1) {
         double rk = shrink(R, k[1], eta);
-        own = sk_implicit::one(rk * f[1] - ry * f[0], log(r[1]), eta, s * (rk + ry), old, u);
+        own = sk_implicit_one(rk * f[1] - ry * f[0], log(r[1]), eta, s * (rk + ry), old, u);
         if (t.rank() == 0) g[1] = own;
     } else {
         own = sk_implicit::many(t, n, g + 1, r + 1, rho + 1, q + 1, eta, s, ry, old, u);

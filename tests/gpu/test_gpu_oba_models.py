@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _model, _operators
+from sparsekit._l1.minimise_model import Effort
 from sparsekit.gpu import _model as gpu_model
 from sparsekit.gpu import _operators as gpu_operators
 
@@ -44,16 +45,15 @@ def test_identification_measure_penalty_bound(cupy):
     assert gpu.ista_bound(none, none, none, 1.0) == 0.0
 
 
-def _solve(module, operator, x0, g0, l1, out, like, cycles=60, holds=20, direct_size=0):
+def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct_size=0):
     m = len(x0)
-    counts = np.zeros(4, dtype=np.int64)
-    xp = np if isinstance(like, np.ndarray) else like
-    room = xp.empty(m * m if direct_size else 0)  # without it the CPU keeps to conjugate gradients
-    decrease = module.solve_model(
-        operator, x0, g0, l1, out, xp.empty((8, m)), room, xp.empty(m, dtype=np.int32),
-        xp.empty(m, dtype=np.int8), cycles, 1e-9, 1e-10, direct_size, 4 * m, 0, holds, counts,
+    # without a factor the CPU keeps to conjugate gradients
+    effort = Effort(
+        cycles, 1e-9, cg_tol=1e-10, cg_max=4 * m, direct_size=direct_size, holds=holds,
+        largest_factor=m if direct_size else 0,
     )  # fmt: skip
-    return decrease, counts
+    decrease, *counts = module.solve_model(operator, x0, g0, l1, out, effort)
+    return decrease, np.array(counts)
 
 
 def _many_blocks(monkeypatch, gpu):
@@ -75,11 +75,11 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
         for cycles in (1, 2):
             expected, out = np.empty(40), cupy.empty(40)
             operator = _operators.GramOperator(G, 1e-3)
-            best, steps = _solve(_model, operator, x, g, l1, expected, x, cycles, holds, 40 * direct)
+            best, steps = _solve(_model, operator, x, g, l1, expected, cycles, holds, 40 * direct)
             operator = GramOperator(cupy.asarray(G), 1e-3)
             operator.direct = direct
             there = (cupy.asarray(a) for a in (x, g, l1))
-            decrease, counts = _solve(gpu, operator, *there, out, cupy, cycles, holds)
+            decrease, counts = _solve(gpu, operator, *there, out, cycles, holds)
             assert decrease == pytest.approx(best, rel=1e-7)
             np.testing.assert_allclose(out.get(), expected, rtol=1e-6, atol=1e-8)
             np.testing.assert_array_equal(counts[[0, 1, 3]], steps[[0, 1, 3]])
@@ -104,9 +104,9 @@ def test_models_are_minimised(cupy, how, monkeypatch):
         operator = operators.GramOperator(cupy.asarray(G), 1e-7)
         operator.direct = how == "direct"
     out = cupy.empty(m)
-    decrease, counts = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, cupy)
+    decrease, counts = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out)
     reference = np.empty(m)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference, reference)
+    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
     assert decrease == pytest.approx(best, rel=1e-7)
     np.testing.assert_allclose(out.get(), reference, rtol=1e-5, atol=1e-6)
     assert counts[0] >= 1
@@ -119,14 +119,14 @@ def test_models_without_room_or_holds(cupy):
     from sparsekit.gpu._operators import GramOperator
 
     none = cupy.empty(0)
-    decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none, cupy)
+    decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none)
     assert decrease == 0.0
     G, x, g, l1 = _model_problem(40, seed=3)
     out = cupy.empty(40)
     operator = GramOperator(cupy.asarray(G), 1e-7)
-    decrease, _ = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, cupy, holds=0)
+    decrease, _ = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, holds=0)
     reference = np.empty(40)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference, reference)
+    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
     assert decrease == pytest.approx(best, rel=1e-6)
 
 
@@ -140,9 +140,9 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
         _many_blocks(monkeypatch, gpu)
     G, x, g, l1 = np.diag(diagonal), np.zeros(3), np.array([3.0, 0.1, -4.0]), np.zeros(3)
     out, expected = cupy.empty(3), np.empty(3)
-    best, _ = _solve(_model, _operators.GramOperator(G, 0.0), x, g, l1, expected, x, cycles=1)
+    best, _ = _solve(_model, _operators.GramOperator(G, 0.0), x, g, l1, expected, cycles=1)
     there = (cupy.asarray(a) for a in (x, g, l1))
-    decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), *there, out, cupy, cycles=1)
+    decrease, counts = _solve(gpu, GramOperator(cupy.asarray(G), 0.0), *there, out, cycles=1)
     assert counts[2] > 0
     assert counts[3] == 0
     assert decrease == pytest.approx(best)
@@ -187,7 +187,7 @@ def test_a_settled_point_counts_the_variables_that_move(cupy):
     x0, g0 = np.array([1.0, 0.0, 0.0, -2.0]), np.array([0.5, 3.0, 0.2, -0.1])
     arrays = [cupy.asarray(a) for a in (x0, g0, l1)]
     operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
-    search = gpu_model._Search(operator, *arrays, arrays[0].copy(), cupy.empty(4, dtype=cupy.int8))
+    search = gpu_model._Search(operator, *arrays, arrays[0].copy())
     residual, moving, q = search.settle(arrays[0], cupy.zeros(4), None)
     # the first and last are not zero, the second wants to leave it, the third stays
     assert moving == 3

@@ -8,6 +8,7 @@ from test_kernels import _matrix
 from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._rows import ModelRows, RowOperator
+from sparsekit._l1.minimise_model import Effort
 from sparsekit._linalg import design
 from sparsekit._linalg.as_design import as_design
 
@@ -122,15 +123,13 @@ def test_products_may_go_by_rows(intercept):
     assert op.n_products == 3 and rows.n_products == 4
 
 
-def _solve(op, x0, g0, l1, cycles=100, sweeps=3, forcing=1e-11):
+def _solve(op, x0, g0, l1, cycles=100, sweeps=3, forcing=1e-11, *, H=None):
     """Minimiser, gradient of the quadratic there, and the decrease; ``forcing`` inf: sweeps only."""
     m = len(x0)
-    x, work = np.empty(m), np.empty((8, m))
-    decrease = solve_model(
-        op, x0, g0, l1, x, work, np.empty(0), np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8),
-        cycles, forcing, 1e-3, 100, 200, sweeps, 20, np.zeros(4, dtype=np.int64),
-    )  # fmt: skip
-    return x, work[0].copy(), decrease
+    x = np.empty(m)
+    effort = Effort(cycles, forcing, cg_tol=1e-3, cg_max=200, direct_size=100, sweeps=sweeps, holds=20)
+    decrease = solve_model(op, x0, g0, l1, x, effort)[0]
+    return x, None if H is None else g0 + H @ (x - x0), decrease
 
 
 def _descend(H, x0, g0, l1, cycles):
@@ -191,7 +190,7 @@ def test_sweeps_are_coordinate_descent(seed, ridge, intercept):
     X, cols, d, H, x0, g0, l1 = _quadratic(seed, intercept, ridge)
     for height in (7, 65536):
         op = _operator(X, cols, d, intercept, ridge, height)
-        found = _solve(op, x0, g0, l1, 1, 1, np.inf)
+        found = _solve(op, x0, g0, l1, 1, 1, np.inf, H=H)
         assert op.n_sweeps == 1 and op.n_products == 0
         if intercept and l1[-1] == 0:  # a free one follows every move of the others
             swept = _descend_with_intercept(H, x0, g0, l1, ridge)
@@ -201,7 +200,7 @@ def test_sweeps_are_coordinate_descent(seed, ridge, intercept):
         # left to themselves, they go on from their own gradient to the optimum
         x, grad, decrease = found
         while decrease > 1e-18:
-            x, grad, decrease = _solve(op, x, grad, l1, 1, 4, np.inf)
+            x, grad, decrease = _solve(op, x, grad, l1, 1, 4, np.inf, H=H)
         assert op.n_products == 0 and op.n_sweeps < 2000
         np.testing.assert_allclose(x, _descend(H, x0, g0, l1, 2000), atol=1e-8)
 
@@ -215,15 +214,15 @@ def test_model_reaches_the_optimum(seed, ridge, intercept):
     assert np.any(best == 0) and np.any(best != 0)
     for sweeps in (1, 3):
         one, two = (_operator(X, cols, d, intercept, ridge, 7, threads) for threads in (1, 2))
-        x, grad, decrease = _solve(one, x0, g0, l1, sweeps=sweeps)
+        x, grad, decrease = _solve(one, x0, g0, l1, sweeps=sweeps, H=H)
         assert one.n_sweeps > 0
         _check(H, x0, g0, l1, (x, grad, decrease), best, 1e-8)
         residual = np.median([grad - l1, x, grad + l1], axis=0)
         assert np.abs(residual).max() <= 1e-8 * np.abs(g0).max()
-        for a, b in zip((x, grad, decrease), _solve(two, x0, g0, l1, sweeps=sweeps)):
+        for a, b in zip((x, grad, decrease), _solve(two, x0, g0, l1, sweeps=sweeps, H=H)):
             np.testing.assert_array_equal(a, b)
     by_rows = _operator(X, cols, d, intercept, ridge, rows=_row_operator(X, cols, d, intercept, ridge))
-    _check(H, x0, g0, l1, _solve(by_rows, x0, g0, l1), best, 1e-8)
+    _check(H, x0, g0, l1, _solve(by_rows, x0, g0, l1, H=H), best, 1e-8)
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
@@ -259,11 +258,8 @@ def test_a_model_keeps_to_its_steps(most):
     for steps in (0, most):
         op = _operator(X, cols, d + 0.01)
         op.most_steps = steps
-        x, counts = np.empty(m), np.zeros(4, dtype=np.int64)
-        q = solve_model(
-            op, np.zeros(m), g0, l1, x, np.empty((8, m)), np.empty(0), np.empty(m, dtype=np.int32),
-            np.empty(m, dtype=np.int8), 20, 1e-9, 1e-9, 100, 300, 0, 20, counts,
-        )  # fmt: skip
-        found[steps] = q, counts[2]
+        effort = Effort(20, 1e-9, cg_tol=1e-9, cg_max=300, direct_size=100, holds=20)
+        q, _, _, n_cg, _ = solve_model(op, np.zeros(m), g0, l1, np.empty(m), effort)
+        found[steps] = q, n_cg
     assert found[most][1] <= most < found[0][1]
     assert 0 < found[most][0] <= found[0][0] * (1 + 1e-9)

@@ -35,6 +35,7 @@ def build(tmp_path_factory, checkout):
         if (compiler, *flags) not in built:
             program = tmp_path_factory.mktemp("kernel_smoke") / "program"
             command = [tool(compiler), *FLAGS, *flags, "-I", checkout / "sparsekit" / "_cython"]
+            command += ["-I", checkout / "sparsekit" / "_scalar"]
             done = subprocess.run(
                 [*map(str, command), "-o", str(program), str(SOURCE), "-lm"],
                 capture_output=True,
@@ -107,7 +108,8 @@ def test_a_wrong_result_is_seen(build, tmp_path, checkout):
     if compiler is None:
         pytest.skip("neither gcc nor clang is installed")
     program = tmp_path / "program"
-    flags = ["-std=gnu11", "-O1", "-w", "-I", str(headers), "-o", str(program), str(SOURCE), "-lm"]
+    flags = ["-std=gnu11", "-O1", "-w", "-I", str(headers), "-I", str(checkout / "sparsekit" / "_scalar")]
+    flags += ["-o", str(program), str(SOURCE), "-lm"]
     subprocess.run([compiler, *flags], check=True, timeout=240)
     done = subprocess.run([str(program)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1

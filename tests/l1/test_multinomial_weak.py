@@ -11,6 +11,7 @@ from sparsekit import L1LogisticOBA
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._operators import GramOperator
 from sparsekit._l1.class_shift import anchored, centred
+from sparsekit._l1.minimise_model import Effort
 
 
 def fit(X, y, C):
@@ -79,10 +80,8 @@ def test_a_straight_step_is_no_worse_than_any_point_along_it(seed):
     operator = GramOperator(H.copy(), 0.0)
     x = np.empty(m)
     # one cycle, no sweeps, nothing held at zero: the whole Newton step of the orthant
-    decrease = solve_model(
-        operator, x0, g0, l1, x, np.empty((8, m)), np.empty(m * m), np.empty(m, dtype=np.int32),
-        np.empty(m, dtype=np.int8), 1, 1e-12, 1e-12, 100, 100, 0, 0, np.zeros(4, dtype=np.int64),
-    )  # fmt: skip
+    effort = Effort(1, 1e-12, cg_tol=1e-12, cg_max=100, direct_size=100, largest_factor=m)
+    decrease = solve_model(operator, x0, g0, l1, x, effort)[0]
     d = -np.linalg.solve(H, g0 + l1 * np.sign(x0))
     steps = np.linspace(0.0, 1.0, 2001)[:, None] * d
     change = steps @ g0 + 0.5 * np.einsum("ij,jk,ik->i", steps, H, steps)

@@ -1,0 +1,36 @@
+/* Random numbers and hashes of softmax with very many classes. */
+#ifndef SPARSEKIT_DRAWS_H
+#define SPARSEKIT_DRAWS_H
+
+#include "host_device.h"
+
+/* xorshift64* (Vigna, 2016): one word of state, which is enough to draw classes */
+SK_BOTH sk_word sk_random(sk_word *state) {
+    sk_word x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * 0x2545F4914F6CDD1Dull;
+}
+
+/* uniform in 0 .. n - 1, n < 2^32, by a product's high half; the bias is below n / 2^32 */
+SK_BOTH sk_int sk_below(sk_word *state, sk_int n) {
+    return (sk_int)(((sk_random(state) >> 32) * (sk_word)n) >> 32);
+}
+
+/* uniform in [0, 1) */
+SK_BOTH double sk_unit(sk_word *state) { return (double)(sk_random(state) >> 11) * (1.0 / 9007199254740992.0); }
+
+SK_BOTH sk_word sk_class_key(sk_int k) { /* splitmix64 */
+    sk_word x = ((sk_word)k + 1) * 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+SK_BOTH sk_word sk_hash(sk_word key, sk_word j) {
+    return (key ^ (j * 0xD6E8FEB86659FD93ull)) * 0xA0761D6478BD642Full;
+}
+
+#endif

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from .report import OURS
 
 # curves end here: F* itself is rarely known better
 PLOT_FLOOR = 1e-10
+_MOST_COLUMNS = 5
 
 
 def fault_of_name(path):
@@ -40,9 +42,13 @@ def plot(cells, path):
     from matplotlib.ticker import NullFormatter
 
     cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
-    n_columns = min(3, max(1, len(cells)))
+    # a row for each set of data, where it fits
+    of_each = Counter((id(cell.problem), cell.n_threads) for cell in cells)
+    n_columns = max(of_each.values(), default=1)
+    n_columns = n_columns if len(of_each) > 1 and n_columns <= _MOST_COLUMNS else min(3, max(1, len(cells)))
     n_rows = max(1, math.ceil(len(cells) / n_columns))
-    figure = Figure(figsize=(4.6 * n_columns, 3.4 * n_rows + 0.5), layout="constrained")
+    width, height = (3.2, 2.8) if n_columns > 3 else (4.6, 3.4)
+    figure = Figure(figsize=(width * n_columns, height * n_rows + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     keys = list(dict.fromkeys(t.solver.key for cell in cells for t in cell.tracks if t.rungs))
@@ -65,7 +71,10 @@ def plot(cells, path):
             lines[track.solver.title] = line
         lambda_ratio = 1.0 / (cell.C * cell.problem.lambda_max)
         title = f"{cell.problem.name}, $\\lambda$ = {lambda_ratio:.3g} $\\lambda_{{max}}$"
-        ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=10)
+        ax.set_title(
+            title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""),
+            fontsize=9 if n_columns > 3 else 10,
+        )
         ax.set_ylim(PLOT_FLOOR, None)
         ax.grid(True, which="major", alpha=0.3)
         if np.ptp(np.log10(ax.get_xlim())) > 0.8:

@@ -12,92 +12,7 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 
 from ._operators cimport QuadOperator
-
-
-cdef inline double _median(double a, double b, double c) noexcept nogil:
-    if a > b:
-        a, b = b, a
-    if b > c:
-        b = c if c > a else a
-    return b
-
-
-def identify(const double[::1] x, const double[::1] g, const double[::1] l1, signed char[::1] kind,
-             double[::1] size):
-    """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
-
-    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
-    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
-    Returns (measure, |F|, |U|).
-    """
-    cdef Py_ssize_t n = x.shape[0], j, n_free = 0, n_unsure = 0
-    cdef double worst = 0.0, spoilt = 0.0, r
-    with nogil:
-        for j in range(n):
-            size[j] = 0.0
-            if x[j] != 0.0:
-                kind[j] = 1
-                n_free += 1
-                r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
-            else:
-                r = fabs(g[j]) - l1[j]
-                if r > 0.0:
-                    kind[j] = 2
-                    size[j] = r
-                    n_unsure += 1
-                else:
-                    kind[j] = 0
-                    r = 0.0
-            # the median with a NaN may be the zero in the middle, which must not pass for optimal
-            spoilt += g[j] - g[j]
-            if r > worst:
-                worst = r
-    return worst + spoilt, n_free, n_unsure
-
-
-def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
-    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
-    cdef Py_ssize_t n = x.shape[0], j
-    cdef double worst = 0.0, spoilt = 0.0, r
-    with nogil:
-        for j in range(n):
-            r = fabs(_median(g[j] - l1[j], x[j], g[j] + l1[j]))
-            spoilt += g[j] - g[j]
-            if r > worst:
-                worst = r
-    return worst + spoilt
-
-
-def penalty(const double[::1] x, const double[::1] l1):
-    """sum_j l1_j |x_j|."""
-    cdef Py_ssize_t j
-    cdef double total = 0.0
-    with nogil:
-        for j in range(x.shape[0]):
-            if x[j] != 0.0:
-                total += l1[j] * fabs(x[j])
-    return total
-
-
-def ista_bound(const double[::1] x, const double[::1] g, const double[::1] l1, double L):
-    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
-    cdef Py_ssize_t j
-    cdef double total = 0.0, point, shift, step = 1.0 / L
-    with nogil:
-        for j in range(x.shape[0]):
-            if x[j] == 0.0 and fabs(g[j]) <= l1[j]:
-                continue
-            point = x[j] - step * g[j]
-            shift = step * l1[j]
-            if point > shift:
-                point -= shift
-            elif point < -shift:
-                point += shift
-            else:
-                point = 0.0
-            shift = point - x[j]
-            total += shift * (g[j] + 0.5 * L * shift) + l1[j] * fabs(point)
-    return total
+from ._orthant cimport median
 
 
 cdef struct model_t:
@@ -245,11 +160,11 @@ cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
         if M.x[j] > 0.0:
             M.pg[j] = gj + M.l1[j]
             M.kind[j] = 1
-            s = fabs(_median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
+            s = fabs(median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
         elif M.x[j] < 0.0:
             M.pg[j] = gj - M.l1[j]
             M.kind[j] = 1
-            s = fabs(_median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
+            s = fabs(median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
         elif gj + M.l1[j] < 0.0:
             M.pg[j] = gj + M.l1[j]
             M.kind[j] = 2
@@ -506,7 +421,7 @@ cdef double _residual(model_t* M) noexcept nogil:
     cdef int j
     cdef double r, worst = 0.0
     for j in range(M.m):
-        r = fabs(_median(M.g0[j] - M.l1[j], M.x0[j], M.g0[j] + M.l1[j]))
+        r = fabs(median(M.g0[j] - M.l1[j], M.x0[j], M.g0[j] + M.l1[j]))
         if r > worst:
             worst = r
     return worst

@@ -11,11 +11,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import to_host
 from .._estimator.base import CallbackSupportMixin
-from .._estimator.decorators import available_if, fit_context
+from .._estimator.decorators import PlainParametersMixin, available_if, fit_context
 from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
-from .fit import ExtremeFitMixin, make_generator
+from . import settings
+from .fit import run_epochs
 from .monitor import HeldOut, Judge
 from .prediction import ExtremePredictionMixin
+from .rate import choose_rate
 from .solver import METHODS, init_work
 from .state import averaged
 from .targets import announced_classes, label_counts, make_rows
@@ -32,7 +34,7 @@ def _draws_classes_one_by_one(model):
 
 class ExtremeSoftmaxSGD(
     CallbackSupportMixin,
-    ExtremeFitMixin,
+    PlainParametersMixin,
     ExtremePredictionMixin,
     ClassifierMixin,
     BaseEstimator,
@@ -325,21 +327,21 @@ class ExtremeSoftmaxSGD(
         FloatingPointError
             If the steps diverge.
         """
-        X, targets = self._check_data(X, y, sample_weight, None)
-        rng = make_generator(self.random_state)
+        X, targets = settings.check_data(self, X, y, sample_weight, None)
+        rng = settings.make_generator(self.random_state)
         held_out = kept = None
         if self.early_stopping:
-            held_out, kept = self._split(X.shape[0], rng)
+            held_out, kept = settings.hold_out(self, X.shape[0], rng)
         rows = make_rows(X, targets, self.label_choice, kept)
         n_classes = len(targets.classes)
         counts = label_counts(rows, n_classes)
-        noise = self._make_noise(counts)
-        options = self._options(rows, n_classes, counts, noise)
-        options.plan = self._plan(counts, noise, X.dtype, options, rng)
-        options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
-        state = self._initial_state(targets, X, options, counts)
+        noise = settings.noise_of(self, counts)
+        options = settings.options_of(self, rows, n_classes, counts, noise)
+        options.plan = settings.plan_of(self, counts, noise, X.dtype, options, rng)
+        options.learning_rate = choose_rate(self, X, targets, rows, options, noise, rng)
+        state = settings.initial_state(self, targets, X, options, counts)
         if held_out is not None:
-            judge = Judge(X, targets, held_out, self._scores_of(n_classes))
+            judge = Judge(X, targets, held_out, settings.scores_of(self, n_classes))
             held_out = HeldOut(judge, lambda: averaged(state, options))
         work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -347,11 +349,11 @@ class ExtremeSoftmaxSGD(
 
         def again():
             return (
-                self._initial_state(targets, X, options, counts),
+                settings.initial_state(self, targets, X, options, counts),
                 init_work(rows, n_classes, options, rng, counts=counts, noise=noise),
             )
 
-        self._run(state, rows, options, work, rng, held_out, data, targets, again)
+        run_epochs(self, state, rows, options, work, rng, held_out, data, targets, again)
         self._counts, self._closed = counts, False
         return self
 
@@ -406,29 +408,31 @@ class ExtremeSoftmaxSGD(
             known = announced_classes(classes, known)
         # who names the classes wants no others, as in scikit-learn
         closed = classes is not None or (not first and getattr(self, "_closed", False))
-        X, targets = self._check_data(X, y, sample_weight, known, reset=first, grow=not closed)
+        X, targets = settings.check_data(self, X, y, sample_weight, known, reset=first, grow=not closed)
         if not first:  # rows are few, weights are many: the rows change their type
-            dtype = self._weight_dtype()
+            dtype = settings.weight_dtype(self)
             X = X if X.dtype == dtype else X.astype(dtype)
-        rng = make_generator(self.random_state if first else self._rng_state)
+        rng = settings.make_generator(self.random_state if first else self._rng_state)
         # of batches that come one by one the mean weight is not known
         rows = make_rows(X, targets, self.label_choice, relative=False)
         n_classes = len(targets.classes)
         counts = label_counts(rows, n_classes)
         if not first:
             counts[: len(self._counts)] += self._counts
-        noise = self._make_noise(counts)
-        options = self._options(rows, n_classes, counts, noise)
+        noise = settings.noise_of(self, counts)
+        options = settings.options_of(self, rows, n_classes, counts, noise)
         options.max_iter = 1
         if first or not hasattr(self, "learning_rate_") or self.learning_rate != "auto":
-            options.learning_rate = self._choose_rate(X, targets, rows, options, noise, rng)
+            options.learning_rate = choose_rate(self, X, targets, rows, options, noise, rng)
         else:
             options.learning_rate = self.learning_rate_
         state = (
-            self._initial_state(targets, X, options) if first else self._resume(n_classes, X.dtype, options)
+            settings.initial_state(self, targets, X, options)
+            if first
+            else settings.resume(self, n_classes, X.dtype, options)
         )
         work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
-        self._run(state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
+        run_epochs(self, state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
         self._counts, self._closed = counts, closed
         return self
 

@@ -75,7 +75,7 @@ def globalise(state, trial, bound, run):
 
 def _upper_model(state, bound, run):
     """Smallest value of the upper model (2.14) with that Lipschitz constant."""
-    return state.problem.f + run.kernels.model.ista_bound(state.x, state.g, state.l1, bound)
+    return state.problem.f + run.kernels.orthant.ista_bound(state.x, state.g, state.l1, bound)
 
 
 def _take(state, trial, run):
@@ -139,4 +139,4 @@ def _at(state, origin, full, share, dz, run):
     f = state.problem.try_move(dz)
     run.nfev += 1
     x = origin + share * full
-    return x, f + run.kernels.model.penalty(x, state.l1)
+    return x, f + run.kernels.orthant.penalty(x, state.l1)

@@ -105,7 +105,9 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
     kernels = Kernels(x)
-    if x.any() and not problem.f + kernels.model.penalty(x, l1) <= loss.value(np.zeros(n_variables, like=x)):
+    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= loss.value(
+        np.zeros(n_variables, like=x)
+    ):
         # a start worse than zero (or not even finite) may lie where the loss is flat
         x = np.zeros_like(x)
         problem.start(x)
@@ -118,7 +120,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     x, g, optimality = _solve(problem, x, l1, g, run)
     result = OptimizeResult(
         x=x,
-        fun=float(problem.f + kernels.model.penalty(x, l1)),
+        fun=float(problem.f + kernels.orthant.penalty(x, l1)),
         nit=run.nit,
         nfev=run.nfev + 1,
         njev=run.njev + 1,
@@ -184,9 +186,9 @@ def _solve(problem, x, l1, g, run):
     most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
-        optimality = run.kernels.model.measure(x, g, l1) / run.scale
+        optimality = run.kernels.orthant.measure(x, g, l1) / run.scale
         if run.history and not run.history.rows:
-            run.record(x, problem.f + run.kernels.model.penalty(x, l1), optimality, 0, 0)
+            run.record(x, problem.f + run.kernels.orthant.penalty(x, l1), optimality, 0, 0)
         if run.status is None:  # else a callback's word holds, converged or not
             run.status = _verdict(problem, x, l1, g, optimality, working, run)
         if run.out_of_budget():
@@ -238,7 +240,7 @@ def _enough(problem, x, l1, g, optimality, run):
     is small beside the one be large beside the other.
     """
     run.gap = run.certify(problem, x, l1, g)
-    allowed = run.options.gap_tol * abs(problem.f + run.kernels.model.penalty(x, l1))
+    allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
     # NaN: no certificate can be had
     if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
         return outcome.CONVERGED
@@ -277,7 +279,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         if done.kept < opts.kept_low:
             run.may_be_rough = limit is not None
         if run.history or run.callback is not None:
-            phi = problem.f + run.kernels.model.penalty(state.x, l1_true)
+            phi = problem.f + run.kernels.orthant.penalty(state.x, l1_true)
             run.report(problem, state.x, phi, state.g, l1_true, done.n_variables, done.n_corrections + 1)
         if run.status is not None or (limit is None and _is_enough(state, done, run)):
             break

@@ -177,6 +177,7 @@ class Kernels:
 
     def __init__(self, like):
         self.model = kernel_module("_model", like)
+        self.orthant = kernel_module("_orthant", like)
         self.GramOperator = kernel_module("_operators", like).GramOperator
         self.ColumnOperator = kernel_module("_columns", like).ColumnOperator
         self.DenseOperator = kernel_module("_rows", like).DenseOperator
@@ -300,7 +301,7 @@ class OBARun:
         if optimality > self.options.tol:
             return False
         gap = self.certify(problem, x, l1, g, theta)
-        if gap <= self.options.gap_tol * abs(problem.f + self.kernels.model.penalty(x, l1)):
+        if gap <= self.options.gap_tol * abs(problem.f + self.kernels.orthant.penalty(x, l1)):
             self.gap = gap
             return True
         # variables outside of the working set, mostly
@@ -318,7 +319,7 @@ class OBARun:
         self.history.add(self.limits.seconds, phi, optimality, nnz, n_free, corrections)
 
     def report(self, problem, x, phi, g, l1, n_free, corrections):
-        optimality = self.kernels.model.measure(x, g, l1) / self.scale
+        optimality = self.kernels.orthant.measure(x, g, l1) / self.scale
         if self.history:
             self.record(x, phi, optimality, n_free, corrections)
         if self.callback is None:

@@ -73,14 +73,14 @@ def init_state(problem, x, l1, g, tau, run):
     """The state at x, where the problem is and g is its gradient."""
     n = problem.size
     return OBAState(
-        problem, x, g, l1, problem.f + run.kernels.model.penalty(x, l1), tau,
+        problem, x, g, l1, problem.f + run.kernels.orthant.penalty(x, l1), tau,
         np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x), l1 == 0, np.arange(n, like=x),
     )  # fmt: skip
 
 
 def identify(state, run):
     """Line 2: the free set F and the undecided U by eq. (2.7); returns the optimality measure (2.4)."""
-    measure, state.n_free, state.n_unsure = run.kernels.model.identify(
+    measure, state.n_free, state.n_unsure = run.kernels.orthant.identify(
         state.x, state.g, state.l1, state.kind, state.size
     )
     return measure
@@ -109,7 +109,7 @@ def step(state, variables, run):
     x, phi, kept = globalise(state, trial, bound, run)
     if problem.several_classes:
         x = problem.centred(x, state.l1)
-        phi = problem.f + run.kernels.model.penalty(x, state.l1)
+        phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
     done = Step(state.phi - phi, kept, len(variables), trial.n_corrections)
     state.x, state.phi = x, phi
     state.g = problem.gradient(state.g)
@@ -145,7 +145,7 @@ def minimum_of_model(state, variables, run):
     run.nfev += 1
     there = x.copy()
     there[variables] = new
-    trial = Trial(there, f + run.kernels.model.penalty(there, l1), dz, promised, n_corrections)
+    trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, promised, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0
     if bound == 0.0 or not run.rough:  # a rough model may be an estimate

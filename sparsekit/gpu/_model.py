@@ -14,57 +14,14 @@ from typing import Any
 import numpy as np
 
 from .._arrays import to_host
-from ._compile import grid1d, kernel
+from ._compile import kernel
+from ._orthant import launch
 from ._reduce import block_of, finish
 
 # variables up to which one block takes a whole step of conjugate gradients: one launch, not three
 _ONE_BLOCK = 8192
 # steps of conjugate gradients between two looks at whether they are done
 _LOOK = 4
-
-
-def _launch(name: str, n: int, columns: int, args: Any, like: Any, most: int = 0) -> Any:
-    """Run ``name`` over n entries; the parts (blocks, columns) that its blocks left, or None."""
-    threads = block_of(n)
-    blocks = grid1d(n, threads) if not most else min(grid1d(n, threads), most)
-    part = np.empty((blocks, columns), like=like) if columns else None
-    kernel("model", name)(blocks, threads, (*args, part) if columns else args)
-    return part
-
-
-def identify(x: Any, g: Any, l1: Any, kind: Any, size: Any) -> tuple[float, int, int]:
-    """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
-
-    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
-    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
-    Returns (measure, |F|, |U|).
-    """
-    if not len(x):
-        return 0.0, 0, 0
-    found = finish(_launch("sk_identify", len(x), 4, (x, g, l1, len(x), kind, size), x), maxima=1)
-    return float(found[0] + found[1]), int(found[2]), int(found[3])
-
-
-def measure(x: Any, g: Any, l1: Any) -> float:
-    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
-    if not len(x):
-        return 0.0
-    found = finish(_launch("sk_measure", len(x), 2, (x, g, l1, len(x)), x), maxima=1)
-    return float(found[0] + found[1])
-
-
-def penalty(x: Any, l1: Any) -> float:
-    """sum_j l1_j |x_j|."""
-    if not len(x):
-        return 0.0
-    return float(finish(_launch("sk_penalty", len(x), 1, (x, l1, len(x)), x))[0])
-
-
-def ista_bound(x: Any, g: Any, l1: Any, L: float) -> float:
-    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
-    if not len(x):
-        return 0.0
-    return float(finish(_launch("sk_ista_bound", len(x), 1, (x, g, l1, float(L), len(x)), x))[0])
 
 
 def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tuple[float, int, int, int, int]:
@@ -163,7 +120,7 @@ class _Search:
         """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
         hp = step if hp is None else hp  # a step of zeros is its own product
         args = (x, step, hp, self.x0, self.g0, self.l1, self.m, self.grad_new, self.pg_new, self.kind_new)
-        res, moving, q = finish(_launch("sk_model_settle", self.m, 3, args, x), maxima=1)
+        res, moving, q = finish(launch("sk_model_settle", self.m, 3, args, x), maxima=1)
         return float(res), int(moving), float(q)
 
     def take(self) -> None:
@@ -173,7 +130,7 @@ class _Search:
 
     def try_step(self, alpha: float) -> tuple[float, int, float]:
         args = (self.x, self.d, self.x0, self.kind, float(alpha), self.m, self.trial, self.step)
-        _launch("sk_model_trial", self.m, 0, args, self.x)
+        launch("sk_model_trial", self.m, 0, args, self.x)
         self.op.product(self.step, self.hp)
         return self.settle(self.trial, self.step, self.hp)
 
@@ -210,7 +167,7 @@ class _Search:
             else:
                 self.n_cg += self._cg(cg_tol, cg_max, warm=rounds > 0)
             args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
-            bad, now_held, left = finish(_launch("sk_model_correct", self.m, 3, args, self.x))
+            bad, now_held, left = finish(launch("sk_model_correct", self.m, 3, args, self.x))
             held += int(now_held)
             if not bad:
                 return rounds, held
@@ -222,14 +179,14 @@ class _Search:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
         if held:
             # what the variables on their way to zero do to the others
-            _launch("sk_model_spread", self.m, 0, (self.r, self.kind, 0, self.m, self.d), self.x)
+            launch("sk_model_spread", self.m, 0, (self.r, self.kind, 0, self.m, self.d), self.x)
             self.op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
-        _launch("sk_model_side", self.m, 0, args, self.x)
+        launch("sk_model_side", self.m, 0, args, self.x)
         found = self.op.solve_face(self.kind, self.r)
         if found is None:
             return False
-        _launch("sk_model_spread", self.m, 0, (found, self.kind, 1, self.m, self.d), self.x)
+        launch("sk_model_spread", self.m, 0, (found, self.kind, 1, self.m, self.d), self.x)
         return True
 
     def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
@@ -238,7 +195,7 @@ class _Search:
         if warm:
             op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, op.diagonal, int(warm), m, self.r, self.p)
-        part = _launch("sk_model_cg_start", m, 3, args, self.x)
+        part = launch("sk_model_cg_start", m, 3, args, self.x)
         state, other = np.empty((2, 4), like=self.x)
         kernel("model", "sk_model_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
         for step in range(max_steps):
@@ -251,7 +208,7 @@ class _Search:
                 args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
                 kernel("model", "sk_model_cg_step")(1, block_of(m, 1024), args)
                 continue
-            curve = _launch("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
+            curve = launch("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
             args = (
                 self.p,
                 self.hp,
@@ -265,8 +222,8 @@ class _Search:
                 self.d,
                 self.r,
             )
-            moved = _launch("sk_model_cg_move", m, 2, args, self.x)
+            moved = launch("sk_model_cg_move", m, 2, args, self.x)
             args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
-            _launch("sk_model_cg_turn", m, 0, args, self.x)
+            launch("sk_model_cg_turn", m, 0, args, self.x)
             state, other = other, state
         return max_steps

@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from sparsekit._extreme.solver import METHODS
+from sparsekit._factor_graph import factors
 from sparsekit._solver import outcome
 from sparsekit._solver.outcome import History, Limits, Stop
 
@@ -16,15 +18,18 @@ def test_each_status_has_a_number_of_its_own():
     assert outcome.CONVERGED == 0 and all(value in STATUSES.values() for value in outcome.SUCCESSES)
 
 
-@pytest.mark.parametrize("path", ["_cython/factor_graph.h", "gpu/factor_graph.cuh"])
-def test_kernels_use_the_same_numbers(checkout, path):
-    text = (checkout / "sparsekit" / path).read_text(encoding="utf-8")
-    found = {name: int(value) for name, value in re.findall(r"\b(?:FG_)?([A-Z_]+) = (\d+)", text)}
+def test_kernels_use_the_same_numbers(checkout):
+    text = (checkout / "sparsekit" / "_scalar" / "numbers.h").read_text(encoding="utf-8")
+    found = {name: int(value) for name, value in re.findall(r"\bFG_([A-Z_]+) = (-?\d+)", text)}
     assert {"CONVERGED", "MAX_ITER", "INFEASIBLE"} <= found.keys()
     for name in found.keys() & STATUSES.keys():
         assert found[name] == STATUSES[name], name
     # failures that no result shows
-    assert found.get("NO_MEMORY", 100) >= 100
+    assert found["NO_MEMORY"] >= 100
+    for name in ("AT_MOST", "EQUAL", "AT_LEAST"):
+        assert found[name] == getattr(factors, name)
+    methods = re.search(r"enum \{ (SK_IMPLICIT[\w, ]*) \}", text)[1].split(", ")
+    assert {name[3:].lower(): k for k, name in enumerate(methods)} == dict(METHODS)
 
 
 def test_messages():

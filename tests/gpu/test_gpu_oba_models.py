@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit._cython import _model, _operators
+from sparsekit._cython import _model, _operators, _orthant
 from sparsekit._l1.minimise_model import Effort
 from sparsekit.gpu import _model as gpu_model
 from sparsekit.gpu import _operators as gpu_operators
@@ -21,22 +21,22 @@ def _model_problem(m=60, seed=0):
 
 
 def test_identification_measure_penalty_bound(cupy):
-    from sparsekit.gpu import _model as gpu
+    from sparsekit.gpu import _orthant as gpu
 
     _, x, g, l1 = _model_problem(700)
     kind, size = np.empty(700, dtype=np.int8), np.empty(700)
-    expected = _model.identify(x, g, l1, kind, size)
+    expected = _orthant.identify(x, g, l1, kind, size)
     dx, dg, dl = (cupy.asarray(a) for a in (x, g, l1))
     dkind, dsize = cupy.empty(700, dtype=np.int8), cupy.empty(700)
     assert gpu.identify(dx, dg, dl, dkind, dsize) == expected
     np.testing.assert_array_equal(dkind.get(), kind)
     np.testing.assert_array_equal(dsize.get(), size)
-    assert gpu.measure(dx, dg, dl) == _model.measure(x, g, l1) == expected[0]
-    assert gpu.penalty(dx, dl) == pytest.approx(_model.penalty(x, l1), rel=1e-14)
-    assert gpu.ista_bound(dx, dg, dl, 3.0) == pytest.approx(_model.ista_bound(x, g, l1, 3.0), rel=1e-13)
+    assert gpu.measure(dx, dg, dl) == _orthant.measure(x, g, l1) == expected[0]
+    assert gpu.penalty(dx, dl) == pytest.approx(_orthant.penalty(x, l1), rel=1e-14)
+    assert gpu.ista_bound(dx, dg, dl, 3.0) == pytest.approx(_orthant.ista_bound(x, g, l1, 3.0), rel=1e-13)
     wide = l1 + 10.0  # only the free ones are left to measure
     found = gpu.identify(dx, dg, cupy.asarray(wide), dkind, dsize)
-    assert found == _model.identify(x, g, wide, kind, size)
+    assert found == _orthant.identify(x, g, wide, kind, size)
     g[5] = np.nan
     assert np.isnan(gpu.measure(dx, cupy.asarray(g), dl))
     assert np.isnan(gpu.identify(dx, cupy.asarray(g), dl, dkind, dsize)[0])

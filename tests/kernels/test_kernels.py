@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _glm, _model
+from sparsekit._cython import _glm, _orthant
 from sparsekit._cython._operators import GramOperator
 from sparsekit._cython._rows import DenseOperator, ModelRows, RowOperator
 from sparsekit._linalg.as_design import as_design
@@ -100,7 +100,7 @@ def test_upper_model_at_the_ista_point():
         point = np.sign(point) * np.maximum(np.abs(point) - l1 / L, 0)
         step = point - x
         expected = g @ step + L / 2 * step @ step + l1 @ np.abs(point)
-        assert _model.ista_bound(x, g, l1, L) == pytest.approx(expected, rel=1e-12)
+        assert _orthant.ista_bound(x, g, l1, L) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("z", [-800.0, -40.0, -3.0, -0.9, -1e-9, 0.0, 1e-12, 0.3, 2.0, 36.0, 700.0])

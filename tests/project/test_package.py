@@ -34,7 +34,17 @@ WINGS = {
     "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "path", "path_solver"},
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
-    "_extreme": {"classifier", "device", "fit", "monitor", "prediction", "scores", "targets"},
+    "_extreme": {
+        "classifier",
+        "device",
+        "fit",
+        "monitor",
+        "prediction",
+        "rate",
+        "scores",
+        "settings",
+        "targets",
+    },
     "_factor_graph": {"classifier", "label_sets"},
 }
 # import name -> distribution name where they differ

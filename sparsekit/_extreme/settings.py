@@ -1,0 +1,212 @@
+"""What the parameters of ExtremeSoftmaxSGD mean for its data: checks, noise, blocks, options, a start."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from .._arrays import host_only, is_device, namespace
+from .._linalg.threads import count_threads
+from .._messages import numbers, shown
+from .blocks import BLOCK, plan_blocks
+from .device import check_extreme_data, largest_norm
+from .noise import Noise, rows_at_once
+from .scores import HashedScores, LinearScores
+from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
+from .targets import is_sparse
+
+
+def make_generator(random_state):
+    """NumPy's generator for scikit-learn's random_state."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def check_data(model, X, y, sample_weight, classes, reset=True, grow=True):
+    """Checked X (C-ordered or CSR) and targets."""
+    X, targets = check_extreme_data(model, X, y, sample_weight, classes, reset, grow)
+    if classes is not None and hasattr(model, "multilabel_") and targets.multilabel != model.multilabel_:
+        raise ValueError(
+            f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
+            f"fitted to {'an indicator' if model.multilabel_ else 'one label a row'}."
+        )
+    if model.double_sum == "raman" and model.method not in ("umax", "sgd"):
+        raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {shown(model.method)}.")
+    if model.hash_bits is not None and model.alpha > 0:
+        raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
+    if model.sampling == "blocks":
+        for name, wrong in (
+            ("batch_size", model.batch_size > 1),
+            ("average", model.average is not False),
+            ("hash_bits", model.hash_bits is not None),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"{name}={shown(getattr(model, name))} does not go with sampling='blocks'; take "
+                    "sampling='independent'."
+                )
+    return X, targets
+
+
+def hold_out(model, n, rng):
+    """Numbers of the rows held out, and of the others."""
+    n_out = max(1, round(model.validation_fraction * n))
+    if n_out >= n:
+        raise ValueError(
+            f"early_stopping holds out {n_out} of {n} rows, which leaves none; lower validation_fraction."
+        )
+    order = rng.permutation(n)
+    return np.sort(order[:n_out]), np.sort(order[n_out:])
+
+
+def noise_of(model, counts):
+    """The distribution of negatives, or None for the uniform one."""
+    noise = model.noise
+    if noise is None:
+        noise = "frequency" if model.method in ("nce", "is") else "uniform"
+    if isinstance(noise, str):
+        return None if noise == "uniform" else Noise(counts / counts.sum())
+    host_only(noise=noise)
+    p = numbers(noise, "noise")
+    if p.shape != counts.shape:
+        raise ValueError(f"noise has shape {p.shape}, but there are {len(counts)} classes.")
+    if not (p > 0).all() or abs(p.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"noise must be positive and sum to 1; its smallest entry is {p.min():g}, its sum {p.sum():g}."
+        )
+    return Noise(p / p.sum())
+
+
+def options_of(model, rows, n_classes, counts, noise):
+    bound, u_bound = np.inf, np.inf
+    if model.method == "umax":
+        bound, u_bound = model.weight_bound, model.u_bound
+        if bound == "auto":  # Lemma 1, for the mean loss
+            bound = np.sqrt(2.0 * np.log(n_classes) / model.alpha) if model.alpha > 0 else np.inf
+            bound = bound if bound > 0 else np.inf
+        if u_bound == "auto" and not np.isfinite(bound):
+            u_bound = np.inf
+        elif u_bound == "auto":  # Lemma 2
+            largest = largest_norm(rows) if is_device(rows.data) else _largest_norm(rows)
+            largest += model.fit_intercept
+            u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
+        if model.hash_bits is not None and np.isfinite(bound):
+            raise ValueError("weight_bound does not go with hash_bits: classes share the table's entries.")
+    average = None
+    if model.average is not False:
+        average = 0 if model.average is True else int(model.average)
+    return SamplingOptions(
+        method=model.method, learning_rate=np.nan, decay=model.decay, max_iter=model.max_iter,
+        batch_size=model.batch_size, n_negatives=model.n_negatives, raman=model.double_sum == "raman",
+        alpha=model.alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
+        average=average, n_threads=threads_of(model, rows, counts, noise),
+    )  # fmt: skip
+
+
+def threads_of(model, rows, counts, noise):
+    """Threads of a fit, or on a GPU the rows that step at once."""
+    if not is_device(rows.data):
+        return count_threads(model.n_jobs)
+    if model.n_jobs is not None and model.n_jobs > 0:
+        return model.n_jobs
+    size = BLOCK if model.sampling == "blocks" else 1
+    return rows_at_once(counts, -(-model.n_negatives // size) * size, noise, model.batch_size)
+
+
+def plan_of(model, counts, noise, dtype, options, rng):
+    """The blocks of classes for sampling="blocks", or None."""
+    if model.sampling != "blocks":
+        return None
+    if np.isfinite(options.weight_bound):
+        raise ValueError(
+            "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
+            "sampling='blocks'; take sampling='independent' or weight_bound=inf."
+        )
+    return plan_blocks(counts, model.n_negatives, noise, np.dtype(dtype).itemsize, rng)
+
+
+def new_state(model, n_classes, X, options, counts=None):
+    state = init_state(
+        n_classes, X.shape[1], X.dtype, options,
+        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=_values(X),
+    )  # fmt: skip
+    if options.method == "nce" and model.fit_intercept and counts is not None:
+        # NCE has no normaliser: scores are to be logarithms of probabilities from the start
+        order = slice(None) if options.plan is None else options.plan.order
+        start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+        state.bias[:n_classes] = np.asarray(start, like=state.bias)
+    return state
+
+
+def initial_state(model, targets, X, options, counts=None):
+    """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
+    state = new_state(model, len(targets.classes), X, options, counts)
+    old = getattr(model, "classes_", None)
+    if model.warm_start and old is not None:
+        model._check_place(X)
+    if model.warm_start and old is not None and np.array_equal(old, targets.classes):
+        W = getattr(model, "table_", None)
+        W = model.coef_ if W is None else W[None, :]
+        W = W.toarray() if options.plan is not None and sp.issparse(W) else W
+        if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
+            options.plan.from_classes(W, model.intercept_, state.W, state.bias)
+        elif W.shape == state.W.shape:
+            state.W[...] = W.toarray() if sp.issparse(W) else W
+            if state.bias is not None:
+                state.bias[...] = model.intercept_
+    return state
+
+
+def resume(model, n_classes, dtype, options):
+    """The state that the last call left, in the dtype of its weights, for n_classes."""
+    state = getattr(model, "_state", None)
+    if state is None:
+        W = getattr(model, "table_", None)
+        W = model.coef_ if W is None else W[None, :]
+        W = W.toarray() if sp.issparse(W) else W
+        xp = namespace(W=W)
+        is_read_only = not getattr(W.flags, "writeable", True)  # CuPy's arrays never are
+        if W.dtype != dtype or is_read_only or not W.flags.c_contiguous:
+            W = xp.array(W, dtype=dtype, order="C")
+        bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
+        shift = 64 - model.hash_bits if model.hash_bits else 0
+        state = SoftmaxState(W, bias, len(model.intercept_), shift)
+        state.rows_seen = model.t_
+    return prepare(grow(state, n_classes), options)
+
+
+def weight_dtype(model):
+    """What steps compute in: the weights' type, float32 for those in half precision."""
+    dtype = (model.coef_ if model.hash_bits is None else model.table_).dtype
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def scores_of(model, n_classes):
+    """Function of (W, bias) that gives their scores."""
+    n_threads = count_threads(model.n_jobs)
+
+    def scores(W, bias):
+        bias = np.zeros(n_classes, dtype=W.dtype, like=W) if bias is None else bias
+        if model.hash_bits is not None:
+            return HashedScores(W.reshape(-1), bias, 64 - model.hash_bits, n_threads)
+        return LinearScores(W, bias, n_threads)
+
+    return scores
+
+
+def _values(X):
+    """An array beside X."""
+    return X.data if is_sparse(X) else X
+
+
+def _largest_norm(rows):
+    """Largest norm of a row, without the intercept."""
+    if len(rows.indptr):
+        squares = sp.csr_array(
+            (np.square(rows.data, dtype=np.float64), rows.indices, rows.indptr),
+            shape=(len(rows.indptr) - 1, rows.n_features),
+        ).sum(axis=1)
+    else:
+        X = rows.data.reshape(-1, rows.n_features)
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return float(np.sqrt(np.max(squares, initial=0.0)))

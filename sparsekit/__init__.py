@@ -19,18 +19,18 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._compare.show_versions import show_versions as show_versions
     from ._extreme.classifier import ExtremeSoftmaxSGD as ExtremeSoftmaxSGD
     from ._factor_graph.classifier import LPSparseMAPClassifier as LPSparseMAPClassifier
-    from ._factor_graph.factors import AndOut as AndOut
-    from ._factor_graph.factors import AtMostOne as AtMostOne
-    from ._factor_graph.factors import Budget as Budget
     from ._factor_graph.factors import Factor as Factor
-    from ._factor_graph.factors import Imply as Imply
-    from ._factor_graph.factors import Knapsack as Knapsack
-    from ._factor_graph.factors import Or as Or
-    from ._factor_graph.factors import OrOut as OrOut
-    from ._factor_graph.factors import Pair as Pair
-    from ._factor_graph.factors import Xor as Xor
-    from ._factor_graph.factors import XorOut as XorOut
     from ._factor_graph.graph import FactorGraph as FactorGraph
+    from ._factor_graph.linear_factors import AtMostOne as AtMostOne
+    from ._factor_graph.linear_factors import Budget as Budget
+    from ._factor_graph.linear_factors import Imply as Imply
+    from ._factor_graph.linear_factors import Knapsack as Knapsack
+    from ._factor_graph.linear_factors import Or as Or
+    from ._factor_graph.linear_factors import Xor as Xor
+    from ._factor_graph.linear_factors import XorOut as XorOut
+    from ._factor_graph.logic_factors import AndOut as AndOut
+    from ._factor_graph.logic_factors import OrOut as OrOut
+    from ._factor_graph.logic_factors import Pair as Pair
     from ._factor_graph.lp_sparsemap import lp_sparsemap as lp_sparsemap
     from ._factor_graph.structured_factors import Dense as Dense
     from ._factor_graph.structured_factors import DepTree as DepTree
@@ -56,33 +56,33 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
 __version__ = "0.1.0.dev0"
 
 _EXPORTS = {
-    "AndOut": "_factor_graph.factors",
-    "AtMostOne": "_factor_graph.factors",
+    "AndOut": "_factor_graph.logic_factors",
+    "AtMostOne": "_factor_graph.linear_factors",
     "BoundedClassifier": "_bounded.classifier",
     "BoundedRegressor": "_bounded.regressor",
-    "Budget": "_factor_graph.factors",
+    "Budget": "_factor_graph.linear_factors",
     "Dense": "_factor_graph.structured_factors",
     "DepTree": "_factor_graph.structured_factors",
     "ExtremeSoftmaxSGD": "_extreme.classifier",
     "Factor": "_factor_graph.factors",
     "FactorGraph": "_factor_graph.graph",
-    "Imply": "_factor_graph.factors",
-    "Knapsack": "_factor_graph.factors",
+    "Imply": "_factor_graph.linear_factors",
+    "Knapsack": "_factor_graph.linear_factors",
     "L1LogisticOBA": "_l1.logistic",
     "L1LogisticOBACV": "_l1.logistic_cv",
     "LPSparseMAPClassifier": "_factor_graph.classifier",
     "LassoOBA": "_l1.lasso",
     "Matching": "_factor_graph.structured_factors",
-    "Or": "_factor_graph.factors",
-    "OrOut": "_factor_graph.factors",
-    "Pair": "_factor_graph.factors",
+    "Or": "_factor_graph.linear_factors",
+    "OrOut": "_factor_graph.logic_factors",
+    "Pair": "_factor_graph.logic_factors",
     "Sequence": "_factor_graph.structured_factors",
     "SoftmaxClassifier": "_fenchel_young.classifier",
     "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
     "SparsemaxClassifier": "_fenchel_young.classifier",
     "SparsemaxClassifierCV": "_fenchel_young.classifier_cv",
-    "Xor": "_factor_graph.factors",
-    "XorOut": "_factor_graph.factors",
+    "Xor": "_factor_graph.linear_factors",
+    "XorOut": "_factor_graph.linear_factors",
     "fenchel_young_path": "_fenchel_young.classifier_cv",
     "l1_logistic_path": "_l1.path",
     "lp_sparsemap": "_factor_graph.lp_sparsemap",

@@ -93,6 +93,8 @@ class PiecewiseLoss:
         The conjugate h*; lo <= 0 <= hi.
     """
 
+    is_logistic = False
+
     def __init__(self, target, weight, sign=None, *, lo, hi, eps=0.0, delta=0.0):
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
@@ -113,10 +115,8 @@ class PiecewiseLoss:
 
     def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
         """`evaluate` at z = X w + b and gradient = X^T u at once; ``blocks`` are those of the kernel."""
-        rows.f = self.kernels.dense_pass(
-            X, w, b, False, self.t, self.c, self.s, previous, *self._shape(smoothing), z, rows.u, rows.dual,
-            rows.curvature, gradient, *blocks,
-        )  # fmt: skip
+        delta = self.delta if smoothing is None else smoothing
+        rows.f = self.kernels.dense_pass(X, w, b, self, delta, previous, z, rows, gradient, *blocks)
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
@@ -160,6 +160,8 @@ class LogLoss:
     """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, 1}; the interface of `PiecewiseLoss`."""
 
     has_kinks = False
+    is_logistic = True
+    lo = hi = eps = 0.0  # of the conjugates of others
 
     def __init__(self, sign, weight):
         self.c, self.s = sign, weight
@@ -172,10 +174,7 @@ class LogLoss:
         return rows
 
     def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
-        rows.f = self.kernels.dense_pass(
-            X, w, b, True, self.t, self.c, self.s, None, 0.0, 0.0, 0.0, 0.0, z, rows.u, rows.dual,
-            rows.curvature, gradient, *blocks,
-        )  # fmt: skip
+        rows.f = self.kernels.dense_pass(X, w, b, self, 0.0, None, z, rows, gradient, *blocks)
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):

@@ -130,17 +130,19 @@ cdef double _part(const real[:, ::1] X, const real* w, double b, Py_ssize_t firs
     return total
 
 
-def dense_pass(const real[:, ::1] X, const real[::1] w, double b, bint logistic, const double[::1] t,
-               const double[::1] c, const double[::1] s, const double[::1] prev, double lo, double hi, double eps,
-               double delta, double[::1] z, double[::1] u, double[::1] dual, double[::1] d, double[::1] gradient,
-               Py_ssize_t height, Py_ssize_t parts, int n_threads):
+def dense_pass(const real[:, ::1] X, const real[::1] w, double b, loss, double delta, const double[::1] prev,
+               double[::1] z, rows, double[::1] gradient, Py_ssize_t height, Py_ssize_t parts, int n_threads):
     """Value at z = X w + b, for X (n, p) in C order, neither 0, in one pass over X by blocks of ``height`` rows.
 
-    Fills z, what `piecewise_all` or, if ``logistic``, `log_loss_all` fills, and gradient = X^T u. The result does not
-    depend on ``n_threads``, but on the number of ``parts`` that they share.
+    ``loss`` has t, c and s, each (n,), and lo, hi, eps, or ``is_logistic``. Fills z, gradient = X^T u, and u, dual and
+    curvature of ``rows`` as `piecewise_all` or `log_loss_all` do. The result does not depend on ``n_threads``, but
+    on the number of ``parts`` that they share.
     """
     cdef Py_ssize_t n = X.shape[0], p = X.shape[1], k, j
-    cdef sk_piecewise h = _loss(lo, hi, eps, delta)
+    cdef bint logistic = loss.is_logistic
+    cdef sk_piecewise h = _loss(loss.lo, loss.hi, loss.eps, delta)
+    cdef const double[::1] t = loss.t, c = loss.c, s = loss.s
+    cdef double[::1] u = rows.u, dual = rows.dual, d = rows.curvature
     cdef const double* sign = _start(c)
     cdef const double* centre = _start(prev)
     dtype = np.float64 if real is double else np.float32

@@ -24,12 +24,12 @@ from .._fenchel_young.solver import minimize_fenchel_young
 from .._linalg.special import expit, log_expit, softmax
 from .._linalg.threads import count_threads
 from .._typing import Array, FloatArray, MatrixLike, SolverCallback
-from .factors import Xor
 from .graph import FactorGraph
 from .label_loss import LOSSES, LabelLoss, Labels
 from .label_sets import choose_pairs, logic, nearest_sets, with_indicator
 from .label_solver import minimize_labels
 from .layout import GraphOptions
+from .linear_factors import Xor
 
 
 class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):

@@ -80,84 +80,81 @@ class Layout:
 
     def __init__(self, n_variables, factors):
         by_kind = {kind: [] for kind in ("pair", "linear", "orout", "structured")}
+        self.n_variables, self.n_additional = n_variables, 0
         self.add_start, self.slot_start = {}, {}
-        n_add = 0
         for factor in factors:
             by_kind[factor._kind].append(factor)
-            self.add_start[id(factor)] = n_add
-            n_add += factor.n_additional
-        self.n_variables, self.n_additional = n_variables, n_add
+            self.add_start[id(factor)] = self.n_additional
+            self.n_additional += factor.n_additional
         self.structured_place = {id(factor): k for k, factor in enumerate(by_kind["structured"])}
-        parts, a_parts, negated_parts, slot = [], [], [], 0
-
-        def place(index, a=None, negated=None):
-            nonlocal slot
-            flat = index.ravel()
-            parts.append(flat)
-            a_parts.append(np.zeros(len(flat)) if a is None else a.ravel())
-            negated_parts.append(np.zeros(len(flat), dtype=np.int32) if negated is None else negated.ravel())
-            slot += len(flat)
-
-        pairs = [factor.index for factor in by_kind["pair"]]
-        ends = np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=np.int64)
-        place(np.ascontiguousarray(ends.T))
-        flips = np.concatenate(
-            [*(factor.negated for factor in by_kind["pair"]), np.zeros((0, 2), dtype=bool)]
-        )
-        pair_add, first = [], 0
-        for factor in by_kind["pair"]:
-            self.slot_start[id(factor)] = first
-            first += len(factor.index)
-            start = self.add_start[id(factor)]
-            pair_add.append(np.arange(start, start + len(factor.index)))
-        self.n_pairs = len(ends)
-        lines, relation, bound = [slot], [], []
-        for factor in by_kind["linear"]:
-            self.slot_start[id(factor)] = slot
-            a, b = factor._constraint()
-            lines.extend(slot + factor.index.shape[1] * np.arange(1, len(b) + 1))
-            relation.append(np.full(len(b), factor._relation))
-            bound.append(b)
-            place(factor.index, a)
-        orouts = [slot]
-        for factor in by_kind["orout"]:
-            self.slot_start[id(factor)] = slot
-            n, d = factor.index.shape
-            orouts.extend(slot + d * np.arange(1, n + 1))
-            a = np.ones((n, d))
-            a[:, -1] = -1.0
-            place(factor.index, a, factor.negated)
-        structured = []
-        for factor in by_kind["structured"]:
-            self.slot_start[id(factor)] = slot
-            fields = dict(flag=0, sizes=None, offsets=None, oracle=None, slot=slot, d=factor.index.shape[1],
-                          add=self.add_start[id(factor)], n_add=factor.n_additional)  # fmt: skip
-            structured.append(fields | factor._structured())
-            place(factor.index)
-        var = np.concatenate(parts)
-        degree = np.bincount(var, minlength=n_variables)
-        deg = degree[var].astype(np.float64)
-        a = np.concatenate(a_parts)
-        arrays = {
-            "var": _padded(var, np.int32),
-            "var_start": np.concatenate([[0], np.cumsum(degree)]).astype(np.intp),
-            "var_slot": _padded(np.argsort(var, kind="stable"), np.int32),
-            "deg": _padded(deg, np.float64),
-            "w": _padded(1.0 / np.maximum(deg, 1.0), np.float64),
-            "a": _padded(a, np.float64),
-            "ad": _padded(a * deg, np.float64),
-            "pair_add": _padded(np.concatenate([*pair_add, []]), np.int32),
-            "flip": _padded(np.flatnonzero(flips.T), np.int32),
-            "linear": np.array(lines, dtype=np.intp),
-            "relation": _padded(np.concatenate([*relation, []]), np.int32),
-            "bound": _padded(np.concatenate([*bound, []]), np.float64),
-            "orout": np.array(orouts, dtype=np.intp),
-            "negated": _padded(np.concatenate(negated_parts), np.int32),
-        }
+        slots = _Slots()
+        # in this order: the kernels find the kinds by it
+        arrays = self._place_pairs(by_kind["pair"], slots)
+        arrays |= self._place_linear(by_kind["linear"], slots)
+        arrays |= self._place_orouts(by_kind["orout"], slots)
+        structured = self._place_structured(by_kind["structured"], slots)
+        arrays |= slots.arrays(n_variables)
         self.lock = threading.Lock()
-        self._given = n_variables, n_add, arrays, structured
+        self._given = n_variables, self.n_additional, arrays, structured
         self.plan = Plan(*self._given)
         self._on_devices = {}
+
+    def _place_pairs(self, factors, slots):
+        """All first variables, then all second ones."""
+        ends = np.concatenate([*(factor.index for factor in factors), np.zeros((0, 2), dtype=np.int64)])
+        flips = np.concatenate([*(factor.negated for factor in factors), np.zeros((0, 2), dtype=bool)])
+        scores, first = [], 0
+        for factor in factors:
+            self.slot_start[id(factor)] = first
+            first += len(factor.index)
+            scores.append(self.add_start[id(factor)] + np.arange(len(factor.index)))
+        self.n_pairs = len(ends)
+        slots.add(np.ascontiguousarray(ends.T))
+        return {
+            "pair_add": _padded(np.concatenate([*scores, []]), np.int32),
+            "flip": _padded(np.flatnonzero(flips.T), np.int32),
+        }
+
+    def _place_linear(self, factors, slots):
+        """One constraint after the other, with coefficients."""
+        ends, relation, bound = [slots.count], [], []
+        for factor in factors:
+            self.slot_start[id(factor)] = slots.count
+            a, b = factor._constraint()
+            ends.extend(slots.count + factor.index.shape[1] * np.arange(1, len(b) + 1))
+            relation.append(np.full(len(b), factor._relation))
+            bound.append(b)
+            slots.add(factor.index, a)
+        return {
+            "linear": np.array(ends, dtype=np.intp),
+            "relation": _padded(np.concatenate([*relation, []]), np.int32),
+            "bound": _padded(np.concatenate([*bound, []]), np.float64),
+        }
+
+    def _place_orouts(self, factors, slots):
+        """One after the other, as the constraint that the others sum to the last."""
+        ends = [slots.count]
+        for factor in factors:
+            self.slot_start[id(factor)] = slots.count
+            n, d = factor.index.shape
+            ends.extend(slots.count + d * np.arange(1, n + 1))
+            a = np.ones((n, d))
+            a[:, -1] = -1.0
+            slots.add(factor.index, a, factor.negated)
+        return {"orout": np.array(ends, dtype=np.intp)}
+
+    def _place_structured(self, factors, slots):
+        """Fields of fg_spec (factor_graph.h) of each."""
+        found = []
+        for factor in factors:
+            self.slot_start[id(factor)] = slots.count
+            fields = dict(
+                flag=0, sizes=None, offsets=None, oracle=None, slot=slots.count, d=factor.index.shape[1],
+                add=self.add_start[id(factor)], n_add=factor.n_additional,
+            )  # fmt: skip
+            found.append(fields | factor._structured())
+            slots.add(factor.index)
+        return found
 
     def plan_for(self, x):
         """The plan of the kernels that take arrays like x."""
@@ -174,6 +171,38 @@ class Layout:
         if factor._kind == "pair":
             return start + np.arange(n)[:, None] + self.n_pairs * np.arange(2)
         return start + np.arange(n * d).reshape(n, d)
+
+
+class _Slots:
+    """Slots as they are given out: variable, coefficient and negation of each."""
+
+    def __init__(self):
+        self.count = 0
+        self._var, self._a, self._negated = [], [], []
+
+    def add(self, index, a=None, negated=None):
+        """Slots for the variables ``index``, in C order."""
+        flat = index.ravel()
+        self._var.append(flat)
+        self._a.append(np.zeros(len(flat)) if a is None else a.ravel())
+        self._negated.append(np.zeros(len(flat), dtype=np.int32) if negated is None else negated.ravel())
+        self.count += len(flat)
+
+    def arrays(self, n_variables):
+        """What the kernels read of all slots, and of the variables' slots."""
+        var, a = np.concatenate(self._var), np.concatenate(self._a)
+        degree = np.bincount(var, minlength=n_variables)
+        deg = degree[var].astype(np.float64)
+        return {
+            "var": _padded(var, np.int32),
+            "var_start": np.concatenate([[0], np.cumsum(degree)]).astype(np.intp),
+            "var_slot": _padded(np.argsort(var, kind="stable"), np.int32),
+            "deg": _padded(deg, np.float64),
+            "w": _padded(1.0 / np.maximum(deg, 1.0), np.float64),
+            "a": _padded(a, np.float64),
+            "ad": _padded(a * deg, np.float64),
+            "negated": _padded(np.concatenate(self._negated), np.int32),
+        }
 
 
 def _padded(values, dtype):

@@ -17,7 +17,6 @@ from .._linalg.as_design import as_design
 from .._linalg.special import entropies, largest
 from .._messages import numbers, shown
 from .._typing import Array, FloatArray, SparseMatrix
-from . import loss_documentation as _documentation
 from .linear_problem import LinearProblem, RowState
 
 
@@ -248,7 +247,48 @@ class LinearLoss:
 
 
 class LogisticLoss(LinearLoss):
-    __doc__ = _documentation.LOGISTIC
+    r"""Logistic loss of two classes.
+
+    .. math:: f(x) = \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets, -1 or +1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LogisticLoss
+    >>> loss = LogisticLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.0794, array([-1.5 ,  0.15]))
+    """
 
     curvature = 0.25
     _kernel = "logistic"
@@ -289,7 +329,48 @@ class LogisticLoss(LinearLoss):
 
 
 class LeastSquaresLoss(LinearLoss):
-    __doc__ = _documentation.LEAST_SQUARES
+    r"""Half the weighted sum of squares.
+
+    .. math:: f(x) = \tfrac12 \sum_i s_i (x_i^T w + b - y_i)^2
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LeastSquaresLoss
+    >>> loss = LeastSquaresLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [1.0, 0.0, 2.0])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.5, array([-4. , -1.4]))
+    """
 
     curvature = 1.0
     _kernel = "squared"
@@ -305,7 +386,48 @@ class LeastSquaresLoss(LinearLoss):
 
 
 class ProbitLoss(LinearLoss):
-    __doc__ = _documentation.PROBIT
+    r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
+
+    .. math:: f(x) = -\sum_i s_i \log \Phi(y_i (x_i^T w + b))
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets, -1 or +1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import ProbitLoss
+    >>> loss = ProbitLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.0794, array([-2.3937,  0.2394]))
+    """
 
     curvature = 1.0
     _kernel = "probit"

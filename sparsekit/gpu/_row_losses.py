@@ -68,11 +68,10 @@ def log_loss_along(z: Any, dz: Any, step: float, c: Any, s: Any) -> float:
 
 
 def dense_pass(
-    X: Any, w: Any, b: float, logistic: bool, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float,
-    eps: float, delta: float, z: Any, u: Any, dual: Any, d: Any, gradient: Any, height: int = 0,
-    parts: int = 0, n_threads: int = 1,
+    X: Any, w: Any, b: float, loss: Any, delta: float, prev: Any, z: Any, rows: Any, gradient: Any,
+    height: int = 0, parts: int = 0, n_threads: int = 1,
 ) -> float:  # fmt: skip
-    """Value at z = X w + b, for X (n, p) in C order; fills z, u, dual, d and gradient = X^T u.
+    """Value at z = X w + b, for X (n, p) in C order; fills z, gradient = X^T u and ``rows``.
 
     X is read twice, with float64 sums whatever its type: the rows of a device's blocks would not stay in a
     cache between the two products. ``height``, ``parts`` and ``n_threads`` say nothing here.
@@ -80,9 +79,11 @@ def dense_pass(
     matvec(X, w.astype(np.float64, copy=False), z)
     if b:
         z += b
-    if logistic:
-        value = log_loss_all(z, c, s, u, dual, d)
+    filled = rows.u, rows.dual, rows.curvature
+    if loss.is_logistic:
+        value = log_loss_all(z, loss.c, loss.s, *filled)
     else:
-        value = piecewise_all(z, t, c, s, prev, lo, hi, eps, delta, u, dual, d)
-    rmatvec(X, u, gradient)
+        shape = loss.lo, loss.hi, loss.eps, delta
+        value = piecewise_all(z, loss.t, loss.c, loss.s, prev, *shape, *filled)
+    rmatvec(X, rows.u, gradient)
     return value

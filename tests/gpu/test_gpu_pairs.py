@@ -5,6 +5,7 @@ import pytest
 import reference_min_norm
 import reference_nqn
 
+from sparsekit._bounded.losses import LogLoss, LossRows, PiecewiseLoss
 from sparsekit._cython import _min_norm, _pairs, _row_losses
 
 INF = np.inf
@@ -278,12 +279,17 @@ def test_passes_over_dense_rows(cupy, dtype, logistic):
     n, p, rng = 210, 17, np.random.default_rng(5)
     X, w = rng.standard_normal((n, p)).astype(dtype), rng.standard_normal(p).astype(dtype)
     _, _, t, c, s, prev = _rows(n)
-    given, shape = (t, c, s, prev), (-0.3, 0.7, 0.0, 0.2)
-    here = [np.empty(m) for m in (n, n, n, n, p)]
-    value = _row_losses.dense_pass(X, w, 0.4, logistic, *given, *shape, *here, 64, 2, 1)
-    there = [cupy.empty(m) for m in (n, n, n, n, p)]
-    up = [cupy.asarray(a) for a in (X, w, *given)]
-    found = gpu.dense_pass(up[0], up[1], 0.4, logistic, *up[2:], *shape, *there, 64, 2, 1)
+
+    def call(module, xp):
+        up = [xp.asarray(a) for a in (X, w, t, c, s, prev)]
+        z, *filled, gradient = (xp.empty(m) for m in (n, n, n, n, p))
+        loss = LogLoss(up[3], up[4]) if logistic else PiecewiseLoss(up[2], up[4], up[3], lo=-0.3, hi=0.7)
+        rows = LossRows(*filled)
+        value = module.dense_pass(up[0], up[1], 0.4, loss, 0.2, up[5], z, rows, gradient, 64, 2, 1)
+        return value, (z, *filled, gradient)
+
+    value, here = call(_row_losses, np)
+    found, there = call(gpu, cupy)
     rough = 1e-5 if dtype == np.float32 else 1e-11
     assert found == pytest.approx(value, rel=rough)
     for a, b in zip(here, there):

@@ -10,7 +10,8 @@ from scipy import optimize
 from sparsekit import FactorGraph, minimize_oba
 from sparsekit._bounded.losses import LossRows, PiecewiseLoss
 from sparsekit._cython import _glm
-from sparsekit._factor_graph.factors import AT_LEAST, Budget
+from sparsekit._factor_graph.factors import AT_LEAST
+from sparsekit._factor_graph.linear_factors import Budget
 from sparsekit._l1.losses import LinearLoss
 
 

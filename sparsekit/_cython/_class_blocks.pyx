@@ -54,26 +54,30 @@ def block_room_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
     return n + 2 * n_taken + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_taken
 
 
-def run_block_steps(
-    const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
-    const int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
-    const double[::1] weight, double[::1] u, real[:, ::1] W, real[::1] bias, double[::1] scale,
-    const double[::1] beta, int method, bint raman, double eta, double ridge, double delta, double u_bound,
-    Py_ssize_t n_classes, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, const double[::1] p,
-    const double[::1] keep, const int64_t[::1] alias, const double[::1] log_noise,
-    int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, bint value,
-    double[:, ::1] loss, int n_threads,
-):
-    """Steps over the examples order[begin : end], with blocks of negatives, by n_threads without locks.
+def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
+                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+    """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
 
-    Rows, labels y, weight, u, states, loss and what is returned are those of `_extreme.run_steps`. Written: u,
-    and the model W (width, stride), bias (stride,) and, with a ridge, scale (stride,), with beta (n_classes,); class k is column k, and
-    stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
+    Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
+    and the model W (n_features, stride), bias (stride,) and, with a ridge, scale (stride,), with work.beta
+    (n_classes,); class k is column k, and stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
 
-    A step takes the first n_head blocks and n_drawn of the others, by the probabilities p (n_blocks,) with
-    their alias table, or None: uniform. log_noise (stride,), for NCE, is the logarithm of the expected number
-    of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
+    A step takes the first n_head blocks of options.plan and n_drawn of the others, by the probabilities of
+    work.noise (n_blocks,) with their alias table, or None: uniform. work.log_noise (stride,), for NCE, is the
+    logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
     """
+    cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
+    cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
+    cdef double[::1] u = work.u, scale = state.scale
+    cdef real[::1] bias = state.bias
+    cdef int64_t[:, ::1] integers = work.integers
+    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef uint64_t[::1] states = work.states
+    cdef Py_ssize_t width = rows.n_features, n_classes = state.n_classes
+    cdef Py_ssize_t n_blocks = options.plan.n_blocks, n_head = options.plan.n_head, n_drawn = options.plan.n_drawn
+    cdef int n_threads = options.n_threads
+    if work.noise is not None:
+        p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
     cdef sk_room room
     cdef Py_ssize_t n = end - begin, part, wrong = -1, m
@@ -106,8 +110,8 @@ def run_block_steps(
     T.tau = NULL
     T.last = NULL
     cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias)
-    cdef sk_rule rule = make_rule(method, raman, most * SK_BLOCK, 1, eta, ridge, delta, u_bound, 0.0, n_classes, None,
-                                  log_noise, None, None, 0)
+    cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
+                                  options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
     m = most * SK_BLOCK + 1
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         room.k = &integers[part, 0]

@@ -117,37 +117,45 @@ cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t
         at[block] += 1
 
 
-def run_steps(
-    const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
-    int64_t[::1] order, Py_ssize_t begin, Py_ssize_t end, const int64_t[::1] row_of, const int64_t[::1] y,
-    const double[::1] weight, double[::1] u,
-    real[:, ::1] W, real[::1] bias, int shift, double[::1] scale, double[::1] square, const double[::1] beta,
-    real[:, ::1] total, real[::1] total_bias, double[::1] tau, int64_t[::1] last,
-    int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, double delta,
-    double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
-    const double[::1] keep, const int64_t[::1] alias, int64_t average_from,
-    int64_t[:, ::1] integers, double[:, ::1] doubles, uint64_t[::1] states, int64_t steps_before, bint value,
-    double[:, ::1] loss, int64_t[::1] classes, int64_t[::1] place, int64_t[::1] spare, int n_threads,
-):
-    """Steps over the examples order[begin : end], by n_threads without locks.
+def run_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows, state,
+              work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+    """Steps of length ``eta`` over the examples work.examples[begin : end], by options.n_threads without locks.
 
-    Rows: CSR data, indices, indptr; or C-ordered dense data (n * width,) with indices and indptr of size 0.
-    Example e is row ``row_of[e]`` (None: e), label ``y[e]``, ``weight[e]`` (None: 1) and ``u[e]`` (NaN: not
-    seen yet; None for methods without u).
+    Rows: CSR data, indices, indptr; or C-ordered dense data (n * rows.n_features,) with indices and indptr of
+    size 0. Example e is row ``rows.row_of[e]`` (None: e), label ``rows.y[e]``, ``rows.weight[e]`` (None: 1) and
+    ``work.u[e]`` (NaN: not seen yet; None for methods without u).
 
-    Written: u; the model W (n_classes, width), or (1, 2 ** (64 - shift)) hashed, and bias (n_classes,);
-    scale, square, beta, tau, last (n_classes,) or None; total and total_bias (the average's) like W and bias,
-    or None; the work space integers and doubles (n_threads, see `room_sizes`); states (n_threads,) of the
-    generators, not 0; loss (n_threads, 2): sum of the sampled objective and number of rows in it.
+    Written: u; of ``state``, a `SoftmaxState`, the model W (n_classes, n_features), or (1, 2 ** (64 - shift)) hashed,
+    and bias (n_classes,); scale, square, tau, last (n_classes,) or None; total and total_bias (the average's) like W
+    and bias, or None; the work space work.integers and work.doubles (n_threads, see `room_sizes`); work.states
+    (n_threads,) of the generators, not 0; work.loss (n_threads, 2): sum of the sampled objective, if ``value``, and
+    number of rows in it. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise
+    has a distribution of negatives with its logarithms and alias table, or is None.
 
-    Where a permutation ``classes`` (n_classes,) is given, it is cut into a block for each thread, whose inverse
-    goes to place (n_classes,); order[begin : end] is sorted by the label's block, stably (through spare, as
-    long as order), and negatives come from the label's block: threads then seldom write to one class. If the
+    Where a permutation work.classes (n_classes,) is given, it is cut into a block for each thread, whose inverse
+    goes to work.place (n_classes,); the examples are sorted by the label's block, stably (through work.spare, as
+    long), and negatives come from the label's block: threads then seldom write to one class. If the
     permutation is random, each row's negatives are distributed as without blocks.
 
-    Returns -1, or the place in order of the first step that was not finite.
+    Returns -1, or the place in the examples of the first step that was not finite.
     """
     cdef sk_table T
+    cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
+    cdef int64_t[::1] last = state.last
+    cdef const int64_t[::1] row_of = rows.row_of, y = rows.y, alias = None
+    cdef const double[::1] weight = rows.weight, beta = work.beta, noise = None, log_noise = None, keep = None
+    cdef double[::1] u = work.u, scale = state.scale, square = state.square, tau = state.tau
+    cdef real[::1] bias = state.bias, total_bias = state.total_bias
+    cdef real[:, ::1] total = state.total
+    cdef int64_t[:, ::1] integers = work.integers
+    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef uint64_t[::1] states = work.states
+    cdef Py_ssize_t n_negatives = options.n_negatives, batch_size = options.batch_size, width = rows.n_features
+    cdef Py_ssize_t n_classes = state.n_classes
+    cdef int n_threads = options.n_threads
+    cdef int64_t steps_before = state.steps
+    if work.noise is not None:
+        noise, log_noise, keep, alias = work.noise.p, work.noise.log, work.noise.keep, work.noise.alias
     cdef Py_ssize_t n = end - begin, part, wrong = -1, batches
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n // batch_size))
     cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
@@ -164,7 +172,7 @@ def run_steps(
     cdef const real* x = &data[0] if data.shape[0] else NULL
     T.n_classes = n_classes
     T.n_features = width
-    T.shift = shift
+    T.shift = state.shift
     T.W = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     T.bias = NULL if bias is None else &bias[0]
     T.scale = pointer(scale)
@@ -174,8 +182,9 @@ def run_steps(
     T.sum_bias = NULL if total_bias is None else &total_bias[0]
     T.tau = pointer(tau)
     T.last = NULL if last is None else &last[0]
-    cdef sk_rule rule = make_rule(method, raman, n_negatives, batch_size, eta, ridge, delta, u_bound, w_bound, n_classes,
-                              noise, log_noise, keep, alias, average_from)
+    cdef sk_rule rule = make_rule(options.method_number, options.raman, n_negatives, batch_size, eta, options.alpha,
+                                  options.delta, options.u_bound, options.weight_bound, n_classes, noise, log_noise,
+                                  keep, alias, options.average_from)
     batches = (n + batch_size - 1) // batch_size
     # threads take whole batches
     cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])

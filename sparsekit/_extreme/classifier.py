@@ -18,8 +18,8 @@ from .fit import run_epochs
 from .monitor import HeldOut, Judge
 from .prediction import ExtremePredictionMixin
 from .rate import choose_rate
-from .solver import METHODS, init_work
-from .state import averaged
+from .solver import init_work
+from .state import METHODS, averaged
 from .targets import announced_classes, label_counts, make_rows
 
 

@@ -19,9 +19,7 @@ from .._cython import _class_blocks
 from .._solver import outcome
 from .._solver.outcome import Limits
 from .noise import Noise
-from .state import average_begin
 
-METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 # methods with one number u a row; the others replace it by a function of the sampled scores
 WITH_U = ("implicit", "umax", "sgd")
 # a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
@@ -178,18 +176,9 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
     """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
     if options.plan is not None:
         return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
-    noise = work.noise
     bad = kernel_module("_extreme", rows.data).run_steps(
-        rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of, rows.y,
-        rows.weight, work.u, state.W, state.bias, state.shift, state.scale, state.square, work.beta,
-        state.total, state.total_bias, state.tau, state.last,
-        METHODS[options.method], options.raman, options.n_negatives, options.batch_size, learning_rate,
-        options.alpha, options.delta, options.u_bound, options.weight_bound, state.n_classes,
-        None if noise is None else noise.p, None if noise is None else noise.log,
-        None if noise is None else noise.keep, None if noise is None else noise.alias,
-        average_begin(options), work.integers, work.doubles, work.states, state.steps, value,
-        work.loss, None if work.classes is None else np.asarray(work.classes, like=rows.data), work.place,
-        work.spare, options.n_threads,
+        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
+        value,
     )  # fmt: skip
     state.steps += -(-(end - begin) // options.batch_size)
     state.rows_seen += end - begin
@@ -197,14 +186,9 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
 
 
 def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
-    plan, noise = options.plan, work.noise
     bad = kernel_module("_class_blocks", rows.data).run_block_steps(
-        rows.data, rows.indices, rows.indptr, rows.n_features, work.examples, begin, end, rows.row_of,
-        work.columns, rows.weight, work.u, state.W, state.bias, state.scale, work.beta,
-        METHODS[options.method], options.raman, learning_rate, options.alpha, options.delta, options.u_bound,
-        state.n_classes, plan.n_blocks, plan.n_head, plan.n_drawn, None if noise is None else noise.p,
-        None if noise is None else noise.keep, None if noise is None else noise.alias, work.log_noise,
-        work.integers, work.doubles, work.states, value, work.loss, options.n_threads,
+        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
+        value,
     )  # fmt: skip
     state.steps += end - begin
     state.rows_seen += end - begin

@@ -7,6 +7,9 @@ import numpy as np
 from .._arrays import full, is_device
 from .blocks import BlockPlan
 
+# the numbers that the kernels know them by
+METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
+
 
 @dataclass
 class SamplingOptions:
@@ -26,6 +29,16 @@ class SamplingOptions:
     average: int | None = None  # rows before the average begins; None: no average
     plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
     n_threads: int = 1
+
+    @property
+    def method_number(self):
+        """The method, as the kernels know it."""
+        return METHODS[self.method]
+
+    @property
+    def average_from(self):
+        """Steps before the average begins."""
+        return average_begin(self)
 
 
 @dataclass

@@ -36,20 +36,22 @@ def _whole(flags, width, K, begin, n, parts, method, raman, stride, n_blocks, n_
 
 
 def run_block_steps(
-    data: Any, indices: Any, indptr: Any, width: int, order: Any, begin: int, end: int, row_of: Any, y: Any,
-    weight: Any, u: Any, W: Any, bias: Any, scale: Any, beta: Any, method: int, raman: bool, eta: float,
-    ridge: float, delta: float, u_bound: float, n_classes: int, n_blocks: int, n_head: int, n_drawn: int,
-    p: Any, keep: Any, alias: Any, log_noise: Any, integers: Any, doubles: Any, states: Any, value: bool,
-    loss: Any, n_threads: int,
+    data: Any, indices: Any, indptr: Any, W: Any, rows: Any, state: Any, work: Any, options: Any, eta: float,
+    begin: int, end: int, value: bool,
 ) -> int:  # fmt: skip
-    """Steps over the examples order[begin : end], with blocks of negatives, n_threads rows at a time.
+    """Steps of length eta over work.examples[begin : end], with blocks of negatives, some rows at a time.
 
-    The arrays are those of ``_cython._class_blocks.run_block_steps``, but for integers and doubles, which are
+    Arguments are those of ``_cython._class_blocks.run_block_steps``; the work space of the CPU's threads is
     not used. Returns what `_extreme.run_steps` does.
     """
     import cupy
 
-    n = end - begin
+    n, width, order, y, plan = end - begin, rows.n_features, work.examples, work.columns, options.plan
+    row_of, weight, u, bias, scale = rows.row_of, rows.weight, work.u, state.bias, state.scale
+    beta, log_noise, n_classes, noise = work.beta, work.log_noise, state.n_classes, work.noise
+    method, raman, n_threads = options.method_number, options.raman, options.n_threads
+    n_blocks, n_head, n_drawn = plan.n_blocks, plan.n_head, plan.n_drawn
+    p, keep, alias = (None,) * 3 if noise is None else (noise.p, noise.keep, noise.alias)
     if n <= 0:
         return -1
     parts = max(1, min(n_threads, n))
@@ -68,7 +70,7 @@ def run_block_steps(
     keys = cupy.empty(per_draw * places, dtype=np.int64)
     values = cupy.zeros((2, per_draw * parts if value else 1))
     bad = cupy.full(1, _FINITE, dtype=np.uint64)
-    numbers = cupy.asarray(np.array([eta, ridge, delta, u_bound], dtype=np.float64))
+    numbers = cupy.asarray(np.array([eta, options.alpha, options.delta, options.u_bound]))
     real, float64, int64 = data.dtype, np.float64, np.int64
     before = (
         _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
@@ -79,7 +81,7 @@ def run_block_steps(
     )  # fmt: skip
     drawing = (
         order, y, _absent(cupy, p, float64), _absent(cupy, keep, float64), _absent(cupy, alias, int64),
-        states, blocks, weights, count, keys,
+        work.states, blocks, weights, count, keys,
     )  # fmt: skip
     types = {"real": real, "index": indices.dtype}
     steps = kernel("class_blocks", "sk_blocks_steps", **types)
@@ -112,7 +114,7 @@ def run_block_steps(
             rest = (whole, numbers, _MOVE, np.int64(round_), np.int64(per_draw))
             steps.function((places,), moving, (*before, *rest))
         if value:
-            loss[:parts] += values[:, : here * parts].reshape(2, here, parts).sum(axis=1).T
+            work.loss[:parts] += values[:, : here * parts].reshape(2, here, parts).sum(axis=1).T
             values[...] = 0.0
     where = int(bad[0])
     return -1 if where == _FINITE else begin + where % n

@@ -84,30 +84,36 @@ class _Rounds:
         self.draw = kernel("extreme", "sk_extreme_draw", **of)
 
 
-def run_steps(
-    data: Any, indices: Any, indptr: Any, width: int, order: Any, begin: int, end: int, row_of: Any,
-    y: Any, weight: Any, u: Any, W: Any, bias: Any, shift: int, scale: Any, square: Any, beta: Any,
-    total: Any, total_bias: Any, tau: Any, last: Any, method: int, raman: bool, n_negatives: int,
-    batch_size: int, eta: float, ridge: float, delta: float, u_bound: float, w_bound: float,
-    n_classes: int, noise: Any, log_noise: Any, keep: Any, alias: Any, average_from: int, integers: Any,
-    doubles: Any, states: Any, steps_before: int, value: bool, loss: Any, classes: Any, place: Any,
-    spare: Any, n_threads: int,
-) -> int:  # fmt: skip
-    """Steps over the examples order[begin : end], in n_threads parts at a time.
+def _parts(noise: Any) -> tuple[Any, Any, Any, Any]:
+    """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
+    return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
 
-    The arrays are those of ``_cython._extreme.run_steps``, but for integers, doubles and spare, which are not
-    used. ``n_threads`` is the number of parts, which take one batch each in a round; see this module.
+
+def run_steps(
+    data: Any, indices: Any, indptr: Any, W: Any, rows: Any, state: Any, work: Any, options: Any, eta: float,
+    begin: int, end: int, value: bool,
+) -> int:  # fmt: skip
+    """Steps of length eta over the examples work.examples[begin : end], options.n_threads parts at a time.
+
+    Arguments are those of ``_cython._extreme.run_steps``; the work space of the CPU's threads is not used.
+    ``n_threads`` is the number of parts, which take one batch each in a round; see this module.
 
     Returns -1, or the place in order of the first step that was not finite: the first round's, and in it the
     first place; nothing moved in that round or after it. This is the only value that is waited for.
     """
     import cupy
 
-    n, K = end - begin, n_classes
+    n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
+    row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
+    bias, scale, square, total, tau = state.bias, state.scale, state.square, state.total, state.tau
+    method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
+    noise, log_noise, keep, alias = _parts(work.noise)
     if n <= 0:
         return -1
-    parts = max(1, min(n_threads, n // batch_size))
-    if classes is not None and parts == n_threads and parts > 1:
+    parts = max(1, min(options.n_threads, n // batch_size))
+    classes, place = work.classes, work.place
+    if classes is not None and parts == options.n_threads and parts > 1:
+        classes = cupy.asarray(classes)
         _sort_by_block(cupy, order[begin:end], y, classes, place, parts, K)
     else:
         classes = None
@@ -131,7 +137,8 @@ def run_steps(
         beta=beta, total=total, tau=tau, log_noise=log_noise, classes=classes, noise=noise, value=value,
     )  # fmt: skip
     real = data.dtype
-    numbers = cupy.asarray(np.array([eta, ridge, delta, u_bound, w_bound], dtype=np.float64))
+    lengths = [eta, options.alpha, options.delta, options.u_bound, options.weight_bound]
+    numbers = cupy.asarray(np.array(lengths, dtype=np.float64))
     bad = cupy.full(1, _FINITE, dtype=np.uint64)
     before = (
         _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
@@ -140,21 +147,22 @@ def run_steps(
         _absent(cupy, scale, np.float64),
         _absent(cupy, square, np.float64), _absent(cupy, beta, np.float64),
         _absent(cupy, total if total is not None and total.size else None, real),
-        _absent(cupy, total_bias, real), _absent(cupy, tau, np.float64), _absent(cupy, last, np.int64),
+        _absent(cupy, state.total_bias, real), _absent(cupy, tau, np.float64),
+        _absent(cupy, state.last, np.int64),
         _absent(cupy, log_noise, np.float64), R.k, R.r, R.count, R.label, R.keys, R.doubles, R.values, bad,
     )  # fmt: skip
     drawing = (
         order, y, _absent(cupy, classes, np.int64), _absent(cupy, place, np.int64),
         _absent(cupy, noise, np.float64), _absent(cupy, keep, np.float64), _absent(cupy, alias, np.int64),
-        states, R.k, R.r, R.count, R.label, R.keys,
+        work.states, R.k, R.r, R.count, R.label, R.keys,
     )  # fmt: skip
     changing = 128 if joint else 32 * min(8, stride)
     moving = changing if units == 1 else _threads(shares)
     for first in range(0, rounds, R.per_draw):
         here = min(R.per_draw, rounds - first)
         whole = [
-            flags, width, K, shift, begin, n, parts, batch_size, method, raman, n_negatives, stride, units,
-            average_from, steps_before, first,
+            flags, width, K, state.shift, begin, n, parts, batch_size, method, options.raman, n_negatives,
+            stride, units, options.average_from, state.steps, first,
         ]  # fmt: skip
         numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
         R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))
@@ -169,7 +177,7 @@ def run_steps(
                 R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, *rest))
         if value:
             looked = R.values[:, : here * units].reshape(2, here, parts, -1).sum(axis=(1, 3))
-            loss[:parts] += looked.T
+            work.loss[:parts] += looked.T
             R.values[...] = 0.0
     where = int(bad[0])
     return -1 if where == _FINITE else begin + where % n

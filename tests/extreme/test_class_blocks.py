@@ -12,8 +12,8 @@ from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython import _class_blocks as kernels
 from sparsekit._extreme.blocks import plan_blocks
 from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.solver import METHODS, init_work, steps
-from sparsekit._extreme.state import SamplingOptions, averaged, finish, init_state
+from sparsekit._extreme.solver import init_work, steps
+from sparsekit._extreme.state import METHODS, SamplingOptions, averaged, finish, init_state
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK

@@ -5,7 +5,7 @@ import pytest
 
 from sparsekit._cython import _extreme as kernels
 from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.solver import METHODS
+from sparsekit._extreme.state import METHODS
 
 K = 9
 

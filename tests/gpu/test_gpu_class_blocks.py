@@ -8,8 +8,8 @@ from test_gpu_extreme import assert_same, device_rows, numpy_of
 
 from sparsekit._cython import _class_blocks as host
 from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.solver import METHODS, init_work, steps
-from sparsekit._extreme.state import averaged, finish, init_state, settle
+from sparsekit._extreme.solver import init_work, steps
+from sparsekit._extreme.state import METHODS, averaged, finish, init_state, settle
 from sparsekit.gpu import _class_blocks as gpu
 
 

@@ -8,9 +8,9 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._cython import _extreme as host
 from sparsekit._extreme.noise import MOST, Noise, rows_at_once
-from sparsekit._extreme.solver import METHODS, DataRows, epoch, init_work, steps
+from sparsekit._extreme.solver import DataRows, epoch, init_work, steps
+from sparsekit._extreme.state import METHODS, averaged, init_state, settle
 from sparsekit._extreme.state import SamplingOptions as Settings
-from sparsekit._extreme.state import averaged, init_state, settle
 from sparsekit.gpu import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")

@@ -34,6 +34,6 @@ def min_norm_weights(gram, tol=TOL):
     gram = namespace(gram=gram).ascontiguousarray(gram, dtype=np.float64)
     k = len(gram)
     weights = np.empty(k, like=gram)
-    room, chosen = np.empty(k * (k + 3), like=gram), np.empty(k, dtype=np.intp, like=gram)
-    kernel_module("_min_norm", gram).min_norm_weights(gram, tol, weights, room, chosen)
+    chosen = np.empty(k, dtype=np.intp, like=gram)
+    kernel_module("_min_norm", gram).min_norm_weights(gram, tol, weights, chosen)
     return weights

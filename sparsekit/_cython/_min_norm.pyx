@@ -1,4 +1,6 @@
 """The point of least norm in a convex hull, by Wolfe's method on the Gram matrix."""
+import numpy as np
+
 from libc.float cimport DBL_EPSILON, DBL_MAX, DBL_MIN
 from libc.math cimport hypot, sqrt
 
@@ -155,13 +157,12 @@ cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, do
     return m
 
 
-def min_norm_weights(const double[:, ::1] gram, double tol, double[::1] weights, double[::1] room,
-                     Py_ssize_t[::1] chosen):
-    """:func:`min_norm` on arrays: gram (k, k), weights (k,), room (k * (k + 3),), chosen (k,)."""
+def min_norm_weights(const double[:, ::1] gram, double tol, double[::1] weights, Py_ssize_t[::1] chosen):
+    """:func:`min_norm` on arrays: gram (k, k), weights (k,), chosen (k,)."""
     cdef Py_ssize_t k = gram.shape[0]
-    if not (k and gram.shape[1] == k and weights.shape[0] >= k and room.shape[0] >= min_norm_room(k)
-            and chosen.shape[0] >= k):
-        raise ValueError("gram must be square, of one point at least, and the room enough")
+    if not (k and gram.shape[1] == k and weights.shape[0] >= k and chosen.shape[0] >= k):
+        raise ValueError("gram must be square, of one point at least, and have a weight for each")
+    cdef double[::1] room = np.empty(min_norm_room(k))
     with nogil:
         k = min_norm(k, &gram[0, 0], gram.shape[1], tol, &weights[0], &room[0], &chosen[0])
     return k

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._arrays import full, is_device, kernel_module, to_host
-from .._cython import _class_blocks
+from .._cython import _class_blocks, _extreme
 from .._solver import outcome
 from .._solver.outcome import Limits
 from .noise import Noise
@@ -92,8 +92,8 @@ class Work:
     numbers: np.ndarray | None
     places: np.ndarray | None
     u: np.ndarray | None
-    integers: np.ndarray
-    doubles: np.ndarray
+    integers: np.ndarray | None  # of the processor's threads
+    doubles: np.ndarray | None
     states: np.ndarray
     loss: np.ndarray
     beta: np.ndarray | None
@@ -126,14 +126,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     sampled = rows.first is not None
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
-    if plan is None:
-        sizes = kernel_module("_extreme", x).room_sizes
-        n_integers, n_doubles = sizes(options.n_negatives, options.batch_size)
-        draws = noise
-    else:
-        sizes = kernel_module("_class_blocks", x).block_room_sizes
-        n_integers, n_doubles = sizes(plan.n_taken, plan.n_blocks)
-        draws = plan.noise
+    draws = noise if plan is None else plan.noise
     sees_all = plan is not None and plan.n_taken == plan.n_blocks
     beta = None
     if options.alpha > 0:
@@ -142,9 +135,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
             if plan
             else inverse_probability(counts, options, noise)
         )
-    # threads write next to each other's last numbers only once a step
-    integers = np.zeros((options.n_threads, n_integers + 8), dtype=np.int64, like=x)
-    doubles = np.zeros((options.n_threads, n_doubles + 8), like=x)
+    integers, doubles = (None, None) if is_device(x) else _room(options)
     chosen = np.empty_like(order) if sampled else order
     return Work(
         order,
@@ -170,6 +161,17 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         None if plan is None else np.asarray(plan.place, like=x)[rows.y],
         None if plan is None else np.asarray(plan.log_noise, like=x),
     )
+
+
+def _room(options):
+    """Integers and doubles that the processor's threads work in, a row for each."""
+    if options.plan is None:
+        sizes = _extreme.room_sizes(options.n_negatives, options.batch_size)
+    else:
+        sizes = _class_blocks.block_room_sizes(options.plan.n_taken, options.plan.n_blocks)
+    # threads write next to each other's last numbers only once a step
+    shapes = [(options.n_threads, size + 8) for size in sizes]
+    return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
 
 
 def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):

@@ -211,11 +211,11 @@ class DeviceDense(_Device):
             G = np.empty((1, size, size), like=d)
             stride = min(n // (_SAMPLE * size), _STRIDE) if rough and n * size**2 >= _ROUGH_WORK else 1
             if stride > 1:
-                _dense.dense_gram(self.X[::stride], cols, d[::stride] * stride, G, intercept)
+                _dense.dense_gram(self.X[::stride], cols, d[::stride] * stride, G)
                 # a column that the sample missed would make the model singular
                 stride = 1 if float(G[0].diagonal().min()) <= 0 else stride
             if stride <= 1:
-                _dense.dense_gram(self.X, cols, d, G, intercept)
+                _dense.dense_gram(self.X, cols, d, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         part = self.X
         if m < self.shape[1]:

@@ -1,4 +1,6 @@
-"""CUDA twins of the kernels in ``sparsekit._cython``: same modules, names and arguments, for CuPy arrays.
+"""CUDA twins of the kernels in ``sparsekit._cython``: same modules and names, for CuPy arrays.
+
+Arguments are the same as well, but for what a device has no use for: workspace, parts, threads.
 
 Each module loads its CUDA C source from the ``.cu`` file of its name and compiles it when first used
 (`sparsekit.gpu._compile`). Nothing here imports CuPy before a function is called with its arrays.
@@ -8,6 +10,7 @@ Each module loads its CUDA C source from the ``.cu`` file of its name and compil
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
 _ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"
+_ROOM = "the rounds of a device allocate what they work in"
 NOT_HERE: dict[str, str] = {
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
     "is made of class_factors by matrix products",
@@ -15,6 +18,8 @@ NOT_HERE: dict[str, str] = {
     "_dual_ascent.ascend_dense": _ROWS,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
+    "_class_blocks.block_room_sizes": _ROOM,
+    "_extreme.room_sizes": _ROOM,
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
     "serves one face after another has not been tried there",
     "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",

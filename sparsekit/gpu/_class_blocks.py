@@ -19,11 +19,6 @@ BLOCK = 16
 COPIED = 2**24
 
 
-def block_room_sizes(n_taken: int, n_blocks: int) -> tuple[int, int]:
-    """Numbers that a part of `run_block_steps` works in: none, a call has its own room."""
-    return 0, 0
-
-
 def _whole(flags, width, K, begin, n, parts, method, raman, stride, n_blocks, n_head, n_drawn, first):
     import cupy
 

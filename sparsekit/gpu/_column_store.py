@@ -40,8 +40,6 @@ class ColumnStore:
         )  # fmt: skip
 
 
-def columns_from_csr(
-    indptr: Any, indices: Any, data: Any, p: int, counts: Any = None, height: int = 0, n_threads: int = 1
-) -> ColumnStore:
-    """The store of rows (indptr, indices, data); ``counts`` and ``height`` are not used here."""
+def columns_from_csr(indptr: Any, indices: Any, data: Any, p: int) -> ColumnStore:
+    """The store of rows (indptr, indices, data)."""
     return ColumnStore(len(indptr) - 1, p, *transpose(indptr, indices, data, p))

@@ -27,7 +27,7 @@ class ColumnOperator(RowOperator):
     n_sweeps = 0
 
     def __init__(
-        self, store: ColumnStore, cols: Any, d: Any, intercept: bool, ridge: float, n_threads: int = 1,
+        self, store: ColumnStore, cols: Any, d: Any, intercept: bool, ridge: float,
         rows: QuadOperator | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(rows, RowOperator):
@@ -36,7 +36,7 @@ class ColumnOperator(RowOperator):
             indptr = np.zeros(store.n + 1, dtype=np.int64, like=d)
             if len(order):
                 indptr[1:] = np.cumsum(np.bincount(row, minlength=store.n))
-            made = ModelRows(store.n, val.size, None)
+            made = ModelRows(store.n, val.size)
             made.take(indptr, new[order], val[order].astype(np.float32, copy=False), len(cols))
         else:
             made = rows.rows

@@ -75,27 +75,25 @@ def hessian(A: Any, d: Any, v: Any, intercept: bool, ridge: float, diagonal: Any
     _finish(part, ridge, diagonal, v, out)
 
 
-def dense_matvec(A: Any, v: Any, out: Any, parts: int = 1, n_threads: int = 1) -> None:
+def dense_matvec(A: Any, v: Any, out: Any) -> None:
     """out = A v for A (rows, cols) in C order."""
     res = np.empty(len(A), dtype=np.float64, like=out)
     matvec(A, v.astype(np.float64, copy=False), res)
     out[:] = res
 
 
-def dense_rmatvec(A: Any, u: Any, out: Any, parts: int = 1, n_threads: int = 1) -> None:
+def dense_rmatvec(A: Any, u: Any, out: Any) -> None:
     """out = A^T u for A (rows, cols) in C order."""
     rmatvec(A, u.astype(np.float64, copy=False), out)
 
 
-def dense_squares(A: Any, d: Any, out: Any, parts: int = 1, n_threads: int = 1) -> None:
+def dense_squares(A: Any, d: Any, out: Any) -> None:
     """out[j] = sum_i d_i A[i, j]^2 for A (rows, cols) in C order."""
     rmatvec(A, d, out, square=True)
 
 
-def dense_gram(
-    X: Any, cols: Any, d: Any, G: Any, intercept: bool, block: Any = None, acc: Any = None, n_threads: int = 1
-) -> None:
-    """G[0] = A^T diag(d) A, A = X[:, cols] or [X[:, cols], 1]; X (n, p) in any order, not copied.
+def dense_gram(X: Any, cols: Any, d: Any, G: Any, block: Any = None) -> None:
+    """G[0] = A^T diag(d) A, A = X[:, cols], or [X[:, cols], 1] where G is larger; X in any order, not copied.
 
     Products of blocks of rows in the type of ``block`` (that of X without one) are summed in float64.
     """

@@ -33,11 +33,6 @@ _ALONE = {"SK_EXTREME_JOINT": 0, "SK_EXTREME_ALONE": 1}
 _FINITE = np.iinfo(np.uint64).max
 
 
-def room_sizes(n_negatives: int, batch_size: int) -> tuple[int, int]:
-    """Numbers that a part of `run_steps` works in: none, a call has its own room."""
-    return 0, 0
-
-
 def _absent(xp, x, dtype):
     """x, or where it is None an array that no kernel reads."""
     return xp.zeros(1, dtype=dtype) if x is None else x

@@ -13,16 +13,16 @@ import numpy as np
 from .._cython import _min_norm
 
 
-def min_norm_weights(gram: Any, tol: float, weights: Any, room: Any = None, chosen: Any = None) -> int:
+def min_norm_weights(gram: Any, tol: float, weights: Any, chosen: Any = None) -> int:
     """weights (k,) become those of the point of least norm in the hull; returns how many are above 0.
 
     gram (k, k) holds the points' inner products. The first entries of ``chosen`` (k,), if given, become the
-    points of weight above 0; ``room`` is accepted and ignored.
+    points of weight above 0.
     """
     host = np.ascontiguousarray(gram.get())
     k = len(host)
     found, points = np.empty(k), np.empty(k, dtype=np.intp)
-    count = int(_min_norm.min_norm_weights(host, tol, found, np.empty(k * (k + 3)), points))
+    count = int(_min_norm.min_norm_weights(host, tol, found, points))
     weights.set(found)
     if chosen is not None:
         points[count:] = -1

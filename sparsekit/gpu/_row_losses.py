@@ -68,13 +68,12 @@ def log_loss_along(z: Any, dz: Any, step: float, c: Any, s: Any) -> float:
 
 
 def dense_pass(
-    X: Any, w: Any, b: float, loss: Any, delta: float, prev: Any, z: Any, rows: Any, gradient: Any,
-    height: int = 0, parts: int = 0, n_threads: int = 1,
-) -> float:  # fmt: skip
+    X: Any, w: Any, b: float, loss: Any, delta: float, prev: Any, z: Any, rows: Any, gradient: Any
+) -> float:
     """Value at z = X w + b, for X (n, p) in C order; fills z, gradient = X^T u and ``rows``.
 
     X is read twice, with float64 sums whatever its type: the rows of a device's blocks would not stay in a
-    cache between the two products. ``height``, ``parts`` and ``n_threads`` say nothing here.
+    cache between the two products.
     """
     matvec(X, w.astype(np.float64, copy=False), z)
     if b:

@@ -19,12 +19,9 @@ from ._sparse import select_count, select_fill, width_of
 
 
 class ModelRows:
-    """X[:, cols] as rows with float32 values; the buffers are reused by ``fill``.
+    """X[:, cols] as rows with float32 values; the buffers are reused by ``fill``."""
 
-    ``parts`` and ``n_threads`` are not used here.
-    """
-
-    def __init__(self, n: int, capacity: int, parts: Any = None, n_threads: int = 1) -> None:
+    def __init__(self, n: int, capacity: int) -> None:
         self.n, self.capacity, self.m = int(n), int(capacity), 0
         self.indptr: Any = None
         self.col: Any = None
@@ -150,9 +147,7 @@ class DenseOperator(QuadOperator):
     Sums are float64.
     """
 
-    def __init__(
-        self, A: Any, d: Any, diagonal: Any, intercept: bool, ridge: float, n_threads: int = 1
-    ) -> None:
+    def __init__(self, A: Any, d: Any, diagonal: Any, intercept: bool, ridge: float) -> None:
         self.A, self.d, self.diagonal = A, d, diagonal
         self.intercept, self.ridge, self.size = bool(intercept), float(ridge), len(diagonal)
 

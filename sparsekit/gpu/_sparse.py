@@ -86,21 +86,17 @@ def transpose(indptr: Any, indices: Any, data: Any, p: int) -> tuple[Any, Any, A
     return cut, rows.astype(indptr.dtype, copy=False), data
 
 
-def csr_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any, n_threads: int = 1) -> None:
+def csr_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
     """out[i] = sum_j X[i, j] w[j]; ``out`` (n,) is overwritten."""
     product(indptr, indices, data, w, out)
 
 
-def csr_rmatvec(
-    indptr: Any, indices: Any, data: Any, u: Any, out: Any, work: Any = None, n_threads: int = 1
-) -> None:
+def csr_rmatvec(indptr: Any, indices: Any, data: Any, u: Any, out: Any) -> None:
     """out[j] = sum_i X[i, j] u[i]; ``out`` (p,) is overwritten. Turns X first."""
     product(*transpose(indptr, indices, data, len(out)), u, out)
 
 
-def csr_slope_range(
-    indptr: Any, indices: Any, data: Any, c: Any, out: Any, work: Any = None, n_threads: int = 1
-) -> None:
+def csr_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any) -> None:
     """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
 
     ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries. Turns X first.
@@ -108,9 +104,7 @@ def csr_slope_range(
     csc_slope_range(*transpose(indptr, indices, data, len(out)), c, out)
 
 
-def csc_slope_range(
-    indptr: Any, indices: Any, data: Any, c: Any, out: Any, n_threads: int = 1, lines: Any = None
-) -> None:
+def csc_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any, lines: Any = None) -> None:
     """The same as csr_slope_range by columns."""
     p = len(out)
     if p == 0:
@@ -200,17 +194,15 @@ def csc_select_count(indptr: Any, indices: Any, cols: Any, out_indptr: Any) -> N
         out_indptr[1:] = np.cumsum(np.bincount(rows, minlength=len(out_indptr) - 1))
 
 
-def csc_select_fill(
-    indptr: Any, indices: Any, data: Any, cols: Any, cursor: Any, out_indices: Any, out_data: Any
-) -> None:
-    """Fill the CSR form of X[:, cols]; ``cursor``, a copy of the row pointers, is not used here."""
+def csc_select_fill(indptr: Any, indices: Any, data: Any, cols: Any, out_indices: Any, out_data: Any) -> None:
+    """Fill the CSR form of X[:, cols]."""
     _, rows, new, values = gather_columns(indptr, indices, data, cols)
     order = np.argsort(rows)  # stable: columns ascend within a row
     out_indices[: len(order)] = new[order]
     out_data[: len(order)] = values[order]
 
 
-def csr_largest_row(indptr: Any, data: Any, n_threads: int = 1) -> float:
+def csr_largest_row(indptr: Any, data: Any) -> float:
     """max_i sum_j |X[i, j]|."""
     n = len(indptr) - 1
     if n == 0:
@@ -241,7 +233,7 @@ def csr_absolute_bound(
         out[p] = t.sum()
 
 
-def dense_count(X: Any, counts: Any, n_threads: int = 1) -> None:
+def dense_count(X: Any, counts: Any) -> None:
     """counts[i] = non-zeros of row i."""
     n, p = X.shape
     if n:
@@ -250,7 +242,7 @@ def dense_count(X: Any, counts: Any, n_threads: int = 1) -> None:
         launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, counts))
 
 
-def dense_compress(X: Any, indptr: Any, indices: Any, data: Any, n_threads: int = 1) -> None:
+def dense_compress(X: Any, indptr: Any, indices: Any, data: Any) -> None:
     """Rows of X in CSR."""
     n, p = X.shape
     if n:

@@ -1,8 +1,11 @@
-"""``sparsekit.gpu`` has the modules, names and parameters of ``sparsekit._cython``, read from its sources.
+"""``sparsekit.gpu`` has the modules and names of ``sparsekit._cython``, read from its sources.
+
+And its parameters, but for those that a device has no use for: no twin accepts what it does not use.
 
 What has no twin stands in ``sparsekit.gpu.NOT_HERE`` with the reason.
 """
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -86,9 +89,36 @@ def taken_by(target):
 
 
 def takes(target, expected):
-    """Whether a twin takes the same parameters in their order, and else none that must be given."""
+    """Whether a twin takes some of the parameters, in their order, and else none that must be given."""
     taken, optional = taken_by(target)
-    return taken[: len(expected)] == expected and set(taken[len(expected) :]) <= set(optional)
+    own = [name for name in taken if name not in expected]
+    shared = [name for name in taken if name in expected]
+    return shared == [name for name in expected if name in shared] and set(own) <= set(optional)
+
+
+def unused(source):
+    """Parameters of public functions and of constructors that nothing reads, but n_threads.
+
+    Text that works on both sides hands n_threads on.
+    """
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
+            read = {part.id for line in node.body for part in ast.walk(line) if isinstance(part, ast.Name)}
+            is_stub = isinstance(node.body[-1], ast.Raise)
+            names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+            found += [
+                f"{node.name}: {name}"
+                for name in names
+                if name not in read and name not in ("self", "n_threads") and not is_stub
+            ]
+    return found
+
+
+def test_twins_use_what_they_accept(checkout):
+    assert unused("def f(a, b, n_threads): return a\ndef g(c): raise TypeError(c)") == ["f: b"]
+    for path in sorted((checkout / "sparsekit" / "gpu").glob("*.py")):
+        assert unused(path.read_text(encoding="utf-8")) == [], path.name
 
 
 @pytest.fixture(scope="module")

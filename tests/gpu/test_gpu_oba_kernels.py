@@ -92,12 +92,12 @@ def test_sparse_products(cupy, dtype, index, long):
         assert lines is None or len(lines.longs) == long
         gpu.product(*rows, cupy.asarray(w), out, lines)
         np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
-    gpu.csr_matvec(*rows, cupy.asarray(w), out, 2)
+    gpu.csr_matvec(*rows, cupy.asarray(w), out)
     np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
     gpu.csc_matvec(*turned, cupy.asarray(w), out)
     np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
     out = cupy.empty(p)
-    gpu.csr_rmatvec(*rows, cupy.asarray(u), out, None, 2)
+    gpu.csr_rmatvec(*rows, cupy.asarray(u), out)
     np.testing.assert_allclose(out.get(), exact.T @ u, rtol=1e-12, atol=1e-12)
     assert gpu.csr_largest_row(rows[0], rows[2]) == pytest.approx(abs(exact).sum(axis=1).max(), rel=1e-12)
     slopes = np.empty((p, 3))
@@ -142,7 +142,7 @@ def test_selections_keep_order_and_values(cupy, dtype, kind):
         indptr = cupy.zeros(n + 1, dtype=np.int64)
         chosen = cupy.asarray(cols.astype(np.int32))
         gpu.csc_select_count(*columns[:2], chosen, indptr)
-        gpu.csc_select_fill(*columns, chosen, indptr[:-1].copy(), indices, data)
+        gpu.csc_select_fill(*columns, chosen, indices, data)
     np.testing.assert_array_equal(indptr.get(), expected.indptr)
     np.testing.assert_array_equal(indices.get()[: expected.nnz], expected.indices)
     np.testing.assert_array_equal(data.get()[: expected.nnz], expected.data)
@@ -187,7 +187,7 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     position = np.full(p, -1, dtype=np.int32)
     position[cols] = np.arange(len(cols))
     csr = _device_csr(cupy, X)
-    rows = ModelRows(n, X.nnz, np.array([0, n]), 2)
+    rows = ModelRows(n, X.nnz)
     rows.fill(*csr, cupy.asarray(position), len(cols))
     assert rows.nnz == X[:, cols].nnz
     lengths = np.diff(X[:, cols].indptr)
@@ -199,9 +199,9 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     operators = [
         RowOperator(rows, dd, intercept, 0.5),
         RowOperator(rows, dd, intercept, 0.5, store, chosen, cupy.asarray(position)),
-        ColumnOperator(store, chosen, dd, intercept, 0.5, 2),
+        ColumnOperator(store, chosen, dd, intercept, 0.5),
     ]
-    operators.append(ColumnOperator(store, chosen, dd, intercept, 0.5, 2, operators[1]))
+    operators.append(ColumnOperator(store, chosen, dd, intercept, 0.5, operators[1]))
     for operator in operators:
         assert operator.size == len(v)
         np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)
@@ -229,22 +229,22 @@ def test_dense_kernels(cupy, dtype, intercept, p):
         (cupy.empty(n, dtype=dtype), X.astype(float) @ v[:p], gpu.dense_matvec, v[:p]),
         (cupy.empty(p), X.astype(float).T @ u, gpu.dense_rmatvec, u),
     ):
-        function(A, cupy.asarray(vector), found, 3, 2)
+        function(A, cupy.asarray(vector), found)
         np.testing.assert_allclose(found.get(), expected, **loose)
     squares = cupy.empty(p)
-    gpu.dense_squares(A, cupy.asarray(d), squares, 3, 2)
+    gpu.dense_squares(A, cupy.asarray(d), squares)
     np.testing.assert_allclose(squares.get(), (X.astype(float) ** 2).T @ d, rtol=1e-12)
     every = np.arange(p)
     plain, H = _hessian(X, every, d, intercept, 0.25)
-    operator = DenseOperator(A, cupy.asarray(d), cupy.asarray(np.diag(plain).copy()), intercept, 0.25, 2)
+    operator = DenseOperator(A, cupy.asarray(d), cupy.asarray(np.diag(plain).copy()), intercept, 0.25)
     np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-10, atol=1e-9)
     for chosen in (every, every[::2]):
         expected, _ = _hessian(X, chosen, d, intercept, 0.0)
         G = cupy.empty((1, *expected.shape))
-        gpu.dense_gram(A, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G, intercept)
+        gpu.dense_gram(A, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G)
         np.testing.assert_allclose(G.get()[0], expected, **loose)
     wide = cupy.asarray(np.asfortranarray(X))
-    gpu.dense_gram(wide, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G, intercept)
+    gpu.dense_gram(wide, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G)
     np.testing.assert_allclose(G.get()[0], expected, **loose)
 
 

@@ -194,9 +194,9 @@ def test_least_norms(cupy, k):
     points = rng.standard_normal((k, 12)) + 0.5
     gram = points @ points.T
     weights, chosen = np.empty(k), np.empty(k, dtype=np.intp)
-    count = _min_norm.min_norm_weights(gram, 1e-12, weights, np.empty(k * (k + 3)), chosen)
+    count = _min_norm.min_norm_weights(gram, 1e-12, weights, chosen)
     there, points_there = cupy.empty(k), cupy.empty(k, dtype=np.intp)
-    assert gpu.min_norm_weights(cupy.asarray(gram), 1e-12, there, None, points_there) == count
+    assert gpu.min_norm_weights(cupy.asarray(gram), 1e-12, there, points_there) == count
     np.testing.assert_array_equal(there.get(), weights)
     np.testing.assert_array_equal(points_there.get()[:count], chosen[:count])
     np.testing.assert_allclose(
@@ -280,15 +280,15 @@ def test_passes_over_dense_rows(cupy, dtype, logistic):
     X, w = rng.standard_normal((n, p)).astype(dtype), rng.standard_normal(p).astype(dtype)
     _, _, t, c, s, prev = _rows(n)
 
-    def call(module, xp):
+    def call(module, xp, *blocks):
         up = [xp.asarray(a) for a in (X, w, t, c, s, prev)]
         z, *filled, gradient = (xp.empty(m) for m in (n, n, n, n, p))
         loss = LogLoss(up[3], up[4]) if logistic else PiecewiseLoss(up[2], up[4], up[3], lo=-0.3, hi=0.7)
         rows = LossRows(*filled)
-        value = module.dense_pass(up[0], up[1], 0.4, loss, 0.2, up[5], z, rows, gradient, 64, 2, 1)
+        value = module.dense_pass(up[0], up[1], 0.4, loss, 0.2, up[5], z, rows, gradient, *blocks)
         return value, (z, *filled, gradient)
 
-    value, here = call(_row_losses, np)
+    value, here = call(_row_losses, np, 64, 2, 1)
     found, there = call(gpu, cupy)
     rough = 1e-5 if dtype == np.float32 else 1e-11
     assert found == pytest.approx(value, rel=rough)

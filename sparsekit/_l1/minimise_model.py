@@ -6,8 +6,9 @@ import numpy as np
 
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
-# cycles times variables that a small matrix, where a cycle takes microseconds, is worth
-_CYCLES, _MOST_CYCLES = 20000, 200
+# cycles times variables that a small matrix, where a cycle takes microseconds, is worth, and the most cycles:
+# with more variables than rows a model is singular, and far from the solution its cycles have no end
+_CYCLES, _MOST_CYCLES = 20000, 25
 # fall of the residual, tolerance and steps of CG where models hold; the most steps, if these bring little
 _SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
 # cycles where steps have to cross zeros, and a factor makes them cheap

@@ -1,4 +1,4 @@
-"""minimize_nqn: the public face of the solver in `_solvers/nqn.py`."""
+"""minimize_nqn: the public face of the solver in `nqn.py`."""
 
 from __future__ import annotations
 

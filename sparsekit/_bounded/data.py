@@ -1,5 +1,7 @@
 """The data of a bounded linear model by where and how it is stored: products, sums of columns, parts."""
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -27,10 +29,10 @@ def as_data(X, n_threads=1):
     return (SparseData if sp.issparse(X) else DenseData)(X, n_threads)
 
 
-class Data:
+class Data(ABC):
     """Products, which all kinds of data have.
 
-    ``samples`` says whether `means` and `squares` look at some of the rows; `of_column` then has all.
+    ``samples`` says whether `sums` look at some of the rows only; `of_column` then has all.
     """
 
     samples = False
@@ -39,7 +41,7 @@ class Data:
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.design = as_design(X, n_threads).private()
 
-    def be_exact(self):
+    def be_exact(self):  # noqa: B027 (kernels are exact already: nothing to do is a good default)
         """From here on sums have float64's digits; they do where a kernel makes them."""
 
     def matvec(self, w):
@@ -54,21 +56,17 @@ class Data:
         """Fill ``rows`` at (w, b) and return predictor and X^T u, reading X once; None where it can't be."""
         return None
 
-    def means(self, s):
-        """Mean of each column under weights ``s``, which sum to 1."""
-        return self.rmatvec(s)
-
-    def squares(self, s):
-        """Sum of the squares of each column under such weights."""
-        raise NotImplementedError
+    def sums(self, s, with_means):
+        """Mean of each column, or 0, and mean of its squares, under weights ``s``, which sum to 1."""
+        return self.rmatvec(s) if with_means else np.zeros(self.shape[1], like=s), self._squares(s)
 
     def absolute_sums(self, s, cols):
         """Weighted sum of |X| in chosen columns."""
         return np.asarray(s @ abs(self.X[:, cols])).ravel()
 
+    @abstractmethod
     def part(self, rows, cols, intercept):
         """Rows and columns of [X, 1] in float64, dense or CSR."""
-        raise NotImplementedError
 
     def gram(self, rows, cols, d, intercept):
         """A^T diag(d) A, A being such a part."""
@@ -120,26 +118,15 @@ class DenseData(Data):
         loss.dense_pass(X, w.astype(X.dtype, copy=False), b, z, rows, gradient, blocks, smoothing, previous)
         return z, gradient
 
-    def means(self, s):
-        X, s = self._sample(s)
-        return s @ X / s.sum()
-
-    def squares(self, s):
-        X, s = self._sample(s)
-        with np.errstate(over="ignore", under="ignore"):
-            return s @ X**2 / s.sum()
-
-    def _sample(self, s):
+    def sums(self, s, with_means):
         stride = max(self.shape[0] // SAMPLE, 1)
         if not s[::stride].sum() > 0:
             stride = 1
-        return self.X[::stride].astype(np.float64), s[::stride]
+        return _dense_sums(self.X[::stride], s[::stride], with_means)
 
-    def of_column(self, s, j):
-        """Weighted mean and second moment of column j, of all rows."""
-        x = self.X[:, [j]].astype(np.float64)
-        with np.errstate(over="ignore", under="ignore"):
-            return (s @ x / s.sum())[0], (s @ x**2 / s.sum())[0]
+    def of_column(self, s, j, with_means):
+        """What `sums` has of column j, of all rows."""
+        return tuple(values[0] for values in _dense_sums(self.X[:, [j]], s, with_means))
 
     def part(self, rows, cols, intercept):
         A = np.asarray(self.X[rows], dtype=np.float64)
@@ -150,7 +137,7 @@ class DenseData(Data):
 class SparseData(Data):
     """A CSR or CSC matrix of SciPy's."""
 
-    def squares(self, s):
+    def _squares(self, s):
         X = self.X
         with np.errstate(over="ignore", under="ignore"):
             squares = X.data.astype(np.float64) ** 2
@@ -187,7 +174,7 @@ class DeviceData(Data):
 class DeviceDenseData(DeviceData):
     """A CuPy array."""
 
-    def squares(self, s):
+    def _squares(self, s):
         second = np.empty(self.shape[1], like=s)
         kernel_module("_dense", self.X).dense_squares(self.X, s, second)
         return second
@@ -201,7 +188,7 @@ class DeviceDenseData(DeviceData):
 class DeviceSparseData(DeviceData):
     """A CSR matrix of CuPy's."""
 
-    def squares(self, s):
+    def _squares(self, s):
         X = self.X
         squares = type(X)((X.data.astype(np.float64) ** 2, X.indices, X.indptr), shape=X.shape)
         return as_design(squares).rmatvec(s)
@@ -220,6 +207,12 @@ class DeviceSparseData(DeviceData):
 
     def outer(self, A, scale):
         return (A.multiply(scale) @ A.T).toarray()
+
+
+def _dense_sums(X, s, with_means):
+    X, total = X.astype(np.float64), s.sum()
+    with np.errstate(over="ignore", under="ignore"):
+        return s @ X / total if with_means else np.zeros(X.shape[1]), s @ X**2 / total
 
 
 def _gram_by_blocks(part, rows, cols, d, intercept, height):

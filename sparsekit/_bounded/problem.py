@@ -64,15 +64,12 @@ class BoundedProblem:
         """
         if self._moments is None:
             data, s = self.data, self.loss.s
-            mean, second = np.zeros(self.p, like=s), data.squares(s)
-            if self.fit_intercept:
-                mean = data.means(s)
-                self.n_passes += not data.samples
+            mean, second = data.sums(s, self.fit_intercept)
+            self.n_passes += self.fit_intercept and not data.samples
             variance = second - mean**2
             constant = variance <= CONSTANT * second
             for j in np.flatnonzero(constant) if data.samples else ():  # constant, or rare in the sample
-                middle, second[j] = data.of_column(s, j)
-                mean[j] = middle if self.fit_intercept else 0.0
+                mean[j], second[j] = data.of_column(s, j, self.fit_intercept)
                 variance[j] = second[j] - mean[j] ** 2
             # what is left of a constant column is rounding
             constant = variance <= CONSTANT * second

@@ -1,0 +1,189 @@
+"""The architecture: floors, wings, the ties between them, and no circle."""
+
+import ast
+import re
+
+import pytest
+from source_imports import imports, module_name, python_files
+
+# Floors, lowest first. A module may import from its own floor and from those below.
+KERNELS, PIECES, SOLVERS, ESTIMATORS, TOOLS = range(5)
+FLOORS = {
+    "_cython": KERNELS,
+    "gpu": KERNELS,
+    "_typing": KERNELS,  # aliases for signatures on any floor
+    "_arrays": KERNELS,  # where an array lives
+    "_messages": KERNELS,  # values in errors and warnings
+    "_linalg": PIECES,
+    "_solver": PIECES,  # how runs go on and end
+    # programs over estimators
+    "_compare": TOOLS,
+}
+# The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
+WINGS = {
+    "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "path", "path_solver"},
+    "_bounded": {"classifier", "fit", "regressor"},
+    "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
+    "_extreme": {
+        "classifier",
+        "device",
+        "fit",
+        "monitor",
+        "prediction",
+        "rate",
+        "scores",
+        "settings",
+        "targets",
+    },
+    "_factor_graph": {"classifier", "label_sets"},
+}
+
+
+@pytest.fixture(scope="module")
+def source(checkout):
+    return checkout / "sparsekit"
+
+
+def floor(module):
+    """Floor of ``sparsekit.x.y``; what has no line in FLOORS or WINGS is an estimator or a public module."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return ESTIMATORS
+    if parts[1] in WINGS:
+        return ESTIMATORS if len(parts) > 2 and parts[2] in WINGS[parts[1]] else SOLVERS
+    return FLOORS.get(parts[1], ESTIMATORS)
+
+
+def upward(text, name, is_package=False):
+    """Imports of a module that lead to a floor above its own."""
+    return [
+        target
+        for target, _ in imports(text, name, is_package)
+        if target.split(".")[0] == "sparsekit" and floor(target) > floor(name)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("sparsekit._l1.oba", "from .losses import LogisticLoss\nimport numpy.linalg", []),
+        (
+            "sparsekit._l1.oba",
+            "from .logistic import L1LogisticOBA",
+            ["sparsekit._l1.logistic.L1LogisticOBA"],
+        ),
+        ("sparsekit._l1.oba", "from .._estimator import base", ["sparsekit._estimator.base"]),
+        ("sparsekit._l1.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
+        ("sparsekit._l1.oba", "def f():\n  import sparsekit._compare as c", ["sparsekit._compare"]),
+        ("sparsekit._linalg.design", "from .. import _l1", ["sparsekit._l1"]),
+        ("sparsekit._linalg.design", "from .._cython._model import solve", []),
+        ("sparsekit._cython.helper", "from .._linalg import design", ["sparsekit._linalg.design"]),
+        ("sparsekit._l1.logistic", "from .oba import minimize_oba\nfrom .. import metrics", []),
+        ("sparsekit._l1.logistic", "from .._compare import engine", ["sparsekit._compare.engine"]),
+    ],
+)
+def test_the_scan_sees_imports_that_go_up(name, text, expected):
+    assert upward(text, name) == expected
+
+
+def test_the_scan_sees_what_is_imported_when_a_module_is():
+    text = "import a\nif TYPE_CHECKING:\n  import b\nif True:\n  import c\ndef f():\n  import d"
+    found = imports(text, "sparsekit._l1.logistic", False)
+    assert found == [("a", True), ("b", False), ("c", True), ("d", False)]
+
+
+def test_imports_go_down_only(source):
+    edges, wrong = 0, []
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        if name == "sparsekit":  # re-exports everything, lazily
+            continue
+        text = path.read_text(encoding="utf-8")
+        edges += sum(target.startswith("sparsekit.") for target, _ in imports(text, name, is_package))
+        wrong += [f"{name} imports {target}" for target in upward(text, name, is_package)]
+    assert not wrong
+    assert edges > 10
+
+
+def modules_imported(source):
+    """{module: modules of the package that it imports}, the package's own ``__init__`` left out."""
+    found = {}
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        found[name] = [path.read_text(encoding="utf-8"), is_package]
+    names = found.keys() | {f"sparsekit._cython.{path.stem}" for path in source.glob("_cython/*.pyx")}
+    return {
+        name: {
+            target if target in names else target.rpartition(".")[0]
+            for target, _ in imports(text, name, is_package)
+            if target.split(".")[0] == "sparsekit"
+        }
+        for name, (text, is_package) in found.items()
+        if name != "sparsekit"
+    }
+
+
+def wing(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in WINGS else None
+
+
+def test_wings_are_apart_but_for_the_ties_that_the_architecture_names(source, checkout):
+    text = (checkout / "doc" / "architecture.md").read_text(encoding="utf-8")
+    ties = {tuple(tie) for tie in re.findall(r"^\| `(_\w+)/` to `(_\w+)/` \|", text, re.MULTILINE)}
+    found = {
+        (wing(name), wing(target))
+        for name, targets in modules_imported(source).items()
+        for target in targets
+        if wing(name) and wing(target) and wing(name) != wing(target)
+    }
+    assert found == ties and len(ties) == 2
+
+
+def test_every_file_of_a_wing_is_there(source):
+    for folder, names in WINGS.items():
+        assert names < {path.stem for path in (source / folder).glob("*.py")}
+
+
+def circles(arrows):
+    """Modules that import themselves, over others."""
+    left = {name: set(targets) & arrows.keys() for name, targets in arrows.items()}
+    while True:
+        free = {name for name, targets in left.items() if not targets & left.keys()}
+        if not free:
+            return sorted(left)
+        left = {name: targets for name, targets in left.items() if name not in free}
+
+
+def test_circles_are_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+
+
+def test_no_module_imports_itself_over_others(source):
+    assert circles(modules_imported(source)) == []
+
+
+def test_no_fit_asks_where_its_arrays_are(source):
+    """`_estimator/training_data.py` does, once for all."""
+    seen = 0
+    for path in python_files(source):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name in ("fit", "partial_fit"):
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                assert "is_device" not in names, f"{path.name}, line {node.lineno}"
+                seen += 1
+    assert seen >= 10
+
+
+def test_kernels_import_no_python_of_the_package(source):
+    files = sorted([*source.rglob("*.pyx"), *source.rglob("*.pxd")])
+    assert files
+    statement = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.MULTILINE)
+    seen = 0
+    for path in files:
+        for match in statement.finditer(path.read_text(encoding="utf-8")):
+            seen += 1
+            target = match[1] or match[2]
+            inside = target.startswith(("sparsekit._cython", ".")) and not target.startswith("..")
+            assert inside or not target.startswith(("sparsekit", "..")), f"{path.name} imports {target}"
+    assert seen

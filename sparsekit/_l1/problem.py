@@ -83,7 +83,7 @@ class Problem(ABC):
     def expand(self, x):
         """A copy of x in all variables of the loss."""
 
-    # what some problems know better; a default that raises is called only where a problem says that it has it:
+    # what some problems know better; a default that raises is called only where a problem says it has it:
     # by ``restricts``, by a finite ``factor_cost``, by a dual and unpenalised variables
 
     @property

@@ -15,7 +15,7 @@ def write_csv(path, cells, gaps):
     rows = []
     for cell in cells:
         problem = cell.problem
-        place = {
+        cell_columns = {
             "data": problem.name,
             "n_samples": problem.X.shape[0],
             "n_features": problem.X.shape[1],
@@ -30,7 +30,7 @@ def write_csv(path, cells, gaps):
                 accuracy, loss = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
             rows.append(
                 {
-                    **place,
+                    **cell_columns,
                     "solver": track.solver.key,
                     "version": track.solver.version,
                     "stopped": _stopped(cell, track),
@@ -46,7 +46,7 @@ def write_csv(path, cells, gaps):
                 }
             )
         rows += [
-            {**place, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
+            {**cell_columns, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
             for s, reason in cell.left_out
         ]
     columns = list(dict.fromkeys(name for row in rows for name in row))

@@ -75,7 +75,7 @@ class LiblinearMulticore(LiblinearOfficial):
     def missing(self):
         """Neither in the named folder nor in the environment; how to have it beside the serial one."""
         folder = os.environ.get(FOLDER)
-        if _is_multicore(_place()):
+        if _is_multicore(_folder()):
             return None
         if folder:
             return f"{FOLDER} names {folder}, where it is not"
@@ -96,18 +96,18 @@ def _fit(train, X, y, options):
 def _installed():
     """Folder of the package ``liblinear`` that an import would find, or None."""
     spec = importlib.util.find_spec("liblinear")
-    places = None if spec is None else spec.submodule_search_locations
-    return Path(next(iter(places))) if places else None
+    folders = None if spec is None else spec.submodule_search_locations
+    return Path(next(iter(folders))) if folders else None
 
 
-def _place():
+def _folder():
     """Folder of the package that is to be the multi-core one, or None."""
     folder = os.environ.get(FOLDER)
     return Path(folder) / "liblinear" if folder else _installed()
 
 
-def _is_multicore(place):
-    source = None if place is None else place / "liblinear.py"
+def _is_multicore(folder):
+    source = None if folder is None else folder / "liblinear.py"
     return source is not None and source.is_file() and MARK in source.read_text(encoding="utf-8")
 
 
@@ -116,9 +116,9 @@ def _multicore():
     if not os.environ.get(FOLDER):
         return importlib.import_module("liblinear.liblinearutil")
     if ALIAS not in sys.modules:
-        place = _place()
+        folder = _folder()
         spec = importlib.util.spec_from_file_location(
-            ALIAS, place / "__init__.py", submodule_search_locations=[str(place)]
+            ALIAS, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
         package = importlib.util.module_from_spec(spec)
         sys.modules[ALIAS] = package

@@ -48,8 +48,8 @@ def show_versions() -> None:
         "Optional packages": _versions(_EXTRAS),
         "Kernels": {**kernels, "threads with n_jobs=-1": count_threads(-1)},
     }
-    for place, pool in enumerate(threadpool_info(), start=1):
-        blocks[f"Thread pool {place}"] = pool
+    for number, pool in enumerate(threadpool_info(), start=1):
+        blocks[f"Thread pool {number}"] = pool
     for title, rows in blocks.items():
         width = max(map(len, rows))
         print(f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items()), "", sep="\n")

@@ -14,6 +14,8 @@ cdef inline double soft_step(double h, double x, double g, double l1) noexcept n
 cdef class QuadOperator:
     cdef readonly int size
     cdef readonly double ridge
+    # what a product reads: "matrix" for H itself, "dense" or "columns" of the data; None for anything else
+    cdef readonly str reads
     # whether ``factor`` is cheap for any free set and needs no ``work``
     cdef readonly bint always_direct
     # whether the last variable is an intercept, whose column of H the preconditioner may take out
@@ -30,6 +32,8 @@ cdef class QuadOperator:
     # steps of the last model that went straight on through zeros, where the projected ones were worse
     cdef readonly int crossed
     cdef readonly long n_products
+    # what a user's function raised
+    cdef public object error
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil

@@ -113,6 +113,7 @@ cdef class GramOperator(QuadOperator):
 
     def __init__(self, double[:, ::1] G, double ridge):
         cdef Py_ssize_t i
+        self.reads = "matrix"
         self.G = G
         self.size = <int>G.shape[0]
         self.ridge = ridge
@@ -168,14 +169,12 @@ cdef class GramOperator(QuadOperator):
 cdef class CallbackOperator(QuadOperator):
     """H as a Python callable v -> H v, for a user's loss."""
     cdef object func
-    cdef public object error
 
     def __init__(self, func, diagonal, double ridge):
         self.func = func
         self.diagonal = np.ascontiguousarray(diagonal, dtype=np.float64)
         self.size = <int>self.diagonal.shape[0]
         self.ridge = ridge
-        self.error = None
 
     cdef void product(self, const double* v, double* out) noexcept nogil:
         cdef int i

@@ -257,6 +257,7 @@ cdef class DenseOperator(QuadOperator):
     cdef int n_threads
 
     def __init__(self, A, const double[::1] d, diagonal, bint intercept, double ridge, int n_threads):
+        self.reads = "dense"
         self.A = A
         self.d = d
         self.diagonal = diagonal

@@ -28,7 +28,7 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
                               int32_t *queue, sk_size *passes) {
     const sk_size K = g->n_labels;
     double *score = room, *up = room + K, *down = up + K; /* the score with pairs that are settled; what others add */
-    int32_t *place = queue + K;                           /* number in the graph that is left, or what was decided */
+    int32_t *number = queue + K;                           /* number in the graph that is left, or what was decided */
     const double enough = o->quadratic ? 1.0 : 0.0;
     enum { OFF = -2, ON = -1, OPEN = 0 };
     sk_size head = 0, tail = 0, n = 0, np = 0, ns, nl = 0, no = 0;
@@ -37,35 +37,35 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
         score[j] = eta[j];
         up[j] = g->gain[j];
         down[j] = g->loss[j];
-        place[j] = OPEN;
+        number[j] = OPEN;
     }
     for (sk_size j = 0; j < K; j++) {
-        if (g->may_fall[j] && score[j] + up[j] <= 0.0) place[j] = OFF, queue[tail++] = (int32_t)j;
-        else if (g->may_rise[j] && score[j] - down[j] >= enough) place[j] = ON, queue[tail++] = (int32_t)j;
+        if (g->may_fall[j] && score[j] + up[j] <= 0.0) number[j] = OFF, queue[tail++] = (int32_t)j;
+        else if (g->may_rise[j] && score[j] - down[j] >= enough) number[j] = ON, queue[tail++] = (int32_t)j;
     }
     for (; head < tail; head++) {
         sk_size j = queue[head];
-        int on = place[j] == ON;
+        int on = number[j] == ON;
         for (sk_size e = g->start[j]; e < g->start[j + 1]; e++) {
             sk_size k = g->other[e], pair = g->pair[e];
             double plus = g->plus[pair], minus = g->minus[pair];
-            if (place[k] != OPEN) continue;
+            if (number[k] != OPEN) continue;
             up[k] -= plus;
             down[k] -= minus;
             if (on) score[k] += plus - minus;
-            if (g->may_fall[k] && score[k] + up[k] <= 0.0) place[k] = OFF, queue[tail++] = (int32_t)k;
-            else if (g->may_rise[k] && score[k] - down[k] >= enough) place[k] = ON, queue[tail++] = (int32_t)k;
+            if (g->may_fall[k] && score[k] + up[k] <= 0.0) number[k] = OFF, queue[tail++] = (int32_t)k;
+            else if (g->may_rise[k] && score[k] - down[k] >= enough) number[k] = ON, queue[tail++] = (int32_t)k;
         }
     }
     for (sk_size j = 0; j < K; j++) {
-        mu[j] = place[j] == ON;
-        if (place[j] == OPEN) {
+        mu[j] = number[j] == ON;
+        if (number[j] == OPEN) {
             int bound_up = !g->alone[j];
-            for (sk_size e = g->start[j]; e < g->start[j + 1] && !bound_up; e++) bound_up = place[g->other[e]] >= OPEN;
-            if (bound_up) place[j] = (int32_t)++n;
+            for (sk_size e = g->start[j]; e < g->start[j + 1] && !bound_up; e++) bound_up = number[g->other[e]] >= OPEN;
+            if (bound_up) number[j] = (int32_t)++n;
             else { /* nothing else that is open has to do with it */
                 mu[j] = fg_clip(score[j]);
-                place[j] = OFF; /* or what it is; nobody asks */
+                number[j] = OFF; /* or what it is; nobody asks */
             }
         }
     }
@@ -73,12 +73,12 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
     if (n == 0) return FG_CONVERGED;
 
     for (sk_size j = 0; j < K; j++)
-        if (place[j] > 0)
+        if (number[j] > 0)
             for (sk_size e = g->start[j]; e < g->start[j + 1]; e++)
-                if (g->other[e] > j && place[g->other[e]] > 0)
+                if (g->other[e] > j && number[g->other[e]] > 0)
                     np += (g->plus[g->pair[e]] > 0.0) + (g->minus[g->pair[e]] > 0.0);
     ns = 2 * np;
-    for (sk_size s = g->linear[0]; s < g->linear[g->n_linear]; s++) ns += place[g->linear_label[s]] > 0;
+    for (sk_size s = g->linear[0]; s < g->linear[g->n_linear]; s++) ns += number[g->linear_label[s]] > 0;
     ns += g->orout[g->n_orout] - g->orout[0];
     {
         fg_plan plan;
@@ -98,15 +98,15 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
             return FG_NO_MEMORY;
         }
         for (sk_size j = 0; j < K; j++)
-            if (place[j] > 0)
+            if (number[j] > 0)
                 for (sk_size e = g->start[j]; e < g->start[j + 1]; e++) {
                     sk_size k = g->other[e], pair = g->pair[e];
-                    if (k < j || place[k] <= 0) continue;
+                    if (k < j || number[k] <= 0) continue;
                     for (int sign = 0; sign < 2; sign++) {
                         double given = sign ? -g->minus[pair] : g->plus[pair];
                         if (given == 0.0) continue;
-                        var[i] = place[j] - 1;
-                        var[np + i] = place[k] - 1;
+                        var[i] = number[j] - 1;
+                        var[np + i] = number[k] - 1;
                         pair_add[i] = (int32_t)i;
                         pair_score[i++] = given;
                     }
@@ -118,10 +118,10 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
             linear[nl] = s;
             for (sk_size e = g->linear[f]; e < g->linear[f + 1]; e++) {
                 sk_size j = g->linear_label[e];
-                if (place[j] > 0) {
-                    var[s] = place[j] - 1;
+                if (number[j] > 0) {
+                    var[s] = number[j] - 1;
                     a[s++] = g->a[e];
-                } else if (place[j] == ON)
+                } else if (number[j] == ON)
                     b -= g->a[e];
             }
             if (s == first) continue;
@@ -132,7 +132,7 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
         for (sk_size f = 0; f < g->n_orout; f++) { /* its labels are never decided beforehand */
             orout[no++] = s;
             for (sk_size e = g->orout[f]; e < g->orout[f + 1]; e++) {
-                var[s] = place[g->orout_label[e]] - 1;
+                var[s] = number[g->orout_label[e]] - 1;
                 negated[s] = g->negated[e];
                 a[s++] = e == g->orout[f + 1] - 1 ? -1.0 : 1.0;
             }
@@ -170,12 +170,12 @@ static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_op
         plan.negated = negated;
         if (fg_allocate(&plan, &state)) {
             for (sk_size j = 0; j < K; j++)
-                if (place[j] > 0) state.eta[place[j] - 1] = score[j];
+                if (number[j] > 0) state.eta[number[j] - 1] = score[j];
             memcpy(state.add, pair_score, (size_t)np * sizeof(double));
             status = fg_run(&plan, &state, o);
             *passes = state.n_iter;
             for (sk_size j = 0; j < K; j++)
-                if (place[j] > 0) mu[j] = fg_clip(state.mu[place[j] - 1]);
+                if (number[j] > 0) mu[j] = fg_clip(state.mu[number[j] - 1]);
         } else
             status = FG_NO_MEMORY;
         fg_free(&plan, &state);

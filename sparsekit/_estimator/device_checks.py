@@ -112,7 +112,7 @@ def device_weight(X: Any, sample_weight: Any) -> Any:
 
 
 def flatten_column(y: Any, stacklevel: int) -> Any:
-    """y of either place, or what a matrix of one column holds, with scikit-learn's warning."""
+    """y on either side, or what a matrix of one column holds, with scikit-learn's warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     warnings.warn(
@@ -223,7 +223,7 @@ class DeviceEstimatorMixin:
         """Whether the last fit was on the GPU."""
         return any(is_device(value) for name, value in vars(self).items() if name.endswith("_"))
 
-    def _check_place(self, X: Any) -> bool:
+    def _check_device(self, X: Any) -> bool:
         """Whether X, and the fitted estimator, are on the GPU; TypeError where only one of them is."""
         device, name = self._on_device(), type(self).__name__
         if device and not is_device(X):

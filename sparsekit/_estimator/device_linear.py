@@ -25,7 +25,7 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
     def _is_on_device(self, X: Any) -> bool:
         """Whether a fitted model and X are on the GPU; TypeError where only one of them is."""
         check_is_fitted(self)
-        return self._check_place(X)
+        return self._check_device(X)
 
     def _device_scores(self, X: Any) -> Any:
         """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""

@@ -403,7 +403,7 @@ class ExtremeSoftmaxSGD(
         known = to_host(getattr(self, "classes_", None))
         first = known is None
         if not first:
-            self._check_place(X)
+            self._check_device(X)
         if classes is not None:
             known = announced_classes(classes, known)
         # who names the classes wants no others, as in scikit-learn

@@ -40,7 +40,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
 
     def _checked(self, X):
         check_is_fitted(self)
-        if self._check_place(X):
+        if self._check_device(X):
             return check_device_X(self, X, reset=False)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False

@@ -143,7 +143,7 @@ def initial_state(model, targets, X, options, counts=None):
     state = new_state(model, len(targets.classes), X, options, counts)
     old = getattr(model, "classes_", None)
     if model.warm_start and old is not None:
-        model._check_place(X)
+        model._check_device(X)
     if model.warm_start and old is not None and np.array_equal(old, targets.classes):
         W = getattr(model, "table_", None)
         W = model.coef_ if W is None else W[None, :]

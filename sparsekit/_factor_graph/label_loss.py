@@ -100,10 +100,10 @@ class Labels:
         """The graph of the kernels that take arrays like x."""
         if not is_device(x):
             return self._graph
-        place = namespace(x=x).cuda.Device().id
-        if place not in self._on_devices:
-            self._on_devices[place] = kernel_module("_label_graph", x).LabelGraph(*self._given)
-        return self._on_devices[place]
+        number = namespace(x=x).cuda.Device().id
+        if number not in self._on_devices:
+            self._on_devices[number] = kernel_module("_label_graph", x).LabelGraph(*self._given)
+        return self._on_devices[number]
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""

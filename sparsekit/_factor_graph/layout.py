@@ -160,10 +160,10 @@ class Layout:
         """The plan of the kernels that take arrays like x."""
         if not is_device(x):
             return self.plan
-        place = namespace(x=x).cuda.Device().id
-        if place not in self._on_devices:
-            self._on_devices[place] = kernel_module("_factor_graph", x).Plan(*self._given)
-        return self._on_devices[place]
+        number = namespace(x=x).cuda.Device().id
+        if number not in self._on_devices:
+            self._on_devices[number] = kernel_module("_factor_graph", x).Plan(*self._given)
+        return self._on_devices[number]
 
     def slots(self, factor):
         """Slots of a factor's variables, shaped as its indices (n, d)."""

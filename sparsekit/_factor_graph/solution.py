@@ -157,7 +157,7 @@ class BatchSolution:
 
     def _direction(self, values, name, size):
         """A copy, (n_graphs, size), of a direction in which derivatives are wanted."""
-        self._check_place(values, name)
+        self._check_device(values, name)
         d, n = np.array(values, dtype=np.float64, like=self.x), self._run.n
         if d.shape not in ((n, size), (size,)) and not (d.ndim > 2 and len(d) == n and d.size == n * size):
             raise ValueError(f"{name} must have the shape {(n, size)}; got {d.shape}")
@@ -165,7 +165,7 @@ class BatchSolution:
             raise ValueError(f"{name} must be finite")
         return np.broadcast_to(d if d.ndim == 1 else d.reshape(n, size), (n, size)).copy()
 
-    def _check_place(self, values, name):
+    def _check_device(self, values, name):
         if is_device(values) or is_device(self.x):
             namespace(x=self.x, **{name: values})
 
@@ -299,7 +299,7 @@ class Solution(BatchSolution):
             for view, values in direction.items():
                 if getattr(view, "graph", None) is not self._graph:
                     raise ValueError("direction: a view belongs to another graph")
-                self._check_place(values, "direction")
+                self._check_device(values, "direction")
                 values = xp.broadcast_to(xp.asarray(values, dtype=np.float64), view.shape)
                 xp.add.at(total, xp.asarray(view.index), values)
             direction = total

@@ -23,7 +23,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
 
     def _scores(self, X):
         check_is_fitted(self)
-        if self._check_place(X):
+        if self._check_device(X):
             X = check_device_X(self, X, reset=False)
             if not hasattr(X, "nnz"):
                 return X @ self.coef_.T + self.intercept_

@@ -40,16 +40,13 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     opts, kernels = run.options, run.kernels
     m = len(xv)
     new = np.empty(m, like=xv)
-    exact = isinstance(operator, kernels.GramOperator)
+    exact = operator.reads == "matrix"
     # products with a matrix are cheap beside what made it, so its model is solved well; where a
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
-    columns = isinstance(operator, kernels.ColumnOperator)
+    columns = operator.reads == "columns"
     passes = columns or (classes and not exact)
     cycles = 1 if run.damping > 0 or columns else opts.model_cycles
-    cg_tol, cg_max = (
-        opts.cg_tol,
-        opts.cg_dense if isinstance(operator, kernels.DenseOperator) else opts.cg_max,
-    )
+    cg_tol, cg_max = opts.cg_tol, opts.cg_dense if operator.reads == "dense" else opts.cg_max
     forcing = opts.column_forcing if columns else opts.forcing
     if helped:
         cycles = _CROSSING_CYCLES if run.crossed else 2
@@ -78,9 +75,8 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     )  # fmt: skip
     found = kernels.model.solve_model(operator, xv, gv, lv, new, effort)
     predicted, _, corrections, run.last_cg, n_direct = found
-    error = getattr(operator, "error", None)
-    if error is not None:
-        raise error
+    if operator.error is not None:
+        raise operator.error
     run.crossed = operator.crossed > 0
     if run.crossed:
         # the ridge that weighs as much as the penalty

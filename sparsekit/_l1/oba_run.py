@@ -172,15 +172,12 @@ class Kernels:
     Parameters
     ----------
     like : array
-        Any array of the problem: the kernels are of the place where it is.
+        Any array of the problem: the kernels are those of its side, CPU or GPU.
     """
 
     def __init__(self, like):
         self.model = kernel_module("_model", like)
         self.orthant = kernel_module("_orthant", like)
-        self.GramOperator = kernel_module("_operators", like).GramOperator
-        self.ColumnOperator = kernel_module("_columns", like).ColumnOperator
-        self.DenseOperator = kernel_module("_rows", like).DenseOperator
         self.on_device = is_device(like)
 
 

@@ -39,13 +39,13 @@ _EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
 _CHEAP = 5e6  # a Gram matrix of so little cost is always formed
 
 
-def _place(design):
+def _backend(design):
     """NumPy or CuPy, where the design is, and the kernels there."""
     return getattr(design, "xp", np), getattr(design, "kernels", _multinomial)
 
 
 def _costs(design):
-    if _place(design)[0] is np:
+    if _backend(design)[0] is np:
         return _HOST
     return replace(_DEVICE, dense=_DEVICE.dense * design.double_cost)
 
@@ -58,7 +58,7 @@ def _pointers(design):
 
 def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
-    X, room = design.X, 2**20 if _place(design)[0] is np else _DEVICE_ROOM
+    X, room = design.X, 2**20 if _backend(design)[0] is np else _DEVICE_ROOM
     step = len(X) if X.dtype == np.float64 else max(1, room // max(X.shape[1], 1))
     for lo in range(0, len(X), max(step, 1)):
         yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
@@ -66,7 +66,7 @@ def _row_blocks(design):
 
 def matmat(design, W):
     """X W, (n, K)."""
-    xp, kernels = _place(design)
+    xp, kernels = _backend(design)
     W = xp.ascontiguousarray(W)
     Z = xp.empty((design.shape[0], W.shape[1]))
     if isinstance(design, DenseDesign):
@@ -85,7 +85,7 @@ def rmatmat(design, U, G):
         for rows, X in _row_blocks(design):
             G += X.T @ U[rows]
         return G
-    kernels = _place(design)[1]
+    kernels = _backend(design)[1]
     if is_device_rows(design):
         kernels.matmat(*design.columns(), U, G, 1)
         return G
@@ -97,7 +97,7 @@ def rmatmat(design, U, G):
 def class_sums(design, U, intercept):
     """[X, 1]^T U as a table (p or p + 1, K)."""
     p = design.shape[1]
-    G = _place(design)[0].empty((p + intercept, U.shape[1]))
+    G = _backend(design)[0].empty((p + intercept, U.shape[1]))
     rmatmat(design, U, G[:p])
     if intercept:
         G[p] = U.sum(axis=0)
@@ -106,20 +106,20 @@ def class_sums(design, U, intercept):
 
 def squared_norms(design):
     """|x_i|^2, (n,)."""
-    xp, _ = _place(design)
+    xp, _ = _backend(design)
     if isinstance(design, DenseDesign):
         parts = [np.einsum("ij,ij->i", X, X) for _, X in _row_blocks(design)]
         return xp.concatenate(parts) if parts else xp.zeros(0)
     squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
     out = xp.empty((design.shape[0], 1))
     indptr, indices, _ = _pointers(design)
-    _place(design)[1].matmat(indptr, indices, squares, ones, out, design.n_threads)
+    _backend(design)[1].matmat(indptr, indices, squares, ones, out, design.n_threads)
     return out[:, 0]
 
 
 def column_norms(design):
     """|X_j|, (p,), in main memory."""
-    xp = _place(design)[0]
+    xp = _backend(design)[0]
     if isinstance(design, DenseDesign):
         out = sum((np.square(X).sum(axis=0) for _, X in _row_blocks(design)), xp.zeros(design.shape[1]))
     elif is_device_rows(design):
@@ -131,7 +131,7 @@ def column_norms(design):
 
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
-    xp, kernels = _place(design)
+    xp, kernels = _backend(design)
     held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
     last, held = held[-1], xp.asarray(held)
     out = xp.empty(design.shape[0], dtype=np.int64)
@@ -197,7 +197,7 @@ def _gram_blas(design, place, parts, s, has, exact=False):
     """
     n, K = parts[0].shape
     m = len(place)
-    xp, _ = _place(design)
+    xp, _ = _backend(design)
     real = np.float32 if is_single(design, m) and not exact else np.float64
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = place % K
@@ -228,7 +228,7 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
     P, rest, top = parts
     p, K = design.shape[1], P.shape[1]
     rows, classes = np.divmod(place, K)
-    xp, kernels = _place(design)
+    xp, kernels = _backend(design)
     if not isinstance(design, DenseDesign):
         indptr, indices, data = _pointers(design)
         first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
@@ -273,7 +273,7 @@ def _padded(P, K):
 def row_operator(design, place, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    xp, kernels = _place(design)
+    xp, kernels = _backend(design)
     # rows of eight classes are what the CPU's vector instructions like
     wide = -(-K // 8) * 8 if xp is np else K
     indptr, indices, data = _pointers(design)
@@ -305,7 +305,7 @@ def row_operator(design, place, parts, s, has, ridge):
 def dense_operator(design, place, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    xp, kernels = _place(design)
+    xp, kernels = _backend(design)
     A = xp.ascontiguousarray(design.X, dtype=np.float32)
     step = len(A) if xp is np else max(1, _DEVICE_ROOM // max(A.shape[1], 1))
 

@@ -16,8 +16,8 @@ class FileFormatError(ValueError):
     """A file does not follow its format; the message names file, line and what is wrong."""
 
     def __init__(self, path, line, problem):
-        place = os.fspath(path) if line is None else f"{os.fspath(path)}, line {line}"
-        super().__init__(f"{place}: {problem}")
+        where = os.fspath(path) if line is None else f"{os.fspath(path)}, line {line}"
+        super().__init__(f"{where}: {problem}")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class ColumnOperator(RowOperator):
     Without ``rows``, an operator of the same columns, these are turned into rows first.
     """
 
+    reads = "columns"
     n_sweeps = 0
 
     def __init__(

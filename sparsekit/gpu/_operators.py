@@ -23,6 +23,7 @@ class QuadOperator:
 
     direct = False  # whether solve_face is there and cheap
     always_direct = False  # whether it is cheap for any face
+    reads: str | None = None  # "matrix" for H itself, "dense" or "columns" of the data
     error = None
     size: int
     ridge: float
@@ -51,6 +52,8 @@ class QuadOperator:
 
 class GramOperator(QuadOperator):
     """H as a dense symmetric (m, m) matrix, float64."""
+
+    reads = "matrix"
 
     def __init__(self, G: Any, ridge: float) -> None:
         self.G, self.ridge, self.size = G, float(ridge), len(G)

@@ -147,6 +147,8 @@ class DenseOperator(QuadOperator):
     Sums are float64.
     """
 
+    reads = "dense"
+
     def __init__(self, A: Any, d: Any, diagonal: Any, intercept: bool, ridge: float) -> None:
         self.A, self.d, self.diagonal = A, d, diagonal
         self.intercept, self.ridge, self.size = bool(intercept), float(ridge), len(diagonal)

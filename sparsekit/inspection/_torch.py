@@ -48,7 +48,7 @@ def module_function(
     size = check_batch_size(batch_size)
     chunks = [slice(at, at + size) for at in range(0, n, size)]
 
-    def place(x: np.ndarray, track: bool) -> dict[str, Any]:
+    def carry(x: np.ndarray, track: bool) -> dict[str, Any]:
         parts, at = {}, 0
         for name, p in zip(names, parameters):
             part = torch.as_tensor(x[at : at + p.numel()], dtype=p.dtype, device=p.device)
@@ -69,7 +69,7 @@ def module_function(
     def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradients = 0.0, [np.zeros(p.numel()) for p in parameters]
         with evaluation(), torch.inference_mode(False), torch.enable_grad():
-            parts = place(x, True)
+            parts = carry(x, True)
             for rows in chunks:
                 f = loss(functional_call(module, parts, (X[rows],)), y[rows]).mean() * (len(y[rows]) / n)
                 # with respect to these alone: X and whatever else the user tracks gets no gradient
@@ -86,7 +86,7 @@ def module_function(
     is_classes = y.ndim == 1 and not y.is_floating_point() and getattr(output, "ndim", None) == 2
 
     def measure(x: np.ndarray) -> tuple[float, float]:
-        parts, value, right = place(x, False), 0.0, 0
+        parts, value, right = carry(x, False), 0.0, 0
         with evaluation(), torch.no_grad():
             for rows in chunks:
                 output = functional_call(module, parts, (X[rows],))

@@ -145,13 +145,13 @@ def test_labels_are_encoded_on_the_device(cupy):
 def test_an_estimator_predicts_where_it_was_fitted(cupy):
     estimator = Estimator()
     estimator.coef_ = cupy.zeros(2)
-    assert estimator._check_place(cupy.zeros((1, 2)))
+    assert estimator._check_device(cupy.zeros((1, 2)))
     with pytest.raises(TypeError, match=r"fitted on the GPU and X is in main memory.*to_cpu\(\)"):
-        estimator._check_place(np.zeros((1, 2)))
+        estimator._check_device(np.zeros((1, 2)))
     estimator.coef_ = np.zeros(2)
-    assert not estimator._check_place(np.zeros((1, 2)))
+    assert not estimator._check_device(np.zeros((1, 2)))
     with pytest.raises(TypeError, match=r"fitted in main memory and X is on the GPU.*cupy\.asnumpy\(X\)"):
-        estimator._check_place(cupy.zeros((1, 2)))
+        estimator._check_device(cupy.zeros((1, 2)))
 
 
 def test_to_cpu_brings_everything_and_leaves_the_original(cupy):

@@ -12,6 +12,8 @@ from typing import Any
 from sklearn.utils.validation import validate_data
 
 from .._arrays import is_device, namespace
+from .._row_blocks.make import comes_in_blocks
+from .block_data import labels_of_blocks, numbers_of_blocks
 from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .device_checks import check_device_target, check_device_X, device_weight
 from .labels import encode_labels, refuse_missing_labels
@@ -68,7 +70,9 @@ def check_host_data(
 
 def with_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
     """Data of a regression, y (n,)."""
-    if is_device(X):
+    if comes_in_blocks(X):
+        X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight)
+    elif is_device(X):
         X = check_device_X(estimator, X)
         y = check_device_target(y, X=X, stacklevel=6)
         weight = device_weight(X, sample_weight)
@@ -79,7 +83,10 @@ def with_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
 
 def with_labels(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
     """Data of a classification, one label a row; its ``values`` are codes."""
-    if is_device(X):
+    if comes_in_blocks(X):
+        X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight)
+        y = X.census.y
+    elif is_device(X):
         X = check_device_X(estimator, X)
         found = device_labels(X, y, device_weight(X, sample_weight), class_weight, stacklevel=5)
         classes, codes, weight = found.classes, found.values, found.weight

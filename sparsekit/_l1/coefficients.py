@@ -12,8 +12,6 @@ from .._arrays import host_only, is_device, namespace
 from .._estimator.checks import by_feature
 from .._estimator.device_checks import check_device_vector
 from .._messages import numbers, shown
-from .losses import LogisticLoss
-from .multinomial import MultinomialLoss
 
 
 def check_penalty_weights(penalty_weights, n_features, feature_names=None):
@@ -72,16 +70,6 @@ def l1_weights(penalty_weights, strength):
     return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
 
 
-def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
-    """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
-    if n_classes == 2:
-        signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
-    return MultinomialLoss(
-        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
-    )
-
-
 def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
     """Split the solver's variables into coef (n_outputs, n_features) and intercept (n_outputs,).
 
@@ -119,16 +107,6 @@ def center_target(y, sample_weight, fit_intercept):
     y = y.astype(np.float64, copy=False)
     offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
     return (y - offset if offset else y), offset
-
-
-def null_intercept(codes, sample_weight, n_classes):
-    """Intercept of the logistic model without features: the log-odds, or the centred log-frequencies."""
-    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
-    # a class without weight has intercept -inf; the smallest normal number keeps it finite
-    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
-    if n_classes == 2:
-        return log_totals[1:] - log_totals[:1]
-    return log_totals - log_totals.mean()
 
 
 def penalty_of(X: Any, penalty_weights: Any, strength: float, feature_names: Any) -> Any:

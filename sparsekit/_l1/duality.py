@@ -29,7 +29,7 @@ def duality_gap(loss, problem, x, l1, g, theta=None):
         grad = problem.gradient_of(theta)
     free = np.flatnonzero(l1 == 0)
     if free.size:
-        theta, grad = problem.project_free(free, theta, grad)
+        theta, grad, _ = problem.project_free(free, theta, grad)
         if theta is None:
             return np.inf
     penalised = l1 > 0

@@ -9,7 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.block_data import BlockedMatrix
 from .._solver import outcome
+from .block_loss import LossOfBlocks
+from .blockwise import BlockProblem, minimize_on_blocks
+from .losses import LeastSquaresLoss
+from .multinomial import logistic_loss
 from .oba import minimize_oba
 
 # the solver states its defaults; the estimators repeat none of them
@@ -59,12 +64,31 @@ def _spread_of_norms(X, x):
     n_features = X.shape[1]
     n_classes = max(len(x) // n_features, 1) if n_features else 1
     used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)
+    if isinstance(X, BlockedMatrix):
+        return X.spread_of_norms(used)
     squares = (
         X.multiply(X).sum(axis=0) if hasattr(X, "nnz") else np.einsum("ij,ij->j", X, X, dtype=np.float64)
     )
     squares = np.asarray(squares, like=x).ravel()[used]
     squares = squares[squares > 0]
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
+
+
+def logistic_of(given, fit_intercept, n_threads):
+    """The logistic loss of training data with labels, wherever X is."""
+    X, n_classes = given.X, len(given.classes)
+    if isinstance(X, BlockedMatrix):
+        spec = LossOfBlocks(fit_intercept, given.classes, X.class_weight)
+        return BlockProblem(X.blocks, X.census, spec, given.values, given.weight, n_threads)
+    return logistic_loss(X, given.values, n_classes, given.weight, fit_intercept, n_threads)
+
+
+def squares_of(X, target, offset, weight, fit_intercept, n_threads):
+    """The least squares of a target from which ``offset`` is subtracted already, wherever X is."""
+    if isinstance(X, BlockedMatrix):
+        spec = LossOfBlocks(fit_intercept, offset=offset)
+        return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads)
+    return LeastSquaresLoss(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):
@@ -83,11 +107,15 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
+        solver = minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
+
         def minimize(start, callback):
-            return minimize_oba(
-                loss, l1, start, callback=callback, history=self.history, **self._solver_options
-            )
+            return solver(loss, l1, start, callback=callback, history=self.history, **self._solver_options)
 
         result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        if "n_rounds" in result:
+            self.n_rounds_ = result.n_rounds
+        elif hasattr(self, "n_rounds_"):
+            del self.n_rounds_
         warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

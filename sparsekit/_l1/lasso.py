@@ -16,8 +16,7 @@ from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
 from .._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import center_target, pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin
-from .losses import LeastSquaresLoss
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of
 from .path import lasso_path
 
 
@@ -202,9 +201,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
                 "intercept_": dtype.type(float(intercept[0]) + offset),
             }
 
-        loss = LeastSquaresLoss(
-            X, target, weight, fit_intercept=fit_intercept, n_threads=count_threads(self.n_jobs)
-        )
+        loss = squares_of(X, target, offset, weight, fit_intercept, count_threads(self.n_jobs))
         x0 = None
         last = getattr(self, "coef_", None)
         fits = last is not None and last.size == n_features

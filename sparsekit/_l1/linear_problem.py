@@ -186,35 +186,41 @@ class LinearProblem(Selection):
         return grad
 
     def project_free(self, free, theta, g):
-        """theta with a zero gradient on ``free``.
+        """theta with a zero gradient on ``free``, that gradient, and the move that made it.
 
         The correction is D A c, small where the loss is flat: theta can't leave the dual's box by much.
         """
+        moved = np.zeros(len(free), like=g)
         if np.max(np.abs(g[free])) == 0.0:
-            return theta, g
+            return theta, g, moved
         if len(free) > min(_MOST_FREE, len(theta)):
-            return None, None
+            return None, None, None
         solve, grad = self._system_of(free, namespace(g=g)), g
         for _ in range(3):
             # refined, since the model's copy of X may be float32
-            theta = theta - self.state.d * solve(grad[free])
+            step, dz = solve(grad[free])
+            moved = moved + step
+            theta = theta - self.state.d * dz
             grad = self.gradient_of(theta)
             # what remains on the free variables is rounding, or a singular H that cannot be mended
             if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
-                return theta, grad
-        return None, None
+                return theta, grad, moved
+        return None, None, None
 
     def _system_of(self, free, xp):
-        """A function from the gradient of the ``free`` variables to their Newton step, in rows."""
+        """A function from the gradient of the ``free`` variables to their Newton step, and that in rows."""
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
             total = float(self.state.d.sum())
-            return lambda gradient: float(gradient[0]) / total if total > 0.0 else 0.0
+            return lambda gradient: 2 * (float(gradient[0]) / total if total > 0.0 else 0.0,)
         operator, move = self.model(free, 0.0)
         # a small system: it is solved in main memory, wherever X is
         H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
-        return lambda gradient: move.direction(
-            xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])
-        )
+
+        def solve(gradient):
+            step = xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])
+            return step, move.direction(step)
+
+        return solve
 
 
 class Move:

@@ -18,8 +18,8 @@ from .._estimator.training_data import with_labels
 from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
-from .coefficients import logistic_loss, pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin
+from .coefficients import pack, penalty_of, unpack
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, logistic_of
 
 
 class L1LogisticClassifierMixin(LinearClassificationMixin):
@@ -263,7 +263,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             return {"coef_": coef, "intercept_": intercept, "classes_": classes}
 
         threads = count_threads(self.n_jobs)
-        loss = logistic_loss(X, given.values, len(classes), given.weight, fit_intercept, threads)
+        loss = logistic_of(given, fit_intercept, threads)
         self._minimize(
             loss,
             loss.l1_vector(penalty),

@@ -33,9 +33,10 @@ from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
-from .coefficients import check_penalty_weights, logistic_loss, null_intercept, unpack
+from .coefficients import check_penalty_weights, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from .multinomial import logistic_loss, null_intercept
 from .path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
 
 # multiples of tol for fits that are only scored, which end where models promise no more than that part of the

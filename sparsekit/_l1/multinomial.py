@@ -22,6 +22,7 @@ from .._linalg.class_products import (
 from .._linalg.design import CSCDesign, DenseDesign
 from .._linalg.special import entropies, largest
 from .class_shift import anchored, centred
+from .losses import LogisticLoss
 from .selection import Selection
 
 # largest side of a Gram matrix
@@ -214,6 +215,10 @@ class MultinomialProblem(Selection):
         self._passes += 1
         return self._gather(self.state.u, out)
 
+    def gradient_of(self, theta):
+        """The gradient that rows with derivatives ``theta`` (n, K) would have, (size,)."""
+        return self._gather(theta)
+
     def _gather(self, U, out=None):
         out = np.empty(self.size, like=U) if out is None else out
         G = class_sums(self.design, U, self.intercept).ravel()
@@ -291,13 +296,14 @@ class MultinomialProblem(Selection):
         return ClassMove(self.design, place, self.intercept, K)
 
     def project_free(self, free, theta, g):
-        """The dual point with zero gradient on the variables ``free``, and its gradient.
+        """The dual point with no gradient on the variables ``free``, its gradient, and the move that made it.
 
         The correction is one Newton step's change of dl/dZ, so that rows stay in the simplex
-        where the step is small. (None, None) where it leaves more than rounding behind.
+        where the step is small. None for each where it leaves more than rounding behind.
         """
+        moved = np.zeros(len(free), like=g)
         if largest(np.abs(g[free])) == 0.0:
-            return theta, g
+            return theta, g, moved
         design, place, has = self._select(free)
         s = self.loss.weights()
         grad = g
@@ -305,12 +311,14 @@ class MultinomialProblem(Selection):
         H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
-            dz = ClassMove(design, place, has, self.loss.n_classes).direction(np.asarray(c, like=grad))
+            step = np.asarray(c, like=grad)
+            dz = ClassMove(design, place, has, self.loss.n_classes).direction(step)
+            moved = moved + step
             theta = theta - self.loss.curve(self.state.z, dz)
             grad = self._gather(theta)
         if largest(np.abs(grad[free])) > 1e-9 * max(1.0, float(np.abs(theta).sum())):
-            return None, None
-        return theta, grad
+            return None, None, None
+        return theta, grad, moved
 
 
 class ClassMove:
@@ -327,3 +335,23 @@ class ClassMove:
         if self.intercept:
             dz += table[p]
         return dz
+
+
+def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
+    """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
+    if n_classes == 2:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return MultinomialLoss(
+        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+    )
+
+
+def null_intercept(codes, sample_weight, n_classes):
+    """Intercept of the logistic model without features: the log-odds, or the centred log-frequencies."""
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    # a class without weight has intercept -inf; the smallest normal number keeps it finite
+    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
+    if n_classes == 2:
+        return log_totals[1:] - log_totals[:1]
+    return log_totals - log_totals.mean()

@@ -22,9 +22,10 @@ from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
-from .coefficients import center_target, check_penalty_weights, logistic_loss, null_intercept
+from .coefficients import center_target, check_penalty_weights
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .losses import LeastSquaresLoss
+from .multinomial import logistic_loss, null_intercept
 from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 
 _PATH_CONSTRAINTS = {

@@ -138,8 +138,9 @@ class Problem(ABC):
         raise NotImplementedError(f"{type(self).__name__}.drift")
 
     def project_free(self, free, theta, g):
-        """A dual point near ``theta``, whose gradient is ``g``, with none on ``free``, and its gradient.
+        """A dual point near ``theta``, whose gradient is ``g``, with none on ``free``.
 
-        (None, None) where none was found.
+        Returns it, its gradient, and the move of the free variables whose change of the derivatives by row
+        was taken from theta; None for each where no such point was found.
         """
         raise NotImplementedError(f"{type(self).__name__}.project_free")

@@ -15,6 +15,7 @@ FLOORS = {
     "_arrays": KERNELS,  # where an array lives
     "_messages": KERNELS,  # values in errors and warnings
     "_linalg": PIECES,
+    "_row_blocks": PIECES,
     "_solver": PIECES,  # how runs go on and end
     # programs over estimators
     "_compare": TOOLS,

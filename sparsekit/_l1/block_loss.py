@@ -1,0 +1,180 @@
+"""A loss of a linear predictor over blocks of rows: what a task computes, and what the client asks for.
+
+A task gets a block, a description of the loss, and a few numbers: the non-zero variables. It works out the
+predictor anew, which costs what keeping it would save, and returns sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._row_blocks.blocks import Block, RowBlocks, as_matrix
+from .losses import LeastSquaresLoss
+from .multinomial import logistic_loss
+
+
+@dataclass(frozen=True)
+class LossOfBlocks:
+    """What a task has to know of the loss.
+
+    classes : labels in their order; None for least squares.
+    class_weight : factor of each class' weights, or None.
+    offset : what is subtracted from numbers that are the target.
+    """
+
+    fit_intercept: bool
+    classes: np.ndarray | None = None
+    class_weight: np.ndarray | None = None
+    offset: float = 0.0
+
+    @property
+    def n_outputs(self) -> int:
+        """Values of each feature in the solver's variables."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+
+    def of(self, block: Block) -> Any:
+        """The loss of a block's rows."""
+        y = np.asarray(block.y).reshape(-1)
+        weight = None
+        if block.weight is not None:
+            weight = np.broadcast_to(np.asarray(block.weight, dtype=np.float64).reshape(-1), y.shape)
+        if self.classes is None:
+            target = y.astype(np.float64, copy=False) - self.offset
+            return self.on(as_matrix(block.X), target, weight)
+        codes = np.searchsorted(self.classes, y)
+        if self.class_weight is not None:
+            factors = self.class_weight[codes]
+            weight = factors if weight is None else factors * weight
+        return self.on(as_matrix(block.X), codes, weight)
+
+    def on(self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> Any:
+        """The loss of rows whose targets are numbers, less the offset, or codes."""
+        if self.classes is None:
+            return LeastSquaresLoss(X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads)
+        return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads)
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A vector that is mostly zero, as a message."""
+
+    size: int
+    at: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> Sparse:
+        """The message of x."""
+        at = np.flatnonzero(x)
+        return cls(len(x), at, x[at])
+
+    def dense(self) -> np.ndarray:
+        """x, (size,)."""
+        x = np.zeros(self.size)
+        x[self.at] = self.values
+        return x
+
+
+def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, np.ndarray]:
+    """Value at x, and the derivatives by row there, less their change to first order along ``move``."""
+    z = loss.predictor(x)
+    value, theta, *second = loss.derivatives(z)
+    if move is not None:
+        dz = loss.predictor(move)
+        theta = theta - (second[0] * dz if second else loss.curve(z, dz))
+    return value, theta
+
+
+def gradient_of_block(
+    block: Block, spec: LossOfBlocks, x: Sparse, move: Sparse | None, mask: np.ndarray | None
+) -> tuple[float, np.ndarray] | None:
+    """Value at x and X^T theta, see `theta_at`; of the variables that the bits ``mask`` name, or of all."""
+    if not block.X.shape[0]:
+        return None
+    loss = spec.of(block)
+    value, theta = theta_at(loss, x.dense(), None if move is None else move.dense())
+    gradient = loss.problem().gradient_of(theta)
+    return value, gradient if mask is None else gradient[np.unpackbits(mask, count=len(gradient)).view(bool)]
+
+
+def start_of_block(
+    block: Block, spec: LossOfBlocks, x: Sparse
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Value and gradient at zero, gradient at x, and the reach of each feature's gradient, (p,).
+
+    A feature whose gradient is below its penalty wherever the model is stays at zero. Only the logistic
+    loss of two classes has such bounds; the others' are infinite.
+    """
+    if not block.X.shape[0]:
+        return None
+    loss = spec.of(block)
+    origin, theta = theta_at(loss, np.zeros(x.size), None)
+    problem = loss.problem()
+    first = problem.gradient_of(theta)
+    reach = np.full((loss.n_features, 2), np.inf)
+    slopes = loss.slope_range() if hasattr(loss, "slope_range") else None
+    if slopes is not None:
+        reach = np.ascontiguousarray(slopes[:, :2])
+    return origin, first, problem.gradient_of(theta_at(loss, x.dense(), None)[1]), reach
+
+
+def columns_of_block(block: Block, columns: np.ndarray) -> list[Any]:
+    """The rows of some columns, sorted."""
+    X = as_matrix(block.X)
+    if not sp.issparse(X):
+        return [np.ascontiguousarray(X[:, columns])]
+    position = np.full(X.shape[1], -1, dtype=np.int32)
+    position[columns] = np.arange(len(columns), dtype=np.int32)
+    found = position[X.indices]
+    kept = found >= 0
+    cut = np.append(0, np.cumsum(kept))[X.indptr].astype(X.indptr.dtype)
+    return [sp.csr_array((X.data[kept], found[kept], cut), shape=(X.shape[0], len(columns)))]
+
+
+class GatheredColumns:
+    """Columns of X in this process, those that were ever asked for.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    """
+
+    def __init__(self, blocks: RowBlocks) -> None:
+        self.blocks = blocks
+        self.held = np.empty(0, dtype=np.int64)
+        self._parts: list[Any] = []
+        self._joined: Any = None
+
+    def fetch(self, columns: np.ndarray) -> None:
+        """Bring those of the columns that are not here yet, in one round or none."""
+        new = np.setdiff1d(columns, self.held)
+        if not len(new):
+            return
+        parts = self.blocks.map_reduce(columns_of_block, new)
+        if sp.issparse(parts[0]):
+            part = sp.vstack(parts, format="csc")
+        else:
+            part = np.asfortranarray(np.concatenate(parts))
+        self._parts.append(part)
+        self._joined = None
+        self.held = np.concatenate([self.held, new])
+
+    def matrix(self, columns: np.ndarray) -> Any:
+        """X[:, columns], which must be held, CSC or in Fortran's order."""
+        if self._joined is None:
+            if len(self._parts) > 1:
+                joined = sp.hstack if sp.issparse(self._parts[0]) else np.hstack
+                # hstack of what is in Fortran's order stays so
+                options = {"format": "csc"} if sp.issparse(self._parts[0]) else {}
+                self._parts = [joined(self._parts, **options)]
+            self._joined = self._parts[0]
+        order = np.argsort(self.held)
+        at = order[np.searchsorted(self.held, columns, sorter=order)]
+        if len(at) == self._joined.shape[1] and (at == np.arange(len(at))).all():
+            return self._joined
+        part = self._joined[:, at]
+        return part if sp.issparse(part) else np.asfortranarray(part)

@@ -1,0 +1,144 @@
+"""What the solvers ask of data in blocks of rows, and the blocks that this process reads itself."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._messages import shown
+from .reduction import TreeSum
+
+
+@dataclass
+class Block:
+    """Some rows: X (rows, p), and their targets and weights as the user gave them, or None."""
+
+    number: int
+    X: Any
+    y: Any = None
+    weight: Any = None
+
+
+class RowBlocks(ABC):
+    """Rows of X in blocks, with a target and a weight for each row.
+
+    Attributes
+    ----------
+    n_blocks : int
+    n_columns : int
+    feature_names : list of str or None
+    n_rounds : int
+        Passes over the blocks so far.
+    """
+
+    n_blocks: int
+    n_columns: int
+    feature_names: list[str] | None = None
+    n_rounds = 0
+
+    @abstractmethod
+    def map_reduce(self, kernel: Callable[..., Any], *arguments: Any) -> Any:
+        """The combination of ``kernel(block, *arguments)`` over the blocks, by `reduction.combine`.
+
+        The kernel is a function of a module, and keeps nothing: it may run anywhere and twice. Its order of
+        sums depends on the number of blocks alone.
+        """
+
+
+class LocalBlocks(RowBlocks):
+    """Blocks that this process reads, one after another and one ahead.
+
+    Parameters
+    ----------
+    source : object
+        Has ``shape``, ``n_blocks``, ``starts`` (n_blocks + 1,) and ``block(i)``, a matrix of these rows.
+    y, weight : array of shape (n,), one number for all rows, or None
+    """
+
+    def __init__(self, source, y=None, weight=None):
+        self.source, self.y, self.weight = source, y, weight
+        self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
+        names = getattr(source, "feature_names", None)
+        self.feature_names = None if names is None else list(names)
+        self.starts = np.asarray(source.starts, dtype=np.int64)
+        for name, rows in (("y", y), ("sample_weight", weight)):
+            if rows is not None and np.ndim(rows) and len(rows) != self.starts[-1]:
+                raise ValueError(
+                    f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
+                )
+
+    def map_reduce(self, kernel, *arguments):
+        self.n_rounds += 1
+        found = TreeSum()
+        for block in self._ahead():
+            found.add(kernel(block, *arguments))
+            del block  # or two blocks and the next one would be in memory
+        return found.total()
+
+    def _read(self, i):
+        rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
+        parts = (part[rows] if np.ndim(part) else part for part in (self.y, self.weight))
+        return Block(i, self.source.block(i), *parts)
+
+    def _ahead(self) -> Iterator[Block]:
+        with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
+            coming = pool.submit(self._read, 0) if self.n_blocks else None
+            for i in range(self.n_blocks):
+                block = coming.result()
+                coming = pool.submit(self._read, i + 1) if i + 1 < self.n_blocks else None
+                yield block
+                del block
+
+
+class ListOfBlocks:
+    """A source of `LocalBlocks` made of matrices in memory."""
+
+    def __init__(self, matrices):
+        self.matrices = list(matrices)
+        if not self.matrices:
+            raise ValueError("X has no blocks")
+        widths = {matrix.shape[1] for matrix in self.matrices}
+        if len(widths) > 1:
+            raise ValueError(f"blocks of X must have as many columns each; they have {sorted(widths)}")
+        self.starts = np.append(0, np.cumsum([matrix.shape[0] for matrix in self.matrices]))
+        self.n_blocks = len(self.matrices)
+        self.shape = (int(self.starts[-1]), widths.pop())
+
+    def block(self, i):
+        return self.matrices[i]
+
+
+def is_source(X) -> bool:
+    """Whether X has what `LocalBlocks` reads."""
+    return all(hasattr(X, name) for name in ("n_blocks", "starts", "block", "shape"))
+
+
+def as_matrix(X):
+    """A block as the kernels take it: C-ordered, or canonical CSR; float32 or float64.
+
+    Anything else is converted, which costs a copy of the block.
+    """
+    if hasattr(X, "to_numpy"):  # a data frame
+        X = X.to_numpy()
+    if sp.issparse(X):
+        X = X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if X.indices.dtype != X.indptr.dtype:
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return np.ascontiguousarray(X)

@@ -1,0 +1,90 @@
+"""The first round: what the blocks are, and whether they go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .blocks import Block, RowBlocks, as_matrix
+
+
+@dataclass
+class Census:
+    """What a fit has to know of all blocks.
+
+    shape : (n, p).
+    dtype : float32 or float64.
+    sizes : rows of each block.
+    counts : non-zeros of each column, (p,); n for dense blocks.
+    squares : sum of the squares of each column, (p,).
+    is_sparse : whether blocks are compressed rows.
+    y, weight : targets and weights of all rows as the user gave them, (n,), or None.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sizes: np.ndarray
+    counts: np.ndarray
+    squares: np.ndarray
+    is_sparse: bool
+    y: Any
+    weight: Any
+
+
+def take_census(blocks: RowBlocks) -> Census:
+    """Count and check the blocks, in one round.
+
+    Raises
+    ------
+    ValueError
+        If a block has other columns or another type than the rest, or holds NaN or infinity, or its target
+        has another length. The message names the block.
+    """
+    counts, squares, found = blocks.map_reduce(_of_block, blocks.n_columns)
+    sizes = np.array([one["rows"] for one in found], dtype=np.int64)
+    kinds = [(one["dtype"], one["is_sparse"]) for one in found]
+    for number, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            first, other = (f"{'sparse' if s else 'dense'} {d}" for d, s in (kinds[0], kind))
+            raise ValueError(f"block {number} of X is {other}, block 0 is {first}: all must be of one type.")
+    return Census(
+        (int(sizes.sum()), blocks.n_columns), np.dtype(kinds[0][0]), sizes, counts, squares, kinds[0][1],
+        _joined(found, "y"), _joined(found, "weight"),
+    )  # fmt: skip
+
+
+def _joined(found, name):
+    parts = [one[name] for one in found if one[name] is not None]
+    return np.concatenate(parts) if parts else None
+
+
+def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    who = f"block {block.number} of X"
+    X = as_matrix(block.X)
+    n, p = X.shape
+    if p != n_columns:
+        raise ValueError(f"{who} has {p} columns, and X has {n_columns}.")
+    values = X.data if sp.issparse(X) else X
+    if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+        kind = "NaN" if np.isnan(values).any() else "infinity"
+        raise ValueError(f"{who} contains {kind}.")
+    rows = {}
+    for name, part in (("y", block.y), ("weight", block.weight)):
+        part = None if part is None else np.asarray(part)
+        if part is not None and not part.ndim:
+            part = np.full(n, part)
+        if part is not None and part.ndim == 2 and part.shape[1] == 1:
+            part = part[:, 0]
+        if part is not None and len(part) != n:
+            raise ValueError(f"{who} has {n} rows, and {len(part)} of {name}.")
+        rows[name] = part
+    if sp.issparse(X):
+        counts = np.bincount(X.indices, minlength=p)
+        squares = np.bincount(X.indices, weights=np.square(X.data, dtype=np.float64), minlength=p)
+    else:
+        counts, squares = np.full(p, n), np.einsum("ij,ij->j", X, X, dtype=np.float64)
+    info = dict(rows=n, dtype=X.dtype.str, is_sparse=sp.issparse(X), **rows)
+    return counts.astype(np.float64), squares, [info]

@@ -1,0 +1,14 @@
+"""From what users have to blocks of rows."""
+
+from .blocks import LocalBlocks, RowBlocks, is_source
+from .dask_blocks import DaskBlocks, is_dask
+
+
+def comes_in_blocks(X: object) -> bool:
+    """Whether X is a collection of Dask, or has the face of a folder on disk."""
+    return isinstance(X, RowBlocks) or is_dask(X) or is_source(X)
+
+
+def as_row_blocks(X, y=None, weight=None) -> RowBlocks:
+    """The blocks of X with their targets and weights."""
+    return DaskBlocks(X, y, weight) if is_dask(X) else LocalBlocks(X, y, weight)

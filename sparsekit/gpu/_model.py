@@ -9,12 +9,14 @@ its vectors, for the crossings are sorted in main memory.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from .._arrays import to_host
+from .._typing import Array, DeviceArray
 from ._compile import kernel
+from ._operators import QuadOperator
 from ._orthant import launch
 from ._reduce import block_of, finish
 
@@ -24,7 +26,19 @@ _ONE_BLOCK = 8192
 _LOOK = 4
 
 
-def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tuple[float, int, int, int, int]:
+class Effort(Protocol):
+    """How well a model is minimised."""
+
+    max_cycles: int
+    forcing: float
+    cg_tol: float
+    cg_max: int
+    holds: int
+
+
+def solve_model(
+    op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray, effort: Effort
+) -> tuple[float, int, int, int, int]:
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     As on the CPU, but without sweeps. A face is solved directly where ``op.direct`` says that this costs no
@@ -73,7 +87,7 @@ def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tupl
     return -q, n_cycles, first, search.n_cg, search.n_direct
 
 
-def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
+def crossing_step(x: Array, grad: Array, l1: Array, d: Array, hd: Array) -> Array | None:
     """x + t d, 0 <= t <= 1, where q is least along d; None where q does not fall. All in main memory.
 
     The slope of q rises with its curvature d.hd, and by 2 l1 |d| where a variable crosses zero.
@@ -102,7 +116,9 @@ def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
 class _Search:
     """Vectors of one model: the point, its face, the direction, the trial."""
 
-    def __init__(self, op: Any, x0: Any, g0: Any, l1: Any, x: Any) -> None:
+    def __init__(
+        self, op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray
+    ) -> None:
         self.op, self.x0, self.g0, self.l1, self.x, self.m = op, x0, g0, l1, x, op.size
         rows = np.empty((11, self.m), like=x)
         self.grad, self.d, self.r, self.p, self.hp, self.pg, self.trial, self.step = rows[:8]
@@ -110,13 +126,13 @@ class _Search:
         self.kind, self.kind_new = np.empty((2, self.m), dtype=np.int8, like=x)
         self.n_cg = self.n_direct = 0
 
-    def step_of(self, x: Any) -> Any:
+    def step_of(self, x: DeviceArray) -> DeviceArray:
         """x - x0, with its product by H in ``hp``."""
         np.subtract(x, self.x0, out=self.step)
         self.op.product(self.step, self.hp)
         return self.step
 
-    def settle(self, x: Any, step: Any, hp: Any) -> tuple[float, int, float]:
+    def settle(self, x: DeviceArray, step: DeviceArray, hp: DeviceArray | None) -> tuple[float, int, float]:
         """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
         hp = step if hp is None else hp  # a step of zeros is its own product
         args = (x, step, hp, self.x0, self.g0, self.l1, self.m, self.grad_new, self.pg_new, self.kind_new)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cupyx.scipy.sparse import spmatrix as DeviceMatrix
     from scipy.optimize import OptimizeResult
     from scipy.sparse import sparray, spmatrix
-else:  # a signature is no reason to import SciPy or CuPy; who asks for their types has them
+if not TYPE_CHECKING:  # a signature is no reason to import SciPy or CuPy; who asks for their types has them
     DeviceArray = ForwardRef("ndarray", module="cupy")
     DeviceMatrix = ForwardRef("spmatrix", module="cupyx.scipy.sparse")
     OptimizeResult = ForwardRef("OptimizeResult", module="scipy.optimize")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
-
 import numpy as np
 
 from .._typing import DeviceArray
@@ -11,24 +9,17 @@ from ._compile import grid1d, kernel
 from ._reduce import block_of, finish
 
 
-@overload
-def launch(
-    name: str, n: int, columns: Literal[0], args: tuple[object, ...], like: DeviceArray, most: int = 0
-) -> None: ...
-
-
-@overload
-def launch(
-    name: str, n: int, columns: int, args: tuple[object, ...], like: DeviceArray, most: int = 0
-) -> DeviceArray: ...
-
-
-def launch(name, n, columns, args, like, most=0):
-    """Run ``name`` over n entries; the parts (blocks, columns) that its blocks left, or None."""
+def launch(name: str, n: int, args: tuple[object, ...]) -> None:
+    """Run ``name`` over n entries."""
     threads = block_of(n)
-    blocks = grid1d(n, threads) if not most else min(grid1d(n, threads), most)
-    part = np.empty((blocks, columns), like=like) if columns else None
-    kernel("model", name)(blocks, threads, (*args, part) if columns else args)
+    kernel("model", name)(grid1d(n, threads), threads, args)
+
+
+def reduced(name: str, n: int, columns: int, args: tuple[object, ...], like: DeviceArray) -> DeviceArray:
+    """Run ``name`` over n entries; the parts (blocks, columns) that its blocks left."""
+    threads = block_of(n)
+    part = np.empty((grid1d(n, threads), columns), like=like)
+    kernel("model", name)(len(part), threads, (*args, part))
     return part
 
 
@@ -43,7 +34,7 @@ def identify(
     """
     if not len(x):
         return 0.0, 0, 0
-    found = finish(launch("sk_identify", len(x), 4, (x, g, l1, len(x), kind, size), x), maxima=1)
+    found = finish(reduced("sk_identify", len(x), 4, (x, g, l1, len(x), kind, size), x), maxima=1)
     return float(found[0] + found[1]), int(found[2]), int(found[3])
 
 
@@ -51,7 +42,7 @@ def measure(x: DeviceArray, g: DeviceArray, l1: DeviceArray) -> float:
     """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
     if not len(x):
         return 0.0
-    found = finish(launch("sk_measure", len(x), 2, (x, g, l1, len(x)), x), maxima=1)
+    found = finish(reduced("sk_measure", len(x), 2, (x, g, l1, len(x)), x), maxima=1)
     return float(found[0] + found[1])
 
 
@@ -59,11 +50,11 @@ def penalty(x: DeviceArray, l1: DeviceArray) -> float:
     """sum_j l1_j |x_j|."""
     if not len(x):
         return 0.0
-    return float(finish(launch("sk_penalty", len(x), 1, (x, l1, len(x)), x))[0])
+    return float(finish(reduced("sk_penalty", len(x), 1, (x, l1, len(x)), x))[0])
 
 
 def ista_bound(x: DeviceArray, g: DeviceArray, l1: DeviceArray, L: float) -> float:
     """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
     if not len(x):
         return 0.0
-    return float(finish(launch("sk_ista_bound", len(x), 1, (x, g, l1, float(L), len(x)), x))[0])
+    return float(finish(reduced("sk_ista_bound", len(x), 1, (x, g, l1, float(L), len(x)), x))[0])

@@ -51,11 +51,13 @@ class Work(Protocol):
     loss: DeviceArray
     u: DeviceArray | None
     beta: DeviceArray | None
-    noise: Noise | None
     log_noise: DeviceArray | None
     classes: Array | None  # shuffled in main memory
     place: DeviceArray | None
     columns: DeviceArray | None
+
+    @property
+    def noise(self) -> Noise | None: ...
 
 
 class Options(Protocol):

@@ -9,9 +9,12 @@ import functools
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from ._typing import DeviceArray, DeviceMatrix, EitherArray, SparseMatrix
 
 
 @functools.cache
@@ -19,10 +22,15 @@ def _is_device_type(kind: type) -> bool:
     return any(base.__module__.partition(".")[0] in ("cupy", "cupyx") for base in kind.__mro__)
 
 
-def is_device(x: object) -> bool:
+def is_device(x: object) -> TypeGuard[DeviceArray | DeviceMatrix]:
     """Whether ``x`` is a CuPy array or a sparse matrix of ``cupyx.scipy.sparse``."""
     kind: Any = type(x)  # (the checker takes a class for something that has no hash)
     return _is_device_type(kind)  # asked some dozen times a fit: small fits would notice the search
+
+
+def is_sparse(x: object) -> TypeGuard[SparseMatrix | DeviceMatrix]:
+    """Whether checked data is a sparse matrix, of SciPy or on a GPU."""
+    return hasattr(x, "nnz")
 
 
 def namespace(**arrays: object) -> ModuleType:
@@ -55,24 +63,26 @@ def host_only(**arrays: object) -> None:
             )
 
 
-def kernel_module(name: str, x: object) -> Any:
+def kernel_module(name: str, x: object) -> ModuleType:
     """The kernels ``name`` for arrays like ``x``: of ``sparsekit.gpu`` or of ``sparsekit._cython``."""
     return _module(name, is_device(x))
 
 
 @functools.cache
-def _module(name: str, device: bool) -> Any:
+def _module(name: str, device: bool) -> ModuleType:
     return importlib.import_module(f"sparsekit.{'gpu' if device else '_cython'}.{name}")
 
 
-def full(shape: Any, value: Any, dtype: Any = np.float64, like: Any = None) -> Any:
+def full(
+    shape: int | tuple[int, ...], value: float, dtype: DTypeLike = np.float64, like: EitherArray | None = None
+) -> EitherArray:
     """`numpy.full` beside ``like``, for which NumPy passes CuPy a keyword that it does not know."""
     out = np.empty(shape, dtype=dtype, like=like)
     out[...] = value
     return out
 
 
-def beside(x: Any, like: Any) -> Any:
+def beside(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
     """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
     return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from itertools import islice
 from numbers import Integral
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from ._typing import DeviceArray, EitherArray
 
 # characters of a value in a message; what is longer ends in an ellipsis
 LONGEST = 200
@@ -33,14 +37,14 @@ def plain(value: Any, most: int | None = None) -> Any:
     return value[:most] if type(value) in (str, bytes) else value
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """``repr`` of a value for a message, cut to `LONGEST`: ``0.5``, where NumPy 2 has ``np.float64(0.5)``."""
     # an item has a character at least: what `plain` leaves out would stand beyond the end
     text = repr(plain(value, LONGEST + 1))
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def numbers(values: Any, name: str, xp: Any = np) -> Any:
+def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> EitherArray:
     """``values`` as a float64 array of the module ``xp``; an error names what is no real number."""
     try:
         # a conversion would drop imaginary parts with no more than a warning
@@ -53,7 +57,7 @@ def numbers(values: Any, name: str, xp: Any = np) -> Any:
     raise ValueError(f"{name} must hold real numbers; got complex ones: {shown(values)}")
 
 
-def check_whole(value: Any, name: str, least: int) -> int:
+def check_whole(value: object, name: str, least: int) -> int:
     """``value`` as an int, if it is a whole number from ``least`` on; else an error that names it."""
     if not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, at least {least}; got {shown(value)}")

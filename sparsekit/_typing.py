@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
+    from cupy import ndarray as DeviceArray
+    from cupyx.scipy.sparse import spmatrix as DeviceMatrix
     from scipy.optimize import OptimizeResult
     from scipy.sparse import sparray, spmatrix
-else:  # a signature is no reason to import SciPy; who asks for its types has it
+if not TYPE_CHECKING:  # a signature is no reason to import SciPy or CuPy; who asks for their types has them
+    DeviceArray = ForwardRef("ndarray", module="cupy")
+    DeviceMatrix = ForwardRef("spmatrix", module="cupyx.scipy.sparse")
     OptimizeResult = ForwardRef("OptimizeResult", module="scipy.optimize")
     sparray, spmatrix = (ForwardRef(name, module="scipy.sparse") for name in ("sparray", "spmatrix"))
 
@@ -20,6 +24,11 @@ SparseMatrix: TypeAlias = Union[spmatrix, sparray]  # noqa: UP007  (such referen
 MatrixLike: TypeAlias = ArrayLike | SparseMatrix
 Array: TypeAlias = NDArray[Any]
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
+# arrays of either side, and training data X
+EitherArray: TypeAlias = Union[Array, DeviceArray]  # noqa: UP007
+EitherMatrix: TypeAlias = Union[EitherArray, SparseMatrix, DeviceMatrix]  # noqa: UP007
+# (indptr, indices, values) on a GPU
+CompressedParts: TypeAlias = tuple[DeviceArray, DeviceArray, DeviceArray]
 FileName: TypeAlias = str | PathLike[str]
 
 # parameters of the estimators, by their names

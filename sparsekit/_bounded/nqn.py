@@ -8,6 +8,7 @@ a printed algorithm is undefined or does not end, the code departs from it and s
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ class RecentGradients:
 class NQNState:
     """Where a run is: the point, its value and gradient, the pairs, and the kernels for such arrays."""
 
-    kernels: Any
+    kernels: ModuleType
     x: np.ndarray
     f: float
     g: np.ndarray

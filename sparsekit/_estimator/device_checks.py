@@ -8,14 +8,19 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import is_device, is_sparse, namespace, to_host
 from .._messages import shown
+from .._typing import DeviceArray, DeviceMatrix, EitherMatrix
 
 
-def check_device_X(estimator: Any, X: Any, *, reset: bool = True, dense: bool = False) -> Any:
+def check_device_X(
+    estimator: BaseEstimator, X: DeviceArray | DeviceMatrix, *, reset: bool = True, dense: bool = False
+) -> DeviceArray | DeviceMatrix:
     """`sklearn.utils.validation.validate_data` for a matrix on the GPU.
 
     Parameters
@@ -71,15 +76,21 @@ def check_device_X(estimator: Any, X: Any, *, reset: bool = True, dense: bool = 
     return X
 
 
-def check_finite(values: Any, what: str) -> None:
+def check_finite(values: DeviceArray, what: str) -> None:
     """ValueError where CuPy values hold NaN or infinity."""
     if not bool(np.isfinite(values).all()):
         raise ValueError(f"{what} contains NaN or infinity.")
 
 
 def check_device_vector(
-    values: Any, n: int, name: str, *, X: Any, dtype: Any = np.float64, minimum: float | None = None
-) -> Any:
+    values: object,
+    n: int,
+    name: str,
+    *,
+    X: DeviceArray | DeviceMatrix,
+    dtype: DTypeLike = np.float64,
+    minimum: float | None = None,
+) -> DeviceArray:
     """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
     xp = namespace(X=X, **{name: values})
     if not is_device(values):
@@ -97,7 +108,9 @@ def check_device_vector(
     return values
 
 
-def device_weight(X: Any, sample_weight: Any) -> Any:
+def device_weight(
+    X: DeviceArray | DeviceMatrix, sample_weight: DeviceArray | float | None
+) -> DeviceArray | None:
     """Weights on the GPU from one number or an array there; None stays."""
     if sample_weight is None:
         return None
@@ -111,8 +124,8 @@ def device_weight(X: Any, sample_weight: Any) -> Any:
     return weight
 
 
-def flatten_column(y: Any, stacklevel: int) -> Any:
-    """y on either side, or what a matrix of one column holds, with scikit-learn's warning."""
+def flatten_column(y: EitherMatrix, stacklevel: int) -> EitherMatrix:
+    """y of either side, or what a matrix of one column holds, with scikit-learn's warning."""
     if y.ndim != 2 or y.shape[1] != 1:
         return y
     warnings.warn(
@@ -121,16 +134,18 @@ def flatten_column(y: Any, stacklevel: int) -> Any:
         DataConversionWarning,
         stacklevel=stacklevel,
     )
-    return y.toarray().ravel() if hasattr(y, "nnz") else y.ravel()
+    return y.toarray().ravel() if is_sparse(y) else y.ravel()
 
 
-def check_device_target(y: Any, *, X: Any, stacklevel: int = 5) -> Any:
+def check_device_target(y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 5) -> DeviceArray:
     """One finite number a row of ``X``, on the GPU like ``X``; a column is taken with a warning."""
     y = flatten_column(y, stacklevel=stacklevel) if getattr(y, "ndim", 1) == 2 else y
     return check_device_vector(y, X.shape[0], "y", X=X)
 
 
-def encode_device_labels(y: Any, n: int, *, X: Any, stacklevel: int = 6) -> tuple[Any, Any]:
+def encode_device_labels(
+    y: object, n: int, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 6
+) -> tuple[DeviceArray, DeviceArray]:
     """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
     if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
         raise TypeError(
@@ -152,7 +167,11 @@ def encode_device_labels(y: Any, n: int, *, X: Any, stacklevel: int = 6) -> tupl
     return classes, codes.reshape(-1)
 
 
-def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
+def device_accuracy(
+    found: DeviceArray | DeviceMatrix,
+    y: DeviceArray | DeviceMatrix,
+    sample_weight: DeviceArray | float | None = None,
+) -> float:
     """`sklearn.metrics.accuracy_score` of arrays on the GPU: the share of rows that were found, by weight.
 
     Parameters
@@ -183,7 +202,7 @@ def device_accuracy(found: Any, y: Any, sample_weight: Any = None) -> float:
     return float(right.mean() if weight is None else weight @ right / weight.sum())
 
 
-def device_r2(found: Any, y: Any, sample_weight: Any = None) -> float:
+def device_r2(found: DeviceArray, y: DeviceArray, sample_weight: DeviceArray | float | None = None) -> float:
     """`sklearn.metrics.r2_score` of arrays on the GPU: 1 minus the squared error over that of y's mean.
 
     Parameters
@@ -223,7 +242,7 @@ class DeviceEstimatorMixin:
         """Whether the last fit was on the GPU."""
         return any(is_device(value) for name, value in vars(self).items() if name.endswith("_"))
 
-    def _check_device(self, X: Any) -> bool:
+    def _check_device(self, X: object) -> bool:
         """Whether X, and the fitted estimator, are on the GPU; TypeError where only one of them is."""
         device, name = self._on_device(), type(self).__name__
         if device and not is_device(X):

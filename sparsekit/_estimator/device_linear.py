@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,21 +13,22 @@ from .._arrays import is_device
 from .._linalg.as_design import as_design
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
+from .._typing import DeviceArray, DeviceMatrix, EitherArray
 from .device_checks import DeviceEstimatorMixin, check_device_X
 
 
 class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
     """A linear model, of one output or of one for each class, that predicts where it was fitted."""
 
-    coef_: Any
-    intercept_: Any
+    coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy
+    intercept_: EitherArray | float
 
-    def _is_on_device(self, X: Any) -> bool:
+    def _is_on_device(self, X: object) -> bool:
         """Whether a fitted model and X are on the GPU; TypeError where only one of them is."""
         check_is_fitted(self)
         return self._check_device(X)
 
-    def _device_scores(self, X: Any) -> Any:
+    def _device_scores(self, X: DeviceArray | DeviceMatrix) -> DeviceArray:
         """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""
         X = check_device_X(self, X, reset=False)
         if len(np.atleast_2d(self.coef_)) == 1:
@@ -37,7 +38,7 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         scores = scores + self.intercept_
         return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
 
-    def sparsify(self) -> Any:
+    def sparsify(self) -> Self:
         """Hold ``coef_`` as a SciPy CSR matrix, which saves memory where most coefficients are zero.
 
         A vector becomes a matrix of one row.
@@ -56,7 +57,7 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         return super().sparsify()
 
 
-def refuse_device(who: str, instead: str, **arrays: Any) -> None:
+def refuse_device(who: str, instead: str, **arrays: object) -> None:
     """TypeError where one of the arrays is on a GPU, which ``who`` does not take."""
     for name, values in arrays.items():
         if is_device(values):

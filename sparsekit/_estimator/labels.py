@@ -49,7 +49,7 @@ def refuse_missing_labels(y: Any, name: str = "y") -> None:
         )
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     if isinstance(label, (float, np.floating)):
         return bool(label != label)
     return label is None or type(label).__name__ in ("NAType", "NaTType")
@@ -65,7 +65,7 @@ def refuse_real_labels(y: np.ndarray) -> None:
             warnings.simplefilter("ignore")  # `warn_of_many_classes` says that, where it matters
             check_classification_targets(y)
     except TypeError as error:
-        kinds: dict[str, Any] = {}
+        kinds: dict[str, object] = {}
         for label in y.tolist():
             kinds.setdefault(type(label).__name__, label)
         if len(kinds) < 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,7 +41,7 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         return X @ self.coef_.toarray().ravel() + self.intercept_
 
-    def densify(self) -> Any:
+    def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.
 
         Returns

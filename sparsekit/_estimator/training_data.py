@@ -7,12 +7,25 @@ an estimator's fit reads the same lines for both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._arrays import is_device, namespace
 from .._row_blocks.make import comes_in_blocks
+from .._typing import (
+    Array,
+    ClassWeight,
+    DeviceArray,
+    DeviceMatrix,
+    EitherArray,
+    EitherMatrix,
+    MatrixLike,
+    SparseMatrix,
+)
 from .block_data import labels_of_blocks, numbers_of_blocks
 from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .device_checks import check_device_target, check_device_X, device_weight
@@ -28,21 +41,17 @@ class TrainingData:
     y : as scikit-learn's callbacks get it.
     values : targets as the loss takes them: numbers or codes (n,), distributions or an indicator (n, K).
     weight : float64 (n,), with weights of classes folded in, or None for "all equal to one".
-    classes : labels, or column numbers of a matrix; None for a regression.
-    multilabel : whether y was a matrix.
     sample_weight : as it was given.
     """
 
-    X: Any
-    y: Any
-    values: Any
-    weight: Any
-    classes: Any = None
-    multilabel: bool = False
-    sample_weight: Any = None
+    X: EitherMatrix
+    y: EitherMatrix
+    values: EitherArray
+    weight: EitherArray | None
+    sample_weight: ArrayLike | DeviceArray | None = None
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> ModuleType:
         """NumPy or CuPy, whichever has the arrays."""
         return namespace(X=self.X)
 
@@ -56,9 +65,21 @@ class TrainingData:
         }
 
 
+@dataclass(kw_only=True)
+class LabelledData(TrainingData):
+    """The same of a classification.
+
+    classes : labels, or column numbers of a matrix.
+    multilabel : whether y was a matrix.
+    """
+
+    classes: EitherArray
+    multilabel: bool = False
+
+
 def check_host_data(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
-) -> tuple[Any, Any, Any]:
+    estimator: BaseEstimator, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None, **checks: object
+) -> tuple[Array | SparseMatrix, Array, Array | None]:
     """X as the kernels take it, y by scikit-learn's checks, and the weights, all in main memory."""
     namespace(X=X, y=y, sample_weight=sample_weight)
     if not checks.get("y_numeric", False):
@@ -68,7 +89,12 @@ def check_host_data(
     return X, y, check_sample_weight(sample_weight, X.shape[0])
 
 
-def with_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+def with_numbers(
+    estimator: BaseEstimator,
+    X: MatrixLike | DeviceArray | DeviceMatrix,
+    y: MatrixLike | DeviceArray | DeviceMatrix,
+    sample_weight: ArrayLike | DeviceArray | None,
+) -> TrainingData:
     """Data of a regression, y (n,)."""
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight)
@@ -78,10 +104,16 @@ def with_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Training
         weight = device_weight(X, sample_weight)
     else:
         X, y, weight = check_host_data(estimator, X, y, sample_weight, y_numeric=True)
-    return TrainingData(X, y, y, weight, sample_weight=sample_weight)
+    return TrainingData(X, y, y, weight, sample_weight)
 
 
-def with_labels(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
+def with_labels(
+    estimator: BaseEstimator,
+    X: MatrixLike | DeviceArray | DeviceMatrix,
+    y: MatrixLike | DeviceArray | DeviceMatrix,
+    sample_weight: ArrayLike | DeviceArray | None,
+    class_weight: ClassWeight,
+) -> LabelledData:
     """Data of a classification, one label a row; its ``values`` are codes."""
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight)
@@ -94,10 +126,16 @@ def with_labels(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight
         X, y, weight = check_host_data(estimator, X, y, sample_weight)
         classes, codes = encode_labels(y, stacklevel=5)
         weight = apply_class_weight(class_weight, classes, codes, weight)
-    return TrainingData(X, y, codes, weight, classes, sample_weight=sample_weight)
+    return LabelledData(X, y, codes, weight, sample_weight, classes=classes)
 
 
-def with_distributions(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
+def with_distributions(
+    estimator: BaseEstimator,
+    X: MatrixLike | DeviceArray | DeviceMatrix,
+    y: MatrixLike | DeviceArray | DeviceMatrix,
+    sample_weight: ArrayLike | DeviceArray | None,
+    class_weight: ClassWeight,
+) -> LabelledData:
     """Data of a classification by labels, an indicator or distributions."""
     if is_device(X):
         X = check_device_X(estimator, X)
@@ -105,4 +143,6 @@ def with_distributions(estimator: Any, X: Any, y: Any, sample_weight: Any, class
     else:
         X, y, weight = check_host_data(estimator, X, y, sample_weight, multi_output=True)
         found = check_targets(y, weight, class_weight, stacklevel=6)
-    return TrainingData(X, y, found.values, found.weight, found.classes, found.multilabel, sample_weight)
+    return LabelledData(
+        X, y, found.values, found.weight, sample_weight, classes=found.classes, multilabel=found.multilabel
+    )

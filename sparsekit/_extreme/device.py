@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import is_device, is_sparse, namespace, to_host
 from .._estimator.checks import apply_class_weight, check_sample_weight
 from .._estimator.device_checks import check_device_vector, check_device_X, encode_device_labels
 from .._estimator.training_data import check_host_data
-from .targets import ExtremeTargets, check_extreme_targets, is_indicator, is_sparse
+from .targets import ExtremeTargets, check_extreme_targets, is_indicator
 
 
 def check_extreme_data(estimator, X, y, sample_weight, classes, reset, grow):
@@ -24,7 +23,7 @@ def check_extreme_data(estimator, X, y, sample_weight, classes, reset, grow):
         estimator, X, y, sample_weight, multi_output=True, reset=reset, accept_sparse="csr", order="C"
     )
     if not is_indicator(y):
-        y = column_or_1d(y.toarray() if sp.issparse(y) else y, warn=True)
+        y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
     return X, check_extreme_targets(y, weight, estimator.class_weight, classes, grow)
 
 

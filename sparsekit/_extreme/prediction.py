@@ -21,6 +21,7 @@ from .._messages import shown
 from .._typing import Array, FloatArray, MatrixLike, SparseMatrix
 from .device import indicator, refuse_on_device, settled_on_host
 from .scores import CLASSES, HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
+from .state import SoftmaxState
 from .targets import check_extreme_targets, encode, is_indicator
 
 
@@ -30,13 +31,13 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
     hash_bits: int | None
     threshold: float | None
     n_jobs: int | None
-    coef_: Any
+    coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy
     table_: FloatArray
     intercept_: FloatArray
     classes_: Array
     multilabel_: bool
     _mean_labels: float
-    _state: Any
+    _state: SoftmaxState | None
 
     def _checked(self, X):
         check_is_fitted(self)

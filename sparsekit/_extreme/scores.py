@@ -3,10 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import full, is_device, kernel_module, namespace
+from .._arrays import full, is_device, is_sparse, kernel_module, namespace
 from .._cython import _ranking
 from .._linalg.threads import blas_threads
-from .targets import is_sparse
 
 # entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
 BLOCK = 2**24

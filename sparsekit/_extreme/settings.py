@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from .._arrays import host_only, is_device, namespace
+from .._arrays import host_only, is_device, is_sparse, namespace
 from .._linalg.threads import count_threads
 from .._messages import numbers, shown
 from .blocks import BLOCK, plan_blocks
@@ -14,7 +14,6 @@ from .device import check_extreme_data, largest_norm
 from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
 from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
-from .targets import is_sparse
 
 
 def make_generator(random_state):

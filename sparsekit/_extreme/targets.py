@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
-from .._arrays import to_host
+from .._arrays import is_sparse, to_host
 from .._estimator.checks import apply_class_weight
 from .._estimator.labels import refuse_missing_labels, refuse_real_labels
 from .._messages import shown
@@ -34,11 +34,6 @@ class ExtremeTargets:
     @property
     def multilabel(self):
         return self.first is not None
-
-
-def is_sparse(X):
-    """Whether X is a sparse matrix, of SciPy or on a GPU."""
-    return sp.issparse(X) or hasattr(X, "nnz")
 
 
 def is_indicator(y):

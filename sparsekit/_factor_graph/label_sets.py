@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import is_device, is_sparse, namespace, to_host
 from .._estimator.device_checks import (
     check_device_X,
     device_weight,
@@ -14,7 +14,7 @@ from .._estimator.device_checks import (
     flatten_column,
 )
 from .._estimator.labels import encode_labels, warn_of_many_classes
-from .._estimator.training_data import TrainingData, check_host_data
+from .._estimator.training_data import LabelledData, check_host_data
 from .._messages import shown
 from .factors import Factor
 from .graph import FactorGraph
@@ -22,7 +22,7 @@ from .layout import GraphOptions
 
 
 def with_indicator(estimator, X, y, sample_weight):
-    """TrainingData whose ``values`` are an indicator, of labels or of sets of labels."""
+    """LabelledData whose ``values`` are an indicator, of labels or of sets of labels."""
     if is_device(X):
         X = check_device_X(estimator, X)
         values, classes, multilabel = device_indicator(X, y)
@@ -30,7 +30,7 @@ def with_indicator(estimator, X, y, sample_weight):
     else:
         X, y, weight = check_host_data(estimator, X, y, sample_weight, multi_output=True)
         values, classes, multilabel = indicator(y)
-    return TrainingData(X, y, values, weight, classes, multilabel, sample_weight)
+    return LabelledData(X, y, values, weight, sample_weight, classes=classes, multilabel=multilabel)
 
 
 def indicator(y):
@@ -39,7 +39,7 @@ def indicator(y):
     if y.ndim == 1:
         classes, codes = encode_labels(y, stacklevel=6)
         return np.eye(len(classes))[codes], classes, False
-    dense = y.toarray() if sp.issparse(y) else np.asarray(y)
+    dense = y.toarray() if is_sparse(y) else np.asarray(y)
     if dense.dtype.kind not in "biuf" or not ((dense == 0) | (dense == 1)).all():
         raise ValueError(
             f"Unknown label type: {shown(type_of_target(y))}; y must be an indicator of zeros and ones"

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._typing import EitherArray
+
 
 class Graph(Protocol):
     """What views, factors and solutions know of the `FactorGraph` that made them."""
 
-    _scores: Any
+    _scores: EitherArray
 
     @property
-    def additional_scores(self) -> Any: ...
+    def additional_scores(self) -> EitherArray: ...
 
     @property
     def n_variables(self) -> int: ...

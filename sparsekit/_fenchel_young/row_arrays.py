@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._arrays import is_device, namespace
 from .._messages import shown
+from .._typing import DeviceArray, EitherArray
 
 
 def namespace_of(**arrays: object) -> ModuleType:
@@ -20,7 +23,7 @@ def namespace_of(**arrays: object) -> ModuleType:
     return np
 
 
-def floating(z: Any, name: str) -> Any:
+def floating(z: ArrayLike | DeviceArray, name: str) -> EitherArray:
     """``z`` as an array of float32 or float64."""
     if isinstance(z, np.ndarray) or not is_device(z):
         if isinstance(z, (list, tuple)) and any(map(is_device, z)):
@@ -46,7 +49,15 @@ def check_axis(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def as_rows(z: Any, axis: int, copy: bool = True) -> Any:
+@overload
+def as_rows(z: EitherArray, axis: int, copy: Literal[True] = True) -> EitherArray: ...
+
+
+@overload
+def as_rows(z: EitherArray, axis: int, copy: bool) -> EitherArray | None: ...
+
+
+def as_rows(z, axis, copy=True):
     """``z`` as (n, K) rows along ``axis`` with unit stride: a view if there is one, else a copy or None."""
     turned = z if axis == z.ndim - 1 else np.moveaxis(z, axis, -1)
     size = turned.shape[-1]
@@ -73,7 +84,14 @@ def _count(shape):
 class Result:
     """Where a kernel writes an array of the shape of ``like``: ``out`` itself where it can."""
 
-    def __init__(self, like: Any, axis: int, out: Any, inputs: Any = (), xp: Any = np) -> None:
+    def __init__(
+        self,
+        like: EitherArray,
+        axis: int,
+        out: EitherArray | None,
+        inputs: Iterable[EitherArray] = (),
+        xp: ModuleType = np,
+    ) -> None:
         self.out, self.copied = out, False
         if out is None:
             # rows come out in order, whatever the axis; the caller gets them turned back
@@ -97,7 +115,7 @@ class Result:
             self.rows = xp.empty((_count(turned.shape[:-1]), turned.shape[-1]), dtype=out.dtype)
             self._turned = turned
 
-    def done(self) -> Any:
+    def done(self) -> EitherArray:
         """The result, when the kernel has written ``rows``."""
         if self.copied:
             self._turned[...] = self.rows.reshape(self._turned.shape)
@@ -112,12 +130,14 @@ def _address(a):
     return a.ctypes.data if isinstance(a, np.ndarray) else a.data.ptr
 
 
-def outer(z: Any, axis: int) -> tuple[int, ...]:
+def outer(z: EitherArray, axis: int) -> tuple[int, ...]:
     """Shape of ``z`` without ``axis``."""
     return z.shape[:axis] + z.shape[axis + 1 :]
 
 
-def targets(q: Any, z: Any, axis: int, xp: Any = np) -> tuple[Any, Any]:
+def targets(
+    q: Any, z: EitherArray, axis: int, xp: ModuleType = np
+) -> tuple[EitherArray | None, EitherArray | None]:
     """Targets as rows of distributions, or as codes: (rows or None, codes or None)."""
     if xp is np or isinstance(q, Integral):
         q = xp.asarray(q)

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from .._typing import EitherArray
 
 # part of the slope at the start that may be left, and evaluations
 _ENOUGH, _MOST = 0.1, 30
@@ -19,8 +20,8 @@ class Step:
     """A step t, and scores, loss with derivative, and objective behind it."""
 
     t: float
-    Z: Any
-    state: Any
+    Z: EitherArray
+    state: tuple[float, EitherArray]
     f: float
     slope: float
 

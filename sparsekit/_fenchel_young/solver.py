@@ -14,7 +14,6 @@ a step keeps little of what its model promised.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -23,6 +22,7 @@ from .._arrays import is_device
 from .._linalg.threads import blas_threads
 from .._solver import outcome
 from .._solver.outcome import History, Limits, Stop
+from .._typing import EitherArray
 from .ascent import Ascent
 from .directions import Directions, Stages, largest
 from .gap import balance, scaled_gap
@@ -94,11 +94,11 @@ def minimize_fenchel_young(
 class Point:
     """A table, its scores, the loss there and its derivatives in the scores and in the table."""
 
-    T: Any
-    Z: Any
+    T: EitherArray
+    Z: EitherArray
     value: float
-    R: Any
-    pulled: Any
+    R: EitherArray
+    pulled: EitherArray
 
 
 class FenchelYoungRun:

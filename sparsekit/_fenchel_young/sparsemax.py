@@ -7,7 +7,6 @@ Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen,
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._arrays import kernel_module
 from .._cython import _sparsemax
 from .._linalg.threads import count_threads
-from .._typing import FloatArray
+from .._typing import EitherArray, FloatArray
 from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, outer, targets
 
 # entries for which one more thread is worth its start
@@ -26,7 +25,7 @@ def _threads(n_jobs, size):
     return min(count_threads(n_jobs), max(size // _THREAD_WORK, 1))
 
 
-def _kernels(xp: ModuleType, z: Any) -> Any:
+def _kernels(xp: ModuleType, z: EitherArray) -> ModuleType:
     return _sparsemax if xp is np else kernel_module("_sparsemax", z)
 
 

@@ -166,11 +166,10 @@ class GatheredColumns:
     def matrix(self, columns: np.ndarray) -> Any:
         """X[:, columns], which must be held, CSC or in Fortran's order."""
         if self._joined is None:
-            if len(self._parts) > 1:
-                joined = sp.hstack if sp.issparse(self._parts[0]) else np.hstack
-                # hstack of what is in Fortran's order stays so
-                options = {"format": "csc"} if sp.issparse(self._parts[0]) else {}
-                self._parts = [joined(self._parts, **options)]
+            if len(self._parts) > 1 and sp.issparse(self._parts[0]):
+                self._parts = [sp.hstack(self._parts, format="csc")]
+            elif len(self._parts) > 1:
+                self._parts = [np.hstack(self._parts)]  # which stays in Fortran's order
             self._joined = self._parts[0]
         order = np.argsort(self.held)
         at = order[np.searchsorted(self.held, columns, sorter=order)]

@@ -120,8 +120,7 @@ def minimize_on_blocks(
 ) -> OptimizeResult:  # fmt: skip
     """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`."""
     run = _Run(problem, l1, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
-    run.options = dict(hessian=hessian, memory=memory)
-    return run.minimise(x0)
+    return run.minimise(x0, dict(hessian=hessian, memory=memory))
 
 
 class _Run:
@@ -137,7 +136,8 @@ class _Run:
         self.n_corrections: list[int] = []
         self.gap, self.optimality, self.fun = np.nan, np.inf, np.nan
 
-    def minimise(self, x):
+    def minimise(self, x, options):
+        self.options = options
         problem, l1 = self.problem, self.l1
         x = problem.start() if x is None else x
         first = problem.blocks.n_rounds

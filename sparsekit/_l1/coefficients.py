@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from .._arrays import host_only, is_device, namespace
 from .._estimator.checks import by_feature
 from .._estimator.device_checks import check_device_vector
 from .._messages import numbers, shown
+from .._typing import Array, DeviceArray, EitherArray, EitherMatrix, PenaltyWeights
 
 
 def check_penalty_weights(penalty_weights, n_features, feature_names=None):
@@ -109,7 +109,12 @@ def center_target(y, sample_weight, fit_intercept):
     return (y - offset if offset else y), offset
 
 
-def penalty_of(X: Any, penalty_weights: Any, strength: float, feature_names: Any) -> Any:
+def penalty_of(
+    X: EitherMatrix,
+    penalty_weights: PenaltyWeights | DeviceArray,
+    strength: float,
+    feature_names: Array | None,
+) -> float | EitherArray:
     """L1 penalty of each feature, where X is, from weights as users give them; one number for None.
 
     Weights on a GPU go with an X there only; weights in main memory, a dict too, go with both.

@@ -38,7 +38,7 @@ class LinearLoss:
         Threads of the sparse kernels.
     """
 
-    curvature: Any = None  # sup l''
+    curvature: float | None = None  # sup l''
     _kernel = ""  # what names the kernels of the value and of the derivatives
 
     def __init__(

@@ -5,13 +5,13 @@ and lines 6 to 15 bring the step to where the objective falls enough (`globalise
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .._linalg.special import largest
 from .globalise import LEAST_BOUND, Trial, globalise
 from .minimise_model import minimise_model
+from .problem import Problem
 
 # part of the variables above which all are taken: designs keep what they made for all columns
 _NEARLY_ALL = 0.8
@@ -35,7 +35,7 @@ class OBAState:
         What `identify` writes: 1 for a free variable, 2 for one that may leave zero, and |subgradient|.
     """
 
-    problem: Any
+    problem: Problem
     x: np.ndarray
     g: np.ndarray
     l1: np.ndarray

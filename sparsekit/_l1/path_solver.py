@@ -61,7 +61,7 @@ class RegularizationPath:
     """
 
     lambdas: np.ndarray
-    coefs: Any
+    coefs: Any  # an array or a CSC array, which nobody should have to tell apart
     intercepts: np.ndarray
     objectives: np.ndarray
     dual_gaps: np.ndarray

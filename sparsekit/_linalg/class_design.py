@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import is_device
 from .._cython import _sparse
+from .._typing import DeviceArray, DeviceMatrix
 from .as_design import as_design
 from .design import CSRDesign, DenseDesign
+
+if TYPE_CHECKING:
+    from .device_class_design import DeviceDense, DeviceRows
 
 # a dense X with fewer non-zeros than this share is worked on as compressed rows
 _SPARSE_SHARE = 0.3
 
 
-def device_design(X: Any) -> Any:
+def device_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:
     """The design of a CuPy array, or of a CSR or CSC matrix of ``cupyx.scipy.sparse``."""
     from .device_class_design import device_class_design  # CuPy's users alone pay for its import
 
     return device_class_design(X)
 
 
-def is_device_rows(design: Any) -> bool:
+def is_device_rows(design: object) -> bool:
     """Whether a design has its rows, and columns, on a GPU."""
     return getattr(design, "on_device", None) == "rows"
 
 
-def is_device_dense(design: Any) -> bool:
+def is_device_dense(design: object) -> bool:
     """Whether a design is a dense matrix on a GPU."""
     return getattr(design, "on_device", None) == "dense"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 
 from .._arrays import kernel_module, namespace
+from .._typing import CompressedParts, DeviceArray, DeviceMatrix
+from ..gpu._column_store import ColumnStore
 from . import device_design as devices
 from .design import DenseDesign
 
@@ -26,12 +27,12 @@ class DeviceDense(devices.DeviceDense, DenseDesign):  # type: ignore[misc]  # sc
 
     on_device = "dense"
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: DeviceArray) -> None:
         super().__init__(X)
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("_multinomial", X)
 
-    def select(self, cols: Any) -> DeviceDense:
+    def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
         return DeviceDense(super().select(cols).X)
 
@@ -41,32 +42,34 @@ class DeviceRows(devices.DeviceSparse):
 
     on_device = "rows"
 
-    def __init__(self, shape: tuple[int, int], rows: tuple[Any, Any, Any], store: Any = None) -> None:
+    def __init__(
+        self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
+    ) -> None:
         super().__init__(shape, rows, store)
         self.xp, self.double_cost = namespace(X=self.data), _double_cost(self.data.device.id)
         self.kernels = kernel_module("_multinomial", self.data)
         # places in the data may be beyond int32 where column numbers are not
         self._places = self.indptr.astype(np.int64, copy=False)
-        self._cut: Any = None
+        self._cut: DeviceArray | None = None
 
-    def rows(self) -> tuple[Any, Any, Any]:
+    def rows(self) -> CompressedParts:
         """The rows with int64 pointers, as the kernels of several classes take them."""
         return self._places, self.indices, self.data
 
-    def columns(self) -> tuple[Any, Any, Any]:
+    def columns(self) -> CompressedParts:
         """The transpose's compressed rows, likewise."""
         store = self.store
         if self._cut is None:
             self._cut = store.cut.astype(np.int64, copy=False)
         return self._cut, store.row, store.val
 
-    def select(self, cols: Any) -> DeviceRows:
+    def select(self, cols: DeviceArray) -> DeviceRows:
         """The columns ``cols`` as a design of their own."""
         part = super().select(cols)
         return DeviceRows(part.shape, (part.indptr, part.indices, part.data), part.store)
 
 
-def device_class_design(X: Any) -> DeviceDense | DeviceRows:
+def device_class_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:
     """The design of a CuPy array, or of a CSR or CSC matrix of ``cupyx.scipy.sparse``."""
     design = devices.as_device_design(X)
     if isinstance(design, devices.DeviceDense):

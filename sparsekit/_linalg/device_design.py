@@ -7,12 +7,13 @@ the first product with its transpose on, by columns too, so that no sum needs at
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from .._arrays import namespace
 from .._messages import shown
+from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu import _dense, _sparse
 from ..gpu._column_store import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
@@ -30,7 +31,7 @@ _STRIDE = 8  # and the part of all rows, 1 in so many
 _ROUGH_WORK = 1e10  # multiply-adds of a Gram matrix from which a part of the rows is taken
 
 
-def as_device_design(X: Any) -> DeviceSparse | DeviceDense:
+def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:
     """Wrap a CuPy array or a CSR or CSC matrix; float32 and float64 are not copied, but to C order."""
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
@@ -47,7 +48,7 @@ def as_device_design(X: Any) -> DeviceSparse | DeviceDense:
     return design
 
 
-def _one_type(indptr: Any, indices: Any) -> tuple[Any, Any]:
+def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     """Pointers and indices in one type, int32 where the pointers were so or their values fit."""
     dtype = np.int32 if indptr.dtype == np.int32 or len(indices) < 2**31 else np.int64
     return indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False)
@@ -57,10 +58,10 @@ class _Device:
     """What device designs share; ``_rows`` and ``_counts`` are scratch of one solve."""
 
     _rows: ModelRows | None = None
-    _counts: Any = None
+    _counts: DeviceArray | None = None
     n_threads = 1
 
-    def private(self) -> Any:
+    def private(self) -> Self:
         """The same data with scratch space of its own."""
         twin = copy.copy(self)
         twin._rows = None
@@ -70,7 +71,9 @@ class _Device:
 class DeviceSparse(_Device):
     """Rows in CSR, (indptr, indices, data), and the same by columns once they are asked for."""
 
-    def __init__(self, shape: tuple[int, int], rows: tuple[Any, Any, Any], store: Any = None) -> None:
+    def __init__(
+        self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
+    ) -> None:
         self.indptr, self.indices, self.data = rows
         self.shape, self.nnz = shape, int(self.data.size)
         self._store: ColumnStore | None = store
@@ -83,33 +86,33 @@ class DeviceSparse(_Device):
             self._store = columns_from_csr(self.indptr, self.indices, self.data, self.shape[1])
         return self._store
 
-    def private(self) -> Any:
+    def private(self) -> Self:
         self.store  # noqa: B018  (made once, before the twins part)
         return super().private()
 
-    def matvec(self, w: Any, out: Any = None) -> Any:
+    def matvec(self, w: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[0], like=w) if out is None else out
         if self._lines is None:
             self._lines = _sparse.Lines(self.indptr, self.nnz)
         _sparse.product(self.indptr, self.indices, self.data, w, out, self._lines)
         return out
 
-    def rmatvec(self, u: Any, out: Any = None) -> Any:
+    def rmatvec(self, u: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[1], like=u) if out is None else out
         self.store.rmatvec(u, out)
         return out
 
-    def slope_range(self, c: Any) -> Any:
+    def slope_range(self, c: DeviceArray) -> DeviceArray:
         """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
         out, store = np.empty((self.shape[1], 3), like=c), self.store
         _sparse.csc_slope_range(store.cut, store.row, store.val, c, out, lines=store.lines)
         return out
 
-    def selection_pays(self, cols: Any) -> bool:
+    def selection_pays(self, cols: DeviceArray) -> bool:
         """Whether a few iterations on columns ``cols`` repay their copy."""
         return len(cols) < 0.6 * self.shape[1]
 
-    def select(self, cols: Any) -> DeviceSparse:
+    def select(self, cols: DeviceArray) -> DeviceSparse:
         """The columns ``cols`` as a design of their own, in rows and in columns."""
         n, store, position = self.shape[0], self.store, self._position(cols)
         pointers = _sparse.select_count(self.indptr, self.indices, position)
@@ -121,18 +124,18 @@ class DeviceSparse(_Device):
         turned = ColumnStore(n, len(cols), *_one_type(cut, rows), values)
         return DeviceSparse(shape, (*_one_type(pointers, indices), data), turned)
 
-    def counts(self) -> Any:
+    def counts(self) -> DeviceArray:
         """Stored entries of each column, (p,)."""
         return self.store.counts
 
-    def _position(self, cols: Any) -> Any:
+    def _position(self, cols: DeviceArray) -> DeviceArray:
         position = np.full_like(cols, -1, dtype=np.int32, shape=self.shape[1])
         position[cols] = np.arange(len(cols), dtype=np.int32, like=cols)
         return position
 
     def model(
-        self, cols: Any, d: Any, intercept: bool, ridge: float, rough: bool = False
-    ) -> tuple[GramOperator | RowOperator, Any]:
+        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float, rough: bool = False
+    ) -> tuple[GramOperator | RowOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         if self._rows is None:
             self._rows = ModelRows(self.shape[0], self.nnz)
@@ -155,7 +158,7 @@ class DeviceSparse(_Device):
         """max_i sum_j |X_ij|."""
         return _sparse.csr_largest_row(self.indptr, self.data)
 
-    def norm_bound(self, d: Any, intercept: bool) -> float:
+    def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|."""
         m = self.shape[1] + bool(intercept)
         v, out, bound = np.ones_like(d, shape=m), np.empty_like(d, shape=m), 0.0
@@ -174,36 +177,36 @@ class DeviceSparse(_Device):
 class DeviceDense(_Device):
     """Dense X in C order."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: DeviceArray) -> None:
         self.X, self.shape, self.nnz = X, X.shape, X.size
 
-    def matvec(self, w: Any, out: Any = None) -> Any:
+    def matvec(self, w: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[0], like=w) if out is None else out
         _dense.matvec(self.X, w, out)
         return out
 
-    def rmatvec(self, u: Any, out: Any = None) -> Any:
+    def rmatvec(self, u: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[1], like=u) if out is None else out
         _dense.rmatvec(self.X, u, out)
         return out
 
-    def selection_pays(self, cols: Any) -> bool:
+    def selection_pays(self, cols: DeviceArray) -> bool:
         """Whether a few iterations on columns ``cols`` repay their copy, which reads most of X."""
         return len(cols) < 0.3 * self.shape[1]
 
-    def select(self, cols: Any) -> DeviceDense:
+    def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
         return self if len(cols) == self.shape[1] else DeviceDense(np.take(self.X, cols, axis=1))
 
-    def norm_bound(self, d: Any, intercept: bool) -> float:
+    def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         # the trace: loose, but one pass without a copy, and most steps never ask for it
         squares = np.empty(self.shape[1], like=d)
         _dense.rmatvec(self.X, d, squares, square=True)
         return float(squares.sum() + (d.sum() if intercept else 0.0))
 
     def model(
-        self, cols: Any, d: Any, intercept: bool, ridge: float, rough: bool = False
-    ) -> tuple[GramOperator | DenseOperator, Any]:
+        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float, rough: bool = False
+    ) -> tuple[GramOperator | DenseOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         n, m = self.shape[0], len(cols)
         size = m + bool(intercept)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from scipy import linalg
 
 from .._arrays import is_device
+from .._typing import DeviceArray, EitherArray
 
 
-def solve_positive(H: Any, b: Any) -> Any:
+def solve_positive(H: EitherArray, b: EitherArray) -> EitherArray:
     """x with H x = b for symmetric positive definite H, of which the lower triangle is read.
 
     Raises
@@ -24,7 +24,7 @@ def solve_positive(H: Any, b: Any) -> Any:
     return _device_solver(H)(b)
 
 
-def positive_solver(H: Any) -> Callable[[Any], Any]:
+def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
     """A function that solves with symmetric positive definite H, which is written over.
 
     Raises
@@ -38,7 +38,7 @@ def positive_solver(H: Any) -> Callable[[Any], Any]:
     return lambda b: linalg.cho_solve(factors, b, check_finite=False)
 
 
-def _device_solver(H: Any) -> Callable[[Any], Any]:
+def _device_solver(H: DeviceArray) -> Callable[[DeviceArray], DeviceArray]:
     import cupy
     import cupyx
     from cupyx.scipy.linalg import solve_triangular

@@ -88,10 +88,11 @@ class LocalBlocks(RowBlocks):
 
     def _ahead(self) -> Iterator[Block]:
         with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
-            coming = pool.submit(self._read, 0) if self.n_blocks else None
+            coming = [pool.submit(self._read, i) for i in range(min(self.n_blocks, 1))]
             for i in range(self.n_blocks):
-                block = coming.result()
-                coming = pool.submit(self._read, i + 1) if i + 1 < self.n_blocks else None
+                block = coming.pop().result()
+                if i + 1 < self.n_blocks:
+                    coming.append(pool.submit(self._read, i + 1))
                 yield block
                 del block
 
@@ -114,12 +115,12 @@ class ListOfBlocks:
         return self.matrices[i]
 
 
-def is_source(X) -> bool:
+def is_source(X: object) -> bool:
     """Whether X has what `LocalBlocks` reads."""
     return all(hasattr(X, name) for name in ("n_blocks", "starts", "block", "shape"))
 
 
-def as_matrix(X):
+def as_matrix(X: Any) -> Any:
     """A block as the kernels take it: C-ordered, or canonical CSR; float32 or float64.
 
     Anything else is converted, which costs a copy of the block.

@@ -12,7 +12,7 @@ from .reduction import combine, group_size, tree_sum
 _GROUPS = 2
 
 
-def is_dask(X) -> bool:
+def is_dask(X: object) -> bool:
     """Whether X is a collection of Dask; asks without importing it."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 

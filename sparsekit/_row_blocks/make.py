@@ -1,5 +1,7 @@
 """From what users have to blocks of rows."""
 
+from typing import Any
+
 from .blocks import LocalBlocks, RowBlocks, is_source
 from .dask_blocks import DaskBlocks, is_dask
 
@@ -9,6 +11,6 @@ def comes_in_blocks(X: object) -> bool:
     return isinstance(X, RowBlocks) or is_dask(X) or is_source(X)
 
 
-def as_row_blocks(X, y=None, weight=None) -> RowBlocks:
+def as_row_blocks(X: Any, y: Any = None, weight: Any = None) -> RowBlocks:
     """The blocks of X with their targets and weights."""
     return DaskBlocks(X, y, weight) if is_dask(X) else LocalBlocks(X, y, weight)

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .._arrays import is_device
 from .._factor_graph.factors import Factor
 from .._factor_graph.graph import FactorGraph
 from .._factor_graph.structured_factors import Dense
+from .._typing import EitherArray
 from ..gpu._factor_graph import DENSE_MOST
 from .sparsemax import has_cupy, shared
 
+if TYPE_CHECKING:
+    from torch import Tensor, device
 
-def is_cuda(tensor: Any) -> bool:
+
+def is_cuda(tensor: Tensor) -> bool:
     """Whether a tensor is CuPy's to work with."""
     return bool(tensor.is_cuda)
 
 
-def device_of(tensor: Any, graph: FactorGraph) -> Any:
+def device_of(tensor: Tensor, graph: FactorGraph) -> device | str:
     """The device on which a graph is solved for the scores in a tensor."""
     stays = is_cuda(tensor) and has_cupy() and not any(map(has_to_stay, graph.factors))
     return tensor.device if stays else "cpu"
@@ -36,7 +40,7 @@ def has_to_stay(factor: Factor) -> bool:
 
 
 @contextmanager
-def arrays(*tensors: Any) -> Iterator[list[Any]]:
+def arrays(*tensors: Tensor) -> Iterator[list[EitherArray]]:
     """NumPy's or CuPy's arrays of the tensors' memory."""
     if is_cuda(tensors[0]):
         with shared(*(tensor.contiguous() for tensor in tensors)) as found:
@@ -45,7 +49,7 @@ def arrays(*tensors: Any) -> Iterator[list[Any]]:
         yield [tensor.numpy(force=True) for tensor in tensors]
 
 
-def tensor_like(array: Any, tensor: Any) -> Any:
+def tensor_like(array: EitherArray, tensor: Tensor) -> Tensor:
     """A tensor of an array, in memory of PyTorch's own, where another tensor is."""
     import torch
 

@@ -7,12 +7,19 @@ on PyTorch's current stream. Tensors of other devices, and CUDA ones without CuP
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from .._fenchel_young import sparsemax as _functions
+from .._typing import DeviceArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @functools.cache
@@ -22,7 +29,7 @@ def has_cupy() -> bool:
 
 
 @contextmanager
-def shared(*tensors: Any) -> Iterator[list[Any]]:
+def shared(*tensors: Tensor) -> Iterator[list[DeviceArray]]:
     """CuPy arrays of the tensors' memory; what is done with them is done on PyTorch's current stream."""
     import cupy
     import torch
@@ -33,14 +40,14 @@ def shared(*tensors: Any) -> Iterator[list[Any]]:
         yield [cupy.from_dlpack(tensor.detach()) for tensor in tensors]
 
 
-def _empty(shape: Any, like: Any) -> Any:
+def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
     # PyTorch's own memory: it knows which stream its results are written on, and frees them in its order
     import torch
 
     return torch.empty(shape, dtype=like.dtype, device=like.device)
 
 
-def cuda_sparsemax(z: Any, dim: int) -> Any:
+def cuda_sparsemax(z: Tensor, dim: int) -> Tensor:
     """Sparsemax of a CUDA tensor of float32 or float64."""
     p = _empty(z.shape, z)
     with shared(z, p) as (scores, out):
@@ -48,7 +55,7 @@ def cuda_sparsemax(z: Any, dim: int) -> Any:
     return p
 
 
-def cuda_jvp(p: Any, v: Any, dim: int) -> Any:
+def cuda_jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
     """Product of the Jacobian with ``v``, from probabilities ``p``."""
     result = _empty(p.shape, p)
     with shared(p, v, result) as (probabilities, direction, out):
@@ -56,7 +63,7 @@ def cuda_jvp(p: Any, v: Any, dim: int) -> Any:
     return result
 
 
-def cuda_loss(z: Any, q: Any, dim: int) -> tuple[Any, Any]:
+def cuda_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Losses, and their gradients p - q."""
     slope = _empty(z.shape, z)
     loss = _empty([size for i, size in enumerate(z.shape) if i != dim % z.ndim], z)
@@ -65,16 +72,16 @@ def cuda_loss(z: Any, q: Any, dim: int) -> tuple[Any, Any]:
     return loss, slope
 
 
-def with_cupy(kernel: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def with_cupy(kernel: Callable[P, R], otherwise: Callable[P, R]) -> Callable[P, R]:
     """``kernel`` where CuPy is installed when it is first called, else ``otherwise``."""
 
-    def call(*args: Any) -> Any:
-        return (kernel if has_cupy() else otherwise)(*args)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        return (kernel if has_cupy() else otherwise)(*args, **options)
 
     return call
 
 
-def sorted_sparsemax(z: Any, dim: int) -> Any:
+def sorted_sparsemax(z: Tensor, dim: int) -> Tensor:
     """Algorithm 2: by sorting, for devices that have no kernel of ours."""
     import torch
 
@@ -91,7 +98,7 @@ def sorted_sparsemax(z: Any, dim: int) -> Any:
     return torch.where(high == -torch.inf, 0.0, p).contiguous()
 
 
-def sorted_jvp(p: Any, v: Any, dim: int) -> Any:
+def sorted_jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
     """Product of the Jacobian with ``v``, from probabilities ``p``."""
     import torch
 
@@ -101,7 +108,7 @@ def sorted_jvp(p: Any, v: Any, dim: int) -> Any:
     return torch.where(support, v - mean, 0.0).contiguous()
 
 
-def sorted_loss(z: Any, q: Any, dim: int) -> tuple[Any, Any]:
+def sorted_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Losses, and their gradients p - q."""
     import torch
 

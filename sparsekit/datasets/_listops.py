@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
@@ -126,7 +124,7 @@ def make_listops(
 
 def _draw(rng, max_depth, max_arguments, max_length):
     """Tokens, heads and value of an expression; None where it gets too long."""
-    tokens: list[Any] = []
+    tokens: list[int] = []
     heads: list[int] = []
     open_ = []  # per open operator: its place, arguments to come, values so far
     least = 0  # tokens still due: an argument has one at least, and so has a bracket

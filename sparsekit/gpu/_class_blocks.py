@@ -7,12 +7,12 @@ at a time makes the CPU's steps. Nothing is added atomically: equal calls give e
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._compile import kernel
 from ._extreme import _CHANGE, _FINITE, _MOVE, PLACES, _absent
+from ._step_arguments import BlockOptions, Rows, State, Work
 
 BLOCK = 16
 # entries of a copy of some rows of weights
@@ -31,8 +31,8 @@ def _whole(flags, width, K, begin, n, parts, method, raman, stride, n_blocks, n_
 
 
 def run_block_steps(
-    data: Any, indices: Any, indptr: Any, W: Any, rows: Any, state: Any, work: Any, options: Any, eta: float,
-    begin: int, end: int, value: bool,
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
+    work: Work, options: BlockOptions, eta: float, begin: int, end: int, value: bool,
 ) -> int:  # fmt: skip
     """Steps of length eta over work.examples[begin : end], with blocks of negatives, some rows at a time.
 
@@ -116,9 +116,9 @@ def run_block_steps(
 
 
 def draw_blocks(
-    method: int, n_blocks: int, n_head: int, n_drawn: int, state: Any, p: Any = None, keep: Any = None,
-    alias: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    method: int, n_blocks: int, n_head: int, n_drawn: int, state: DeviceArray, p: DeviceArray | None = None,
+    keep: DeviceArray | None = None, alias: DeviceArray | None = None,
+) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
     """Blocks of a step as `run_block_steps` draws them, one over their expected numbers; moves state (1,)."""
     import cupy
 
@@ -140,7 +140,7 @@ def draw_blocks(
     return blocks[:n], weights[:n]
 
 
-def permute_columns(W: Any, order: Any, n_threads: int) -> None:
+def permute_columns(W: DeviceArray, order: DeviceArray, n_threads: int) -> None:
     """W[:, : len(order)] = W[:, order], some rows at a time."""
     n = len(order)
     height = max(1, COPIED // max(1, n))

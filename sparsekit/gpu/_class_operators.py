@@ -6,10 +6,9 @@ copy: every sum has one order, none is by atomic additions.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from . import _curvature
 from ._class_scores import transpose
 from ._compile import THREADS, grid1d, kernel
@@ -25,20 +24,20 @@ _REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
 def class_factors(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    P: Any,
-    rest: Any,
-    top: Any,
-    s: Any,
-    first: Any,
-    classes: Any,
-    at: Any,
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    P: DeviceArray,
+    rest: DeviceArray,
+    top: DeviceArray,
+    s: DeviceArray,
+    first: DeviceArray,
+    classes: DeviceArray,
+    at: DeviceArray,
     intercept: bool,
     start: int,
-    U: Any,
-    V: Any,
+    U: DeviceArray,
+    V: DeviceArray,
     n_threads: int,
 ) -> None:
     """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
@@ -75,7 +74,7 @@ class _ClassOperator(QuadOperator):
         # looked up once: a product is made hundreds of times
         self._launch = {name: kernel("class_operators", f"sk_class_{name}") for name in _ENDS}
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         """out = (H + ridge diag H) v."""
         self.n_products += 1
         if not self.size:
@@ -110,22 +109,22 @@ class ClassRowOperator(_ClassOperator):
 
     def __init__(
         self,
-        indptr: Any,
-        indices: Any,
-        data: Any,
+        indptr: DeviceArray,
+        indices: DeviceArray,
+        data: DeviceArray,
         F: int,
-        P: Any,
-        top: Any,
-        weight: Any,
-        place: Any,
-        diagonal: Any,
+        P: DeviceArray,
+        top: DeviceArray,
+        weight: DeviceArray,
+        place: DeviceArray,
+        diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
         n_threads: int,
     ) -> None:
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
-        self._columns: Any = ()
+        self._columns: tuple[DeviceArray, ...] = ()
         n, K = P.shape
         self._group = 0
         longest = int((indptr[1:] - indptr[:-1]).max()) if n else 0
@@ -134,7 +133,7 @@ class ClassRowOperator(_ClassOperator):
             macros = {"GROUP": self._group}
             self._launch["rows"] = kernel("class_operators", "sk_class_rows", defines=macros)
 
-    def take_columns(self, indptr: Any, rows: Any, data: Any) -> None:
+    def take_columns(self, indptr: DeviceArray, rows: DeviceArray, data: DeviceArray) -> None:
         """The same entries by columns, from whoever has them: else the first product turns the rows."""
         self._columns = indptr, rows, data
         if self.intercept:  # a column of ones
@@ -170,12 +169,12 @@ class ClassDenseOperator(_ClassOperator):
 
     def __init__(
         self,
-        A: Any,
-        P: Any,
-        top: Any,
-        weight: Any,
-        place: Any,
-        diagonal: Any,
+        A: DeviceArray,
+        P: DeviceArray,
+        top: DeviceArray,
+        weight: DeviceArray,
+        place: DeviceArray,
+        diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
     ) -> None:

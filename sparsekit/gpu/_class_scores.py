@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import CompressedParts, DeviceArray
 from . import _sparse
 
 # at the end, because what is imported uses the functions above
@@ -25,7 +24,9 @@ def row_blocks(n: int, lanes: int) -> int:
     return grid1d(n * (lanes or THREADS))
 
 
-def transpose(indptr: Any, indices: Any, data: Any, n_columns: int) -> tuple[Any, Any, Any]:
+def transpose(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, n_columns: int
+) -> CompressedParts:
     """Compressed columns of compressed rows: indptr (n_columns + 1,), row numbers in order, values.
 
     Products with a transpose are products by rows of this copy, whose sums have one order.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._typing import DeviceArray
 from ._compile import kernel
 from ._sparse import Lines, product, share, transpose
 
@@ -11,23 +10,23 @@ from ._sparse import Lines, product, share, transpose
 class ColumnStore:
     """X (n, p) by columns, in the type of its values: column j is ``cut[j] .. cut[j + 1]``."""
 
-    def __init__(self, n: int, p: int, cut: Any, row: Any, val: Any) -> None:
+    def __init__(self, n: int, p: int, cut: DeviceArray, row: DeviceArray, val: DeviceArray) -> None:
         self.n, self.p, self.cut, self.row, self.val = int(n), int(p), cut, row, val
         self.height, self.blocks = self.n, 1
         self.lines = Lines(cut, val.size)
 
     @property
-    def counts(self) -> Any:
+    def counts(self) -> DeviceArray:
         """Stored entries of each column, (p,)."""
         return self.cut[1:] - self.cut[:-1]
 
-    def rmatvec(self, u: Any, out: Any) -> None:
+    def rmatvec(self, u: DeviceArray, out: DeviceArray) -> None:
         """out = X^T u."""
         product(self.cut, self.row, self.val, u, out, self.lines)
 
     def products(
-        self, cols: Any, position: Any, t: Any, sums: Any, intercept: bool, square: bool, ridge: float,
-        diagonal: Any, v: Any, out: Any,
+        self, cols: DeviceArray, position: DeviceArray, t: DeviceArray, sums: DeviceArray, intercept: bool,
+        square: bool, ridge: float, diagonal: DeviceArray, v: DeviceArray, out: DeviceArray,
     ) -> None:  # fmt: skip
         """out = A^T t + ridge diagonal v, A = X[:, cols] or [X[:, cols], 1]; ``sums`` add up to sum(t)."""
         n_long, blocks, threads = share(self.lines, len(cols))
@@ -40,6 +39,6 @@ class ColumnStore:
         )  # fmt: skip
 
 
-def columns_from_csr(indptr: Any, indices: Any, data: Any, p: int) -> ColumnStore:
+def columns_from_csr(indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, p: int) -> ColumnStore:
     """The store of rows (indptr, indices, data)."""
     return ColumnStore(len(indptr) - 1, p, *transpose(indptr, indices, data, p))

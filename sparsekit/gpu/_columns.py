@@ -6,10 +6,9 @@ gathers its rows anew, its columns it reads from here.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._column_store import ColumnStore, columns_from_csr
 from ._operators import QuadOperator
 from ._rows import ModelRows, RowOperator
@@ -28,7 +27,7 @@ class ColumnOperator(RowOperator):
     n_sweeps = 0
 
     def __init__(
-        self, store: ColumnStore, cols: Any, d: Any, intercept: bool, ridge: float,
+        self, store: ColumnStore, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float,
         rows: QuadOperator | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(rows, RowOperator):

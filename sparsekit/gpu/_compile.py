@@ -7,9 +7,16 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from cupy import RawKernel, RawModule
+
+# of a grid or a block, in each of its dimensions
+Sizes: TypeAlias = int | tuple[int, ...]
 
 _FOLDER = Path(__file__).parent
 _REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
@@ -44,14 +51,14 @@ def source(file: str) -> str:
 
 
 @functools.cache
-def _module(device: int, file: str, defines: tuple[str, ...]) -> Any:
+def _module(device: int, file: str, defines: tuple[str, ...]) -> RawModule:
     import cupy
 
     return cupy.RawModule(code=source(file), options=("--std=c++17", *defines))
 
 
 @functools.cache
-def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> Any:
+def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> RawKernel:
     return _module(device, file, defines).get_function(name)
 
 
@@ -64,10 +71,10 @@ def clear() -> None:
 class Launcher:
     """One kernel on the current device; call it with (blocks, threads, arguments)."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: RawKernel) -> None:
         self.function = function
 
-    def __call__(self, blocks: Any, threads: Any, args: Iterable[Any], shared: int = 0) -> None:
+    def __call__(self, blocks: Sizes, threads: Sizes, args: Iterable[object], shared: int = 0) -> None:
         """Launch the kernel.
 
         Python and NumPy integers become ``long long``, floats ``double``, arrays pointers to their first
@@ -82,13 +89,13 @@ class Launcher:
             self.function(grid, block, args, shared_mem=shared)
 
 
-def _triple(sizes: Any) -> tuple[int, ...]:
+def _triple(sizes: Sizes) -> tuple[int, ...]:
     if isinstance(sizes, (int, np.integer)):  # the usual case, hundreds of times a fit
         return (int(sizes),)
     return tuple(int(size) for size in np.atleast_1d(sizes))
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: object) -> object:
     if isinstance(x, (bool, np.bool_, int, np.integer)):
         return np.int64(x)
     if isinstance(x, (float, np.floating)):
@@ -100,8 +107,8 @@ def kernel(
     file: str,
     name: str,
     *,
-    real: Any = None,
-    index: Any = None,
+    real: DTypeLike | None = None,
+    index: DTypeLike | None = None,
     defines: Mapping[str, object] | None = None,
 ) -> Launcher:
     """The kernel ``name`` of ``file``.cu for the current device.

@@ -6,10 +6,10 @@ of conjugate gradients needs one answer, whether to go on, and not three.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
+from .._typing import DeviceArray
 from ._class_scores import row_blocks, score_lanes
 from ._compile import THREADS, grid1d, kernel
 from ._spmm import multiply
@@ -21,7 +21,7 @@ _PER_SM = 4
 class Value:
     """A sum on the device, as the parts of its blocks; ``float`` brings it to the host, once."""
 
-    def __init__(self, parts: Any) -> None:
+    def __init__(self, parts: DeviceArray) -> None:
         self.parts = parts
         self._value: float | None = None
 
@@ -49,10 +49,10 @@ def numbers(values: list[Value]) -> list[float]:
 class Ratio:
     """A quotient of two sums, which kernels form from their parts."""
 
-    def __init__(self, above: Any, below: Any) -> None:
+    def __init__(self, above: DeviceArray, below: DeviceArray) -> None:
         self.above, self.below = above, below
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[DeviceArray, int, DeviceArray, int]:
         """The kernels' four arguments for it."""
         return self.above, self.above.size, self.below, self.below.size
 
@@ -63,21 +63,36 @@ def _ratio(scalar: Ratio | float) -> Ratio:
     return scalar if isinstance(scalar, Ratio) else Ratio(cupy.full(1, float(scalar)), cupy.ones(1))
 
 
-def _launch(name: str, n: int, arguments: tuple[Any, ...], **types: Any) -> Value:
+def _launch(name: str, n: int, arguments: tuple[object, ...], real: DTypeLike | None = None) -> Value:
     import cupy
 
     blocks = grid1d(n, per_sm=_PER_SM)
     parts = cupy.empty(blocks)
-    kernel("curvature", name, **types)(blocks, THREADS, (*arguments, n, parts))
+    kernel("curvature", name, real=real)(blocks, THREADS, (*arguments, n, parts))
     return Value(parts)
 
 
-def product32(indptr: Any, indices: Any, data: Any, V: Any, out: Any, n_threads: int) -> None:
+def product32(
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    V: DeviceArray,
+    out: DeviceArray,
+    n_threads: int,
+) -> None:
     """out (rows, K) = A V for A in compressed rows and V (columns or more, K); K need not be padded."""
     multiply("curvature", "sk_product32", indptr, indices, data, V, out)
 
 
-def curve_scores(S: Any, P: Any, top: Any, weight: Any, first: Any, last: Any, n_threads: int) -> None:
+def curve_scores(
+    S: DeviceArray,
+    P: DeviceArray,
+    top: DeviceArray,
+    weight: DeviceArray,
+    first: DeviceArray | None,
+    last: DeviceArray | None,
+    n_threads: int,
+) -> None:
     """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both None.
 
     P (n, K) is zero at each row's ``top``, and where K is padded.
@@ -94,17 +109,25 @@ def curve_scores(S: Any, P: Any, top: Any, weight: Any, first: Any, last: Any, n
         last[:] = S.sum(axis=0)
 
 
-def dot(a: Any, b: Any, n_threads: int) -> Value:
+def dot(a: DeviceArray, b: DeviceArray, n_threads: int) -> Value:
     """<a, b>, which stays on the device until ``float`` asks for it."""
     return _launch("sk_dot", a.size, (a, b), real=a.dtype)
 
 
-def cg_curve(p: Any, Hp: Any, alpha: float, penalised: int, n_threads: int) -> Value:
+def cg_curve(p: DeviceArray, Hp: DeviceArray, alpha: float, penalised: int, n_threads: int) -> Value:
     """Hp += alpha p in the first ``penalised`` entries; returns <p, Hp> over all, still on the device."""
     return _launch("sk_cg_curve", p.size, (p, Hp, float(alpha), penalised))
 
 
-def cg_step(c: Ratio | float, p: Any, Hp: Any, inverse: Any, d: Any, r: Any, n_threads: int) -> Value:
+def cg_step(
+    c: Ratio | float,
+    p: DeviceArray,
+    Hp: DeviceArray,
+    inverse: DeviceArray,
+    d: DeviceArray,
+    r: DeviceArray,
+    n_threads: int,
+) -> Value:
     """d += c p, r -= c Hp; returns <r, inverse r>, which stays on the device.
 
     Where c is a quotient whose lower part is not positive, nothing moves and the value is NaN: so a caller
@@ -113,7 +136,9 @@ def cg_step(c: Ratio | float, p: Any, Hp: Any, inverse: Any, d: Any, r: Any, n_t
     return _launch("sk_cg_step", p.size, (*_ratio(c).arguments(), p, Hp, inverse, d, r))
 
 
-def cg_turn(beta: Ratio | float, r: Any, inverse: Any, p: Any, n_threads: int) -> None:
+def cg_turn(
+    beta: Ratio | float, r: DeviceArray, inverse: DeviceArray, p: DeviceArray, n_threads: int
+) -> None:
     """p = beta p + inverse r."""
     n = p.size
     kernel("curvature", "sk_cg_turn")(

@@ -7,10 +7,11 @@ units for float64 have time. Gram matrices are products of cuBLAS in the type of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from .._typing import DeviceArray
 from ._compile import THREADS, grid1d, kernel, sm_count
 from ._reduce import WARP, block_of
 
@@ -20,7 +21,7 @@ _COLUMNS, _MOST_THREADS = 8, 512
 _BLOCK = 2**26
 
 
-def matvec(A: Any, v: Any, out: Any) -> None:
+def matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     """out = A v; A (n, p) in C order, v and out float64."""
     n, p = A.shape
     if n == 0:
@@ -31,7 +32,7 @@ def matvec(A: Any, v: Any, out: Any) -> None:
     launch(grid1d(warps * WARP, threads, 16), threads, (A, v, n, p, out))
 
 
-def rmatvec(A: Any, u: Any, out: Any, square: bool = False) -> None:
+def rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray, square: bool = False) -> None:
     """out[:p] = A^T u, or (A^2)^T u; A (n, p) in C order, u and out float64."""
     n, p = A.shape
     if p == 0:
@@ -49,7 +50,7 @@ def rmatvec(A: Any, u: Any, out: Any, square: bool = False) -> None:
     _finish(part, 0.0, part, part, out)
 
 
-def _finish(part: Any, ridge: float, diagonal: Any, v: Any, out: Any) -> None:
+def _finish(part: DeviceArray, ridge: float, diagonal: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     blocks, size = part.shape
     threads = block_of(size, 64)
     launch = kernel("dense", "sk_dense_finish", real=np.float32)
@@ -61,7 +62,15 @@ def hessian_fits(m: int) -> bool:
     return m <= _COLUMNS * _MOST_THREADS
 
 
-def hessian(A: Any, d: Any, v: Any, intercept: bool, ridge: float, diagonal: Any, out: Any) -> None:
+def hessian(
+    A: DeviceArray,
+    d: DeviceArray,
+    v: DeviceArray,
+    intercept: bool,
+    ridge: float,
+    diagonal: DeviceArray,
+    out: DeviceArray,
+) -> None:
     """out = (A^T diag(d) A + ridge diag) v, or that of [A, 1], for A (n, m) of rows that fit."""
     n, m = A.shape
     threads = _MOST_THREADS if m > _COLUMNS * THREADS else min(THREADS, block_of(m))
@@ -75,24 +84,26 @@ def hessian(A: Any, d: Any, v: Any, intercept: bool, ridge: float, diagonal: Any
     _finish(part, ridge, diagonal, v, out)
 
 
-def dense_matvec(A: Any, v: Any, out: Any) -> None:
+def dense_matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     """out = A v for A (rows, cols) in C order."""
     res = np.empty(len(A), dtype=np.float64, like=out)
     matvec(A, v.astype(np.float64, copy=False), res)
     out[:] = res
 
 
-def dense_rmatvec(A: Any, u: Any, out: Any) -> None:
+def dense_rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray) -> None:
     """out = A^T u for A (rows, cols) in C order."""
     rmatvec(A, u.astype(np.float64, copy=False), out)
 
 
-def dense_squares(A: Any, d: Any, out: Any) -> None:
+def dense_squares(A: DeviceArray, d: DeviceArray, out: DeviceArray) -> None:
     """out[j] = sum_i d_i A[i, j]^2 for A (rows, cols) in C order."""
     rmatvec(A, d, out, square=True)
 
 
-def dense_gram(X: Any, cols: Any, d: Any, G: Any, block: Any = None) -> None:
+def dense_gram(
+    X: DeviceArray, cols: DeviceArray, d: DeviceArray, G: DeviceArray, block: DeviceArray | None = None
+) -> None:
     """G[0] = A^T diag(d) A, A = X[:, cols], or [X[:, cols], 1] where G is larger; X in any order, not copied.
 
     Products of blocks of rows in the type of ``block`` (that of X without one) are summed in float64.
@@ -103,7 +114,7 @@ def dense_gram(X: Any, cols: Any, d: Any, G: Any, block: Any = None) -> None:
     cols = cols.astype(np.int32, copy=False)
     dtype = X.dtype if block is None else block.dtype
 
-    def fill(first: int, rows: int, part: Any) -> None:
+    def fill(first: int, rows: int, part: DeviceArray) -> None:
         source = X if dtype == X.dtype else X[first : first + rows].astype(dtype)
         at = 0 if source is not X else first
         steps = strides if source is X else tuple(s // source.itemsize for s in source.strides)
@@ -116,7 +127,9 @@ def dense_gram(X: Any, cols: Any, d: Any, G: Any, block: Any = None) -> None:
     gram_of_blocks(n, size, dtype, fill, G[0])
 
 
-def gram_of_blocks(n: int, size: int, dtype: Any, fill: Callable[[int, int, Any], None], G: Any) -> None:
+def gram_of_blocks(
+    n: int, size: int, dtype: DTypeLike, fill: Callable[[int, int, DeviceArray], None], G: DeviceArray
+) -> None:
     """G = sum of B^T B over blocks B of rows, which ``fill(first, rows, B)`` writes."""
     G[:] = 0.0
     if size == 0 or n == 0:

@@ -11,11 +11,11 @@ last bits change from run to run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._compile import kernel
+from ._step_arguments import Noise, Options, Rows, State, Work
 
 # places for drawn classes that one launch fills: 24 bytes each
 PLACES = 2**22
@@ -79,14 +79,14 @@ class _Rounds:
         self.draw = kernel("extreme", "sk_extreme_draw", **of)
 
 
-def _parts(noise: Any) -> tuple[Any, Any, Any, Any]:
+def _parts(noise: Noise | None) -> tuple[DeviceArray | None, ...]:
     """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
     return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
 
 
 def run_steps(
-    data: Any, indices: Any, indptr: Any, W: Any, rows: Any, state: Any, work: Any, options: Any, eta: float,
-    begin: int, end: int, value: bool,
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
+    work: Work, options: Options, eta: float, begin: int, end: int, value: bool,
 ) -> int:  # fmt: skip
     """Steps of length eta over the examples work.examples[begin : end], options.n_threads parts at a time.
 
@@ -187,7 +187,9 @@ def implicit_one(z: float, log_r: float, eta: float, sigma: float, u_old: float)
     return float(arrays[3][0]), float(arrays[4][0])
 
 
-def implicit_rows(z: Any, log_r: Any, eta: Any, sigma: Any, u: Any) -> None:
+def implicit_rows(
+    z: DeviceArray, log_r: DeviceArray, eta: DeviceArray, sigma: DeviceArray, u: DeviceArray
+) -> None:
     """The same for rows (n,), any number of them, side by side: sigma becomes b, u the new u."""
     n = len(z)
     if n == 0:
@@ -197,7 +199,7 @@ def implicit_rows(z: Any, log_r: Any, eta: Any, sigma: Any, u: Any) -> None:
 
 
 def implicit_many(
-    z: Any, r: Any, rho: Any, eta: float, s: float, rho_y: float, u_old: float
+    z: DeviceArray, r: DeviceArray, rho: DeviceArray, eta: float, s: float, rho_y: float, u_old: float
 ) -> tuple[float, float]:
     """(c, u) of the implicit step with negatives of scores z (m,), which b overwrites; see implicit.cuh."""
     import cupy
@@ -215,9 +217,9 @@ def implicit_many(
 
 
 def draw(
-    method: int, n_classes: int, y: int, n_negatives: int, state: Any, noise: Any = None, keep: Any = None,
-    alias: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    method: int, n_classes: int, y: int, n_negatives: int, state: DeviceArray,
+    noise: DeviceArray | None = None, keep: DeviceArray | None = None, alias: DeviceArray | None = None,
+) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
     """Negatives of label y as `run_steps` draws them: classes and inverse probabilities; moves state (1,)."""
     import cupy
 
@@ -240,7 +242,7 @@ def draw(
     return k[1 : n + 1], r[1 : n + 1]
 
 
-def alias_table(p: Any, keep: Any, alias: Any) -> None:
+def alias_table(p: DeviceArray, keep: DeviceArray, alias: DeviceArray) -> None:
     """Walker's alias table (Vose, 1991) of probabilities p (n,) into keep (n,) and alias (n,).
 
     Each entry follows from the one before, so that the CPU makes it and the three arrays travel once.
@@ -254,8 +256,8 @@ def alias_table(p: Any, keep: Any, alias: Any) -> None:
 
 
 def hashed_scores(
-    data: Any, indices: Any, indptr: Any, width: int, lo: int, hi: int, W: Any, shift: int, classes: Any,
-    out: Any, n_threads: int,
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, width: int, lo: int, hi: int,
+    W: DeviceArray, shift: int, classes: DeviceArray, out: DeviceArray, n_threads: int,
 ) -> None:  # fmt: skip
     """out (hi - lo, n) = scores of rows lo .. hi for the n classes, from a hashed table W."""
     import cupy

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Array, CompressedParts, DeviceArray
 from ._compile import grid1d, kernel, largest_shared
 
 # bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
@@ -38,7 +39,7 @@ def count_threads(n_slots: int) -> int:
     return threads
 
 
-def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Any, int]:
+def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Array, int]:
     """Integers of Dense factors as factor_active.cuh reads them, and the doubles of their states."""
     heads, tables, used, at = [], [], 0, 8 * len(structured)
     for given in structured:
@@ -70,7 +71,7 @@ class Plan:
     """
 
     def __init__(
-        self, n_var: int, n_add: int, arrays: dict[str, Any], structured: list[dict[str, Any]]
+        self, n_var: int, n_add: int, arrays: dict[str, Array], structured: list[dict[str, Any]]
     ) -> None:
         import cupy
 
@@ -131,7 +132,7 @@ class Plan:
             at += size
         self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_room
         self.dense_at = self.stride - dense_room
-        self.oracles: list[Any] = []
+        self.oracles: list[object] = []
 
     @property
     def n_shared(self) -> int:
@@ -151,14 +152,14 @@ class States:
         self.whole = cupy.zeros((n, 3), dtype=np.int64)
         self.levels = cupy.zeros((n, 4))
 
-    def _part(self, name: str) -> Any:
+    def _part(self, name: str) -> DeviceArray:
         return self.block[:, self.plan.places[name]]
 
-    def _check(self, first: Any, second: Any, what: str) -> None:
+    def _check(self, first: DeviceArray, second: DeviceArray, what: str) -> None:
         if first.shape != (self.n, self.plan.n_var) or second.shape != (self.n, self.plan.n_add):
             raise ValueError(f"{what} do not have the shape of the states")
 
-    def set_scores(self, eta: Any, add: Any, off: Any, off_add: Any) -> None:
+    def set_scores(self, eta: DeviceArray, add: DeviceArray, off: DeviceArray, off_add: DeviceArray) -> None:
         """Scores of the variables (n, n_var) and the additional ones (n, n_add), and which of them forbid."""
         self._check(eta, add, "scores")
         self._check(off, off_add, "flags")
@@ -167,11 +168,11 @@ class States:
         self.off[:, : self.plan.n_var] = off
         self.off[:, self.plan.n_var :] = off_add
 
-    def marginals(self) -> Any:
+    def marginals(self) -> DeviceArray:
         """mu (n, n_var)."""
         return self._part("mu").copy()
 
-    def additionals(self) -> Any:
+    def additionals(self) -> DeviceArray:
         """N p of all factors, (n, n_add)."""
         import cupy
 
@@ -182,15 +183,15 @@ class States:
             launch(grid1d(self.n * max(self.plan.n_pair, self.plan.n_dense)), 256, args)
         return out
 
-    def copies(self, i: int) -> Any:
+    def copies(self, i: int) -> DeviceArray:
         """Local solutions x of graph i, (n_slot,)."""
         return self._part("x")[i].copy()
 
-    def duals(self, i: int) -> Any:
+    def duals(self, i: int) -> DeviceArray:
         """Multipliers l of graph i, (n_slot,)."""
         return self._part("l")[i].copy()
 
-    def structures(self, i: int, k: int) -> Any:
+    def structures(self, i: int, k: int) -> CompressedParts:
         """Structures in use by Dense factor k in graph i: weights (m,), parts (m, d) and (m, n_add)."""
         import cupy
 
@@ -203,13 +204,13 @@ class States:
         joint[cupy.arange(m), ints[most * K : most * K + m]] = 1.0
         return state[4 : 4 + m].copy(), parts, joint
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, DeviceArray]:
         """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
         names = ("status", "n_iter", "n_newton", "primal", "dual", "step_size")
         both = [self.whole[:, k] for k in range(3)] + [self.levels[:, k] for k in range(3)]
         return {name: values.copy() for name, values in zip(names, both)}
 
-    def _launch(self, name: str, *args: Any) -> None:
+    def _launch(self, name: str, *args: object) -> None:
         plan = self.plan
         if not self.n:
             return
@@ -218,13 +219,13 @@ class States:
         fixed = (*plan.arrays, self.block, plan.stride, self.off)
         launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
 
-    def vjp(self, to_eta: Any, to_add: Any, n_threads: int = 1) -> None:
+    def vjp(self, to_eta: DeviceArray, to_add: DeviceArray, n_threads: int = 1) -> None:
         """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
             self._launch("vjp", to_eta, to_add, self.plan.n_shared)
 
-    def jvp(self, d_eta: Any, d_add: Any, n_threads: int = 1) -> Any:
+    def jvp(self, d_eta: DeviceArray, d_add: DeviceArray, n_threads: int = 1) -> DeviceArray:
         """How mu (n, n_var) moves with the scores."""
         import cupy
 
@@ -235,7 +236,7 @@ class States:
         return out
 
 
-def plain_options(options: dict[str, Any]) -> list[Any]:
+def plain_options(options: dict[str, float]) -> list[float]:
     """fg_options' fields in the kernels' order."""
     floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
     flags = ("adaptive", "exact", "quadratic")
@@ -247,7 +248,7 @@ def plain_options(options: dict[str, Any]) -> list[Any]:
     ]
 
 
-def solve(batches: list[States], options: dict[str, Any], warm: bool, n_threads: int = 1) -> None:
+def solve(batches: list[States], options: dict[str, float], warm: bool, n_threads: int = 1) -> None:
     """Solve all graphs of a list of `States`; options are fg_options' fields."""
     given = plain_options(options)
     for batch in batches:

@@ -6,10 +6,9 @@ solves it, so a batch is one launch whatever is left of its rows. Sums over rows
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import Array, DeviceArray
 from ._compile import kernel, sm_count
 from ._factor_graph import plain_options, room, state_size
 
@@ -31,7 +30,7 @@ class LabelGraph:
         The NumPy arrays that the twin takes, one entry longer than needed.
     """
 
-    def __init__(self, n_labels: int, n_pairs: int, arrays: dict[str, Any]) -> None:
+    def __init__(self, n_labels: int, n_pairs: int, arrays: dict[str, Array]) -> None:
         import cupy
 
         self.n_labels, self.n_pairs = n_labels, n_pairs
@@ -64,7 +63,9 @@ class LabelGraph:
             cupy.asarray(arrays[name].astype(np.int32)) for name in ("start", "other", "pair")
         )
 
-    def live(self, plus: Any, minus: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def live(
+        self, plus: DeviceArray, minus: DeviceArray
+    ) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
         """start, other, pair of the pairs that have a score, gain and loss, as `marginals` takes them."""
         import cupy
 
@@ -82,9 +83,10 @@ class LabelGraph:
         return before[start], other[keep], pair[keep], gain, loss
 
     def marginals(
-        self, eta: Any, start: Any, other: Any, pair: Any, plus: Any, minus: Any, gain: Any, loss: Any,
-        options: dict[str, Any], n_threads: int, mu: Any,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self, eta: DeviceArray, start: DeviceArray, other: DeviceArray, pair: DeviceArray, plus: DeviceArray,
+        minus: DeviceArray, gain: DeviceArray, loss: DeviceArray, options: dict[str, float], n_threads: int,
+        mu: DeviceArray,
+    ) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
         """mu (n, K) of scores eta (n, K), pair scores plus - minus; statuses (n,) and passes.
 
         The arrays are those of the twin; `live` makes start, other, pair, gain and loss.
@@ -125,7 +127,7 @@ class LabelGraph:
         )  # fmt: skip
         return statuses, passes
 
-    def pair_sums(self, mu: Any, weight: Any, high: Any, low: Any) -> None:
+    def pair_sums(self, mu: DeviceArray, weight: DeviceArray, high: DeviceArray, low: DeviceArray) -> None:
         """high, low (n_pairs,) += sums over rows of weight times min(mu_j, mu_k), max(0, mu_j + mu_k - 1)."""
         import cupy
 
@@ -143,7 +145,7 @@ class LabelGraph:
         launch(blocks, threads, (parts, n_parts, P, high, low))
 
 
-def _starts(counts: Any) -> Any:
+def _starts(counts: Array) -> Array:
     return np.concatenate([[0], np.cumsum(counts)])
 
 

@@ -5,10 +5,9 @@ W lives on the device. The small system of a solve, of twice the pairs, is solve
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._operators import QuadOperator
 
 
@@ -17,7 +16,7 @@ class LBFGSOperator(QuadOperator):
 
     direct = always_direct = True
 
-    def __init__(self, W: Any, middle: np.ndarray, theta: float, ridge: float) -> None:
+    def __init__(self, W: DeviceArray, middle: np.ndarray, theta: float, ridge: float) -> None:
         self.size, self.c = W.shape
         if middle.shape != (self.c, self.c):
             raise ValueError(f"middle must have shape ({self.c}, {self.c})")
@@ -27,19 +26,19 @@ class LBFGSOperator(QuadOperator):
         # made once for all products; LinAlgError where the pairs are useless
         self._inverse = np.linalg.inv(middle) if self.c else middle
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
         np.multiply(v, self.theta * self.shift, out=out)
         if self.c and self.size:
             short = self._inverse @ (v @ self.W).get()
             out -= self.theta * (self.W @ self._upload(short))
 
-    def _upload(self, short: np.ndarray) -> Any:
+    def _upload(self, short: np.ndarray) -> DeviceArray:
         import cupy
 
         return cupy.asarray(short)
 
-    def _solve(self, W: Any, rhs: Any) -> Any:
+    def _solve(self, W: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
         # Sherman-Morrison-Woodbury with the rows of W that are free, the others zero
         t = self.shift
         if not self.c:
@@ -54,11 +53,11 @@ class LBFGSOperator(QuadOperator):
         along = float(rhs @ found)
         return found if along > 0.0 or not bool(rhs.any()) else None
 
-    def solve_face(self, kind: Any, rhs: Any) -> Any:
+    def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
         free = (kind == 1) | (kind == 2)
         return self._solve(self.W * free[:, None], rhs)
 
-    def solve(self, rhs: Any, free: Any = None) -> Any:
+    def solve(self, rhs: DeviceArray, free: DeviceArray | None = None) -> DeviceArray:
         """Solve B[free, free] x = rhs, (f,); all variables where ``free`` is None.
 
         Raises LinAlgError where rounding has spoilt the positive definite matrix.

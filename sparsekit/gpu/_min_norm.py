@@ -6,14 +6,15 @@ the one before: their inner products, fetched once, are worked on in main memory
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._cython import _min_norm
+from .._typing import DeviceArray
 
 
-def min_norm_weights(gram: Any, tol: float, weights: Any, chosen: Any = None) -> int:
+def min_norm_weights(
+    gram: DeviceArray, tol: float, weights: DeviceArray, chosen: DeviceArray | None = None
+) -> int:
     """weights (k,) become those of the point of least norm in the hull; returns how many are above 0.
 
     gram (k, k) holds the points' inner products. The first entries of ``chosen`` (k,), if given, become the

@@ -9,13 +9,15 @@ its vectors, for the crossings are sorted in main memory.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from .._arrays import to_host
+from .._typing import Array, DeviceArray
 from ._compile import kernel
-from ._orthant import launch
+from ._operators import QuadOperator
+from ._orthant import launch, reduced
 from ._reduce import block_of, finish
 
 # variables up to which one block takes a whole step of conjugate gradients: one launch, not three
@@ -24,7 +26,19 @@ _ONE_BLOCK = 8192
 _LOOK = 4
 
 
-def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tuple[float, int, int, int, int]:
+class Effort(Protocol):
+    """How well a model is minimised."""
+
+    max_cycles: int
+    forcing: float
+    cg_tol: float
+    cg_max: int
+    holds: int
+
+
+def solve_model(
+    op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray, effort: Effort
+) -> tuple[float, int, int, int, int]:
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     As on the CPU, but without sweeps. A face is solved directly where ``op.direct`` says that this costs no
@@ -73,7 +87,7 @@ def solve_model(op: Any, x0: Any, g0: Any, l1: Any, x: Any, effort: Any) -> tupl
     return -q, n_cycles, first, search.n_cg, search.n_direct
 
 
-def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
+def crossing_step(x: Array, grad: Array, l1: Array, d: Array, hd: Array) -> Array | None:
     """x + t d, 0 <= t <= 1, where q is least along d; None where q does not fall. All in main memory.
 
     The slope of q rises with its curvature d.hd, and by 2 l1 |d| where a variable crosses zero.
@@ -102,7 +116,9 @@ def crossing_step(x: Any, grad: Any, l1: Any, d: Any, hd: Any) -> Any:
 class _Search:
     """Vectors of one model: the point, its face, the direction, the trial."""
 
-    def __init__(self, op: Any, x0: Any, g0: Any, l1: Any, x: Any) -> None:
+    def __init__(
+        self, op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray
+    ) -> None:
         self.op, self.x0, self.g0, self.l1, self.x, self.m = op, x0, g0, l1, x, op.size
         rows = np.empty((11, self.m), like=x)
         self.grad, self.d, self.r, self.p, self.hp, self.pg, self.trial, self.step = rows[:8]
@@ -110,17 +126,17 @@ class _Search:
         self.kind, self.kind_new = np.empty((2, self.m), dtype=np.int8, like=x)
         self.n_cg = self.n_direct = 0
 
-    def step_of(self, x: Any) -> Any:
+    def step_of(self, x: DeviceArray) -> DeviceArray:
         """x - x0, with its product by H in ``hp``."""
         np.subtract(x, self.x0, out=self.step)
         self.op.product(self.step, self.hp)
         return self.step
 
-    def settle(self, x: Any, step: Any, hp: Any) -> tuple[float, int, float]:
+    def settle(self, x: DeviceArray, step: DeviceArray, hp: DeviceArray | None) -> tuple[float, int, float]:
         """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
         hp = step if hp is None else hp  # a step of zeros is its own product
         args = (x, step, hp, self.x0, self.g0, self.l1, self.m, self.grad_new, self.pg_new, self.kind_new)
-        res, moving, q = finish(launch("sk_model_settle", self.m, 3, args, x), maxima=1)
+        res, moving, q = finish(reduced("sk_model_settle", self.m, 3, args, x), maxima=1)
         return float(res), int(moving), float(q)
 
     def take(self) -> None:
@@ -130,7 +146,7 @@ class _Search:
 
     def try_step(self, alpha: float) -> tuple[float, int, float]:
         args = (self.x, self.d, self.x0, self.kind, float(alpha), self.m, self.trial, self.step)
-        launch("sk_model_trial", self.m, 0, args, self.x)
+        launch("sk_model_trial", self.m, args)
         self.op.product(self.step, self.hp)
         return self.settle(self.trial, self.step, self.hp)
 
@@ -167,7 +183,7 @@ class _Search:
             else:
                 self.n_cg += self._cg(cg_tol, cg_max, warm=rounds > 0)
             args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
-            bad, now_held, left = finish(launch("sk_model_correct", self.m, 3, args, self.x))
+            bad, now_held, left = finish(reduced("sk_model_correct", self.m, 3, args, self.x))
             held += int(now_held)
             if not bad:
                 return rounds, held
@@ -179,14 +195,14 @@ class _Search:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
         if held:
             # what the variables on their way to zero do to the others
-            launch("sk_model_spread", self.m, 0, (self.r, self.kind, 0, self.m, self.d), self.x)
+            launch("sk_model_spread", self.m, (self.r, self.kind, 0, self.m, self.d))
             self.op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
-        launch("sk_model_side", self.m, 0, args, self.x)
+        launch("sk_model_side", self.m, args)
         found = self.op.solve_face(self.kind, self.r)
         if found is None:
             return False
-        launch("sk_model_spread", self.m, 0, (found, self.kind, 1, self.m, self.d), self.x)
+        launch("sk_model_spread", self.m, (found, self.kind, 1, self.m, self.d))
         return True
 
     def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
@@ -195,7 +211,7 @@ class _Search:
         if warm:
             op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, op.diagonal, int(warm), m, self.r, self.p)
-        part = launch("sk_model_cg_start", m, 3, args, self.x)
+        part = reduced("sk_model_cg_start", m, 3, args, self.x)
         state, other = np.empty((2, 4), like=self.x)
         kernel("model", "sk_model_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
         for step in range(max_steps):
@@ -208,7 +224,7 @@ class _Search:
                 args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
                 kernel("model", "sk_model_cg_step")(1, block_of(m, 1024), args)
                 continue
-            curve = launch("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
+            curve = reduced("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
             args = (
                 self.p,
                 self.hp,
@@ -222,8 +238,8 @@ class _Search:
                 self.d,
                 self.r,
             )
-            moved = launch("sk_model_cg_move", m, 2, args, self.x)
+            moved = reduced("sk_model_cg_move", m, 2, args, self.x)
             args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
-            launch("sk_model_cg_turn", m, 0, args, self.x)
+            launch("sk_model_cg_turn", m, args)
             state, other = other, state
         return max_steps

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._typing import DeviceArray
 from ._class_operators import ClassDenseOperator, ClassRowOperator, class_factors
 from ._class_scores import row_blocks, score_lanes, transpose
 from ._compile import THREADS, grid1d, kernel
 from ._spmm import multiply
 
 
-def matmat(indptr: Any, indices: Any, data: Any, W: Any, Z: Any, n_threads: int) -> None:
+def matmat(
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    W: DeviceArray,
+    Z: DeviceArray,
+    n_threads: int,
+) -> None:
     """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
     multiply("multinomial", "sk_matmat", indptr, indices, data, W, Z, real=data.dtype, index=indices.dtype)
 
 
-def rmatmat(indptr: Any, indices: Any, data: Any, U: Any, G: Any, n_threads: int) -> None:
+def rmatmat(
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    U: DeviceArray,
+    G: DeviceArray,
+    n_threads: int,
+) -> None:
     """G = A^T U for A in compressed rows, U (n, K), G (p, K).
 
     It makes A's transpose, so that no sum needs atomic additions; who has it uses `matmat`.
@@ -23,17 +36,21 @@ def rmatmat(indptr: Any, indices: Any, data: Any, U: Any, G: Any, n_threads: int
     matmat(*transpose(indptr, indices, data, len(G)), U, G, n_threads)
 
 
-def value_and_derivative(Z: Any, codes: Any, s: Any, U: Any, n_threads: int) -> float:
+def value_and_derivative(
+    Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray, n_threads: int
+) -> float:
     """sum_i s_i (logsumexp z_i - z_{i, c_i}); U (n, K) gets its derivative in Z."""
     return _loss("sk_multinomial_value", Z, (codes, s, bool(s.size), U))
 
 
-def target_value_and_derivative(Z: Any, Q: Any, s: Any, U: Any, n_threads: int) -> float:
+def target_value_and_derivative(
+    Z: DeviceArray, Q: DeviceArray, s: DeviceArray, U: DeviceArray, n_threads: int
+) -> float:
     """sum_i s_i (logsumexp z_i - <q_i, z_i>); U (n, K) gets its derivative in Z."""
     return _loss("sk_multinomial_targets", Z, (Q, s, U))
 
 
-def _loss(name: str, Z: Any, arguments: tuple[Any, ...]) -> float:
+def _loss(name: str, Z: DeviceArray, arguments: tuple[object, ...]) -> float:
     import cupy
 
     n, K = Z.shape
@@ -46,7 +63,9 @@ def _loss(name: str, Z: Any, arguments: tuple[Any, ...]) -> float:
     return float(parts.get().sum())
 
 
-def model_probabilities(Z: Any, radius: Any, P: Any, rest: Any, top: Any, n_threads: int) -> None:
+def model_probabilities(
+    Z: DeviceArray, radius: DeviceArray, P: DeviceArray, rest: DeviceArray, top: DeviceArray, n_threads: int
+) -> None:
     """Softmax P (n, K) without each row's largest entry: ``top`` names it, ``rest`` is 1 - it.
 
     A ``radius`` (n,), or empty, raises the scores of the other classes towards the largest.
@@ -62,7 +81,9 @@ def model_probabilities(Z: Any, radius: Any, P: Any, rest: Any, top: Any, n_thre
     )
 
 
-def row_entries(indptr: Any, indices: Any, held: Any, out: Any, n_threads: int) -> None:
+def row_entries(
+    indptr: DeviceArray, indices: DeviceArray, held: DeviceArray, out: DeviceArray, n_threads: int
+) -> None:
     """out[i] = sum over the entries of row i of held[column]."""
     n = out.shape[0]
     if n:

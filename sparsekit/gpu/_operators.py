@@ -7,10 +7,10 @@ What ``solve_model`` asks of one: ``size``, ``ridge``, ``diagonal`` (without the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from .._typing import DeviceArray
 from ._compile import grid1d, kernel
 from ._reduce import WARP, block_of
 
@@ -27,18 +27,19 @@ class QuadOperator:
     error = None
     size: int
     ridge: float
-    diagonal: Any
+    diagonal: DeviceArray
     n_products = 0
+    crossed: int  # counted by `solve_model`
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         """out = (H + ridge diag H) v, all on the device."""
         raise NotImplementedError(f"{type(self).__name__} says no product: each operator has its own")
 
-    def solve_face(self, kind: Any, rhs: Any) -> Any:
+    def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
         """H_ff^-1 rhs on the face of kind 1 and 2, rhs 0 elsewhere; None where H_ff is not definite."""
         raise NotImplementedError(f"{type(self).__name__} has no direct solve: only those with ``direct`` do")
 
-    def matvec(self, v: Any) -> Any:
+    def matvec(self, v: DeviceArray) -> DeviceArray:
         """H v, (m,), with the ridge."""
         out = np.empty(self.size, like=self.diagonal)
         if self.size:
@@ -46,7 +47,7 @@ class QuadOperator:
         return out
 
     @property
-    def diag(self) -> Any:
+    def diag(self) -> DeviceArray:
         return self.diagonal
 
 
@@ -55,19 +56,19 @@ class GramOperator(QuadOperator):
 
     reads = "matrix"
 
-    def __init__(self, G: Any, ridge: float) -> None:
+    def __init__(self, G: DeviceArray, ridge: float) -> None:
         self.G, self.ridge, self.size = G, float(ridge), len(G)
         self.diagonal = G.diagonal().copy()
         self.direct = self.size <= _FACTOR_SIDE
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
         m = self.size
         threads = block_of(m * WARP, 128)
         launch = kernel("operators", "sk_gram_product")
         launch(grid1d(m * WARP, threads, 16), threads, (self.G, v, self.diagonal, self.ridge, m, out))
 
-    def solve_face(self, kind: Any, rhs: Any) -> Any:
+    def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
         import cupy
         from cupyx.scipy.linalg import solve_triangular
 
@@ -84,11 +85,13 @@ class GramOperator(QuadOperator):
 class CallbackOperator(QuadOperator):
     """H as a Python callable v -> H v on device arrays, for a user's loss."""
 
-    def __init__(self, func: Callable[[Any], Any], diagonal: Any, ridge: float) -> None:
+    def __init__(
+        self, func: Callable[[DeviceArray], DeviceArray], diagonal: DeviceArray, ridge: float
+    ) -> None:
         self.func, self.diagonal, self.ridge = func, diagonal, float(ridge)
         self.size = len(diagonal)
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
         res = self.func(v.copy())
         if res.shape != (self.size,):

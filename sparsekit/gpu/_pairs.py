@@ -7,12 +7,11 @@ a fixed order: the same data gives the same bits on the same kind of device.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._arrays import to_host
-from ._compile import THREADS, grid1d, kernel, sm_count
+from .._typing import DeviceArray
+from ._compile import THREADS, Sizes, grid1d, kernel, sm_count
 from ._reduce import WARP, block_of, finish, finish_on_device
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
@@ -20,11 +19,11 @@ _WIDEST = 128  # columns of W that a block takes
 _ROOM = 2**22  # numbers in the blocks' Gram matrices at most
 
 
-def _launch(name: str, blocks: Any, threads: int, args: tuple[Any, ...]) -> None:
+def _launch(name: str, blocks: Sizes, threads: int, args: tuple[object, ...]) -> None:
     kernel("pairs", name)(blocks, threads, args)
 
 
-def _reduced(name: str, n: int, args: tuple[Any, ...], k: int = 1) -> Any:
+def _reduced(name: str, n: int, args: tuple[DeviceArray, ...], k: int = 1) -> DeviceArray:
     """What the blocks of a pass over n entries found, (blocks, k), for ``_reduce``."""
     threads = block_of(n)
     part = np.empty((grid1d(n, threads), k), like=args[0])
@@ -32,12 +31,12 @@ def _reduced(name: str, n: int, args: tuple[Any, ...], k: int = 1) -> Any:
     return part
 
 
-def _each(name: str, n: int, args: tuple[Any, ...]) -> None:
+def _each(name: str, n: int, args: tuple[object, ...]) -> None:
     threads = block_of(n)
     _launch(name, grid1d(n, threads), threads, (n, *args))
 
 
-def _total(part: Any, out: Any) -> None:
+def _total(part: DeviceArray, out: DeviceArray) -> None:
     """out = sums of part (blocks, size) over the blocks."""
     blocks, size = len(part), part.size // len(part)
     rows = 4
@@ -88,7 +87,7 @@ class Pairs:
         rows = -(-self.n // (threads // width))
         return (max(1, min(rows, 8 * sm_count() // tiles)), tiles), threads, width
 
-    def put(self, x: Any, x_new: Any, g: Any, g_new: Any) -> None:
+    def put(self, x: DeviceArray, x_new: DeviceArray, g: DeviceArray, g_new: DeviceArray) -> None:
         """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room."""
         m, c = self.memory, self.c
         if m == 0:
@@ -124,7 +123,7 @@ class Pairs:
                     least = t
         return least
 
-    def set_free(self, free: Any) -> None:
+    def set_free(self, free: DeviceArray) -> None:
         """Make ``free`` (n,), of zeros and ones, the set of free variables."""
         if not self.order:
             self.free[:] = free
@@ -135,7 +134,7 @@ class Pairs:
         self._sum(_reduced("sk_pairs_changes", self.n, (self.fresh, self.free), 2), self.changes)
         self._change()
 
-    def correct(self, x: Any, p: Any, lower: Any, upper: Any) -> int:
+    def correct(self, x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> int:
         """Step 8 of Algorithm 3: variables at a bound that p would leave are no longer free.
 
         Returns their number.
@@ -152,7 +151,7 @@ class Pairs:
         return count
 
     @staticmethod
-    def _sum(part: Any, out: Any) -> None:
+    def _sum(part: DeviceArray, out: DeviceArray) -> None:
         out[:] = finish_on_device(part)
 
     def _change(self) -> None:
@@ -178,11 +177,11 @@ class Pairs:
                 self.gram[columns, rows] = target.T
         self._pending = False
 
-    def free_set(self) -> Any:
+    def free_set(self) -> DeviceArray:
         """A copy of the free set (n,), of zeros and ones."""
         return self.free.copy()
 
-    def direction(self, g: Any, theta: float, p: Any) -> bool:
+    def direction(self, g: DeviceArray, theta: float, p: DeviceArray) -> bool:
         """p (n,) becomes the solution of (3.2): B_FF p_F = -g_F on the free set F, 0 elsewhere.
 
         Returns whether the small system could be solved.
@@ -235,7 +234,9 @@ class Pairs:
             v[m + slots], v[slots] = found[:k] / theta, found[k:]
 
 
-def free_variables(x: Any, g: Any, lower: Any, upper: Any, free: Any) -> Any:
+def free_variables(
+    x: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray, free: DeviceArray
+) -> DeviceArray:
     """free (n,) becomes 1 outside B(g) of (3.4), else 0.
 
     Returns the number of free variables as an array () of the device, so that nobody waits who does not ask.
@@ -243,32 +244,40 @@ def free_variables(x: Any, g: Any, lower: Any, upper: Any, free: Any) -> Any:
     return finish_on_device(_reduced("sk_box_free", len(x), (x, g, lower, upper, free)))[0]
 
 
-def feasible_part(x: Any, p: Any, g: Any, lower: Any, upper: Any, out: Any) -> float:
+def feasible_part(
+    x: DeviceArray, p: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray, out: DeviceArray
+) -> float:
     """out (n,) becomes T(x, p) of (3.3); returns g . T(x, p)."""
     return float(finish(_reduced("sk_box_part", len(x), (x, p, g, lower, upper, out)))[0])
 
 
-def feasible_slope(x: Any, p: Any, g: Any, lower: Any, upper: Any) -> float:
+def feasible_slope(
+    x: DeviceArray, p: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray
+) -> float:
     """g . T(x, p)."""
     return float(finish(_reduced("sk_box_slope", len(x), (x, p, g, lower, upper)))[0])
 
 
-def optimality(x: Any, g: Any, lower: Any, upper: Any) -> float:
+def optimality(x: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> float:
     """max_i |T(x, -g)_i|."""
     return float(finish(_reduced("sk_box_optimality", len(x), (x, g, lower, upper)), maxima=1)[0])
 
 
-def trial_point(x: Any, p: Any, alpha: float, lower: Any, upper: Any, out: Any) -> None:
+def trial_point(
+    x: DeviceArray, p: DeviceArray, alpha: float, lower: DeviceArray, upper: DeviceArray, out: DeviceArray
+) -> None:
     """out (n,) becomes P(x + alpha p)."""
     _each("sk_box_trial", len(x), (x, p, float(alpha), lower, upper, out))
 
 
-def longest_step(x: Any, p: Any, lower: Any, upper: Any) -> float:
+def longest_step(x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> float:
     """The largest step at which some variable is still on its way to its bound; p = T(x, p), x in the box."""
     return float(finish(_reduced("sk_box_longest", len(x), (x, p, lower, upper)), maxima=1)[0])
 
 
-def pair_norms(x: Any, x_new: Any, g: Any, g_new: Any) -> tuple[float, float, float]:
+def pair_norms(
+    x: DeviceArray, x_new: DeviceArray, g: DeviceArray, g_new: DeviceArray
+) -> tuple[float, float, float]:
     """(s.y, s.s, y.y) of s = x_new - x and y = g_new - g."""
     sy, ss, yy = finish(_reduced("sk_pair_norms", len(x), (x, x_new, g, g_new), 3))
     return float(sy), float(ss), float(yy)

@@ -6,10 +6,10 @@ hold is the same. Terms of float32 scores in the normaliser are float32, summed 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
+from .._typing import DeviceArray
 from ._compile import THREADS, kernel
 
 TILE = 64
@@ -24,14 +24,14 @@ _WIDEST = 2**20  # classes of it: a grid's second dimension has no room for many
 
 
 def rank_scores(
-    scores: Any,
+    scores: DeviceArray,
     lo: int,
-    best: Any,
-    codes: Any,
-    high: Any,
-    total: Any,
-    own: Any,
-    own_score: Any,
+    best: DeviceArray,
+    codes: DeviceArray,
+    high: DeviceArray,
+    total: DeviceArray,
+    own: DeviceArray,
+    own_score: DeviceArray,
     n_threads: int,
 ) -> None:
     """Scores (n, m) of the classes lo, lo + 1, ... into what is known of each row.
@@ -57,19 +57,19 @@ def rank_scores(
 
 
 def rank_sparse(
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    coef: Any,
-    columns: Any,
-    bias: Any,
+    data: DeviceArray,
+    indices: DeviceArray,
+    indptr: DeviceArray,
+    coef: DeviceArray,
+    columns: DeviceArray,
+    bias: DeviceArray,
     first: int,
-    best: Any,
-    codes: Any,
-    high: Any,
-    total: Any,
-    own: Any,
-    own_score: Any,
+    best: DeviceArray,
+    codes: DeviceArray,
+    high: DeviceArray,
+    total: DeviceArray,
+    own: DeviceArray,
+    own_score: DeviceArray,
 ) -> None:
     """The same for CSR rows, whose column j is column columns[j] of coef (n_classes, d).
 
@@ -111,7 +111,7 @@ def _name(kind: str, k: int) -> str:
     return f"{kind}_{'few' if k <= _FEW else 'many'}"
 
 
-def _shape(n: int, m: int, k: int, real: Any) -> tuple[int, int, int]:
+def _shape(n: int, m: int, k: int, real: DTypeLike) -> tuple[int, int, int]:
     """Warps a row, rows a block, and bytes of shared memory, for n rows of m scores."""
     k = 0 if k > _MANY else k
     bytes_of_warp = 16 + k * (8 + np.dtype(real).itemsize)
@@ -123,7 +123,7 @@ def _shape(n: int, m: int, k: int, real: Any) -> tuple[int, int, int]:
     return share, rows, rows * share * bytes_of_warp
 
 
-def _table(coef: Any, columns: Any, real: Any) -> Any:
+def _table(coef: DeviceArray, columns: DeviceArray, real: DTypeLike) -> DeviceArray:
     """Weights (columns, classes), contiguous."""
     m, d = coef.shape[0], len(columns)
     out = np.empty((d, m), dtype=real, like=coef)
@@ -139,7 +139,7 @@ def _table(coef: Any, columns: Any, real: Any) -> Any:
     return out
 
 
-def _sort(scores: Any, lo: int, best: Any, codes: Any) -> None:
+def _sort(scores: DeviceArray, lo: int, best: DeviceArray, codes: DeviceArray) -> None:
     """The highest scores by sorting them all, where so many are wanted that no list of a warp holds them."""
     n, m = scores.shape
     k = best.shape[1]
@@ -158,19 +158,19 @@ def _sort(scores: Any, lo: int, best: Any, codes: Any) -> None:
 
 
 def _sort_products(
-    data: Any,
-    indices: Any,
-    indptr: Any,
+    data: DeviceArray,
+    indices: DeviceArray,
+    indptr: DeviceArray,
     n: int,
-    table: Any,
+    table: DeviceArray,
     stride: int,
-    at: Any,
-    bias: Any,
+    at: DeviceArray,
+    bias: DeviceArray,
     begin: int,
     end: int,
     first: int,
-    best: Any,
-    codes: Any,
+    best: DeviceArray,
+    codes: DeviceArray,
 ) -> None:
     parts, n_classes = len(best), len(bias)
     scores = np.empty((n, end - begin), dtype=data.dtype, like=data)

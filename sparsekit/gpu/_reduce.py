@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._compile import kernel
 
 WARP = 32
@@ -16,7 +15,7 @@ def block_of(n: int, most: int = 256) -> int:
     return max(WARP, min(most, -(-int(n) // WARP) * WARP))
 
 
-def finish_on_device(part: Any, maxima: int = 0) -> Any:
+def finish_on_device(part: DeviceArray, maxima: int = 0) -> DeviceArray:
     """Sums of the columns of ``part`` (blocks, k); largest values for the bits set in ``maxima``."""
     if len(part) == 1:
         return part[0]
@@ -26,6 +25,6 @@ def finish_on_device(part: Any, maxima: int = 0) -> Any:
     return out
 
 
-def finish(part: Any, maxima: int = 0) -> np.ndarray:
+def finish(part: DeviceArray, maxima: int = 0) -> np.ndarray:
     """The same in main memory, which waits for the device once."""
     return finish_on_device(part, maxima).get()

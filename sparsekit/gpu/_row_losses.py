@@ -6,16 +6,47 @@ the same kind of device.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, Protocol
 
 import numpy as np
 
+from .._typing import DeviceArray
 from ._compile import grid1d, kernel
 from ._dense import matvec, rmatvec
 from ._reduce import block_of, finish
 
 
-def _value(name: str, z: Any, arguments: tuple[Any, ...], filled: tuple[Any, ...] = ()) -> float:
+class PiecewiseLoss(Protocol):
+    """What `dense_pass` reads of a loss with kinks."""
+
+    is_logistic: Literal[False]
+    t: DeviceArray
+    c: DeviceArray | None
+    s: DeviceArray
+    lo: float
+    hi: float
+    eps: float
+
+
+class LogLoss(Protocol):
+    """What it reads of the log loss."""
+
+    is_logistic: Literal[True]
+    c: DeviceArray
+    s: DeviceArray
+
+
+class LossRows(Protocol):
+    """Where slopes, dual variables and curvatures go."""
+
+    u: DeviceArray
+    dual: DeviceArray
+    curvature: DeviceArray
+
+
+def _value(
+    name: str, z: DeviceArray, arguments: tuple[object, ...], filled: tuple[DeviceArray, ...] = ()
+) -> float:
     n = len(z)
     if n == 0:
         return 0.0
@@ -25,7 +56,7 @@ def _value(name: str, z: Any, arguments: tuple[Any, ...], filled: tuple[Any, ...
     return float(finish(part)[0])
 
 
-def _maybe(x: Any, instead: Any) -> tuple[Any, int]:
+def _maybe(x: DeviceArray | None, instead: DeviceArray) -> tuple[DeviceArray, int]:
     """An array and whether it is there; ``instead`` is passed, and never read, where it is None."""
     return (instead, 0) if x is None else (x, 1)
 
@@ -37,8 +68,8 @@ def _shape(lo: float, hi: float, eps: float, delta: float) -> tuple[float, ...]:
 
 
 def piecewise_all(
-    z: Any, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float, eps: float, delta: float, u: Any,
-    dual: Any, d: Any,
+    z: DeviceArray, t: DeviceArray, c: DeviceArray | None, s: DeviceArray, prev: DeviceArray | None,
+    lo: float, hi: float, eps: float, delta: float, u: DeviceArray, dual: DeviceArray, d: DeviceArray,
 ) -> float:  # fmt: skip
     """sum_i s_i h(c_i (z_i - t_i)), h* = eps |a| + delta/2 (a - prev_i)^2 on lo <= a <= hi.
 
@@ -49,26 +80,36 @@ def piecewise_all(
 
 
 def piecewise_along(
-    z: Any, dz: Any, step: float, t: Any, c: Any, s: Any, prev: Any, lo: float, hi: float, eps: float,
-    delta: float,
+    z: DeviceArray, dz: DeviceArray, step: float, t: DeviceArray, c: DeviceArray | None, s: DeviceArray,
+    prev: DeviceArray | None, lo: float, hi: float, eps: float, delta: float,
 ) -> float:  # fmt: skip
     """The derivative of `piecewise_all` along z + step dz."""
     arguments = z, dz, float(step), t, *_maybe(c, z), s, *_maybe(prev, z), *_shape(lo, hi, eps, delta)
     return _value("sk_piecewise_along", z, arguments)
 
 
-def log_loss_all(z: Any, c: Any, s: Any, u: Any, dual: Any, d: Any) -> float:
+def log_loss_all(
+    z: DeviceArray, c: DeviceArray, s: DeviceArray, u: DeviceArray, dual: DeviceArray, d: DeviceArray
+) -> float:
     """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
     return _value("sk_log_loss_all", z, (z, c, s), (u, dual, d))
 
 
-def log_loss_along(z: Any, dz: Any, step: float, c: Any, s: Any) -> float:
+def log_loss_along(z: DeviceArray, dz: DeviceArray, step: float, c: DeviceArray, s: DeviceArray) -> float:
     """The derivative of `log_loss_all` along z + step dz."""
     return _value("sk_log_loss_along", z, (z, dz, float(step), c, s))
 
 
 def dense_pass(
-    X: Any, w: Any, b: float, loss: Any, delta: float, prev: Any, z: Any, rows: Any, gradient: Any
+    X: DeviceArray,
+    w: DeviceArray,
+    b: float,
+    loss: PiecewiseLoss | LogLoss,
+    delta: float,
+    prev: DeviceArray | None,
+    z: DeviceArray,
+    rows: LossRows,
+    gradient: DeviceArray,
 ) -> float:
     """Value at z = X w + b, for X (n, p) in C order; fills z, gradient = X^T u and ``rows``.
 

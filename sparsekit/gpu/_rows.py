@@ -6,10 +6,9 @@ over columns, A^T t, so that no sum needs atomics.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
 from ._column_store import ColumnStore, columns_from_csr
 from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
@@ -21,29 +20,34 @@ from ._sparse import select_count, select_fill, width_of
 class ModelRows:
     """X[:, cols] as rows with float32 values; the buffers are reused by ``fill``."""
 
+    indptr: DeviceArray
+    col: DeviceArray
+    val: DeviceArray
+
     def __init__(self, n: int, capacity: int) -> None:
         self.n, self.capacity, self.m = int(n), int(capacity), 0
-        self.indptr: Any = None
-        self.col: Any = None
-        self.val: Any = None
+        self._has_room = False
         self._nnz: float | None = None
-        self._part: Any = None
+        self._part: DeviceArray | None = None
         self._width = 1
 
-    def fill(self, indptr: Any, indices: Any, data: Any, position: Any, m: int) -> None:
+    def fill(
+        self, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, position: DeviceArray, m: int
+    ) -> None:
         """Copy the columns with ``position`` >= 0; m of them."""
-        if self.val is None:
+        if not self._has_room:
             # room for all of X: then the size of a selection need not be waited for
             self.col = np.empty(self.capacity, dtype=np.int32, like=data)
             self.val = np.empty(self.capacity, dtype=np.float32, like=data)
+            self._has_room = True
         pointers = select_count(indptr, indices, position)
         select_fill(indptr, indices, data, position, pointers, self.col, self.val)
         self.indptr, self.m, self._nnz, self._part = pointers, int(m), None, None
 
-    def take(self, indptr: Any, col: Any, val: Any, m: int) -> None:
+    def take(self, indptr: DeviceArray, col: DeviceArray, val: DeviceArray, m: int) -> None:
         """Use rows that exist already: int64 pointers, int32 columns, float32 values."""
         self.indptr, self.col, self.val, self.m = indptr, col, val, int(m)
-        self._nnz = self._part = None
+        self._has_room, self._nnz, self._part = True, None, None
 
     @property
     def nnz(self) -> float:
@@ -58,7 +62,7 @@ class ModelRows:
         lengths = (self.indptr[1:] - self.indptr[:-1]).astype(np.float64)
         return 0.5 * float((lengths * (lengths + 1.0)).sum())
 
-    def forward(self, d: Any, v: Any, intercept: bool, t: Any) -> Any:
+    def forward(self, d: DeviceArray, v: DeviceArray, intercept: bool, t: DeviceArray) -> DeviceArray:
         """t = d * (A v); parts whose sum is that of t, in a buffer of these rows."""
         if self._part is None:
             self._width = width_of(self.nnz, self.n)
@@ -72,11 +76,11 @@ class ModelRows:
     def _threads(self) -> int:
         return block_of(self.n * self._width)
 
-    def gram(self, d: Any, intercept: bool, work: Any) -> None:
+    def gram(self, d: DeviceArray, intercept: bool, work: DeviceArray) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""
         size = self.m + bool(intercept)
 
-        def fill(first: int, rows: int, block: Any) -> None:
+        def fill(first: int, rows: int, block: DeviceArray) -> None:
             block[:] = 0.0
             threads = block_of(rows * WARP)
             launch = kernel("rows", "sk_model_rows_scatter", real=block.dtype)
@@ -90,16 +94,22 @@ class ModelRows:
         nnz = int(self.nnz)
         return columns_from_csr(self.indptr, self.col[:nnz].astype(np.int64), self.val[:nnz], self.m)
 
-    def diagonal(self, d: Any, intercept: bool) -> Any:
+    def diagonal(self, d: DeviceArray, intercept: bool) -> DeviceArray:
         """Diagonal of A^T diag(d) A, (m or m + 1,)."""
         return _diagonal(self.store(), None, None, d, intercept)
 
 
-def _every(m: int, like: Any) -> Any:
+def _every(m: int, like: DeviceArray) -> DeviceArray:
     return np.arange(m, dtype=np.int32, like=like)
 
 
-def _diagonal(store: Any, cols: Any, position: Any, d: Any, intercept: bool) -> Any:
+def _diagonal(
+    store: ColumnStore,
+    cols: DeviceArray | None,
+    position: DeviceArray | None,
+    d: DeviceArray,
+    intercept: bool,
+) -> DeviceArray:
     if cols is None:
         cols = position = _every(store.p, d)
     out = np.empty(len(cols) + bool(intercept), like=d)
@@ -115,11 +125,12 @@ class RowOperator(QuadOperator):
     """
 
     def __init__(
-        self, rows: ModelRows, d: Any, intercept: bool, ridge: float, store: Any = None, cols: Any = None,
-        position: Any = None,
+        self, rows: ModelRows, d: DeviceArray, intercept: bool, ridge: float,
+        store: ColumnStore | None = None, cols: DeviceArray | None = None,
+        position: DeviceArray | None = None,
     ) -> None:  # fmt: skip
         self.rows, self.d, self.intercept, self.ridge = rows, d, bool(intercept), float(ridge)
-        if store is None:
+        if store is None or cols is None:
             store, cols, position = rows.store(), _every(rows.m, d), None
         self.store, self.cols = store, cols.astype(np.int32, copy=False)
         if position is None:
@@ -130,7 +141,7 @@ class RowOperator(QuadOperator):
         self.size = len(self.diagonal)
         self._t = np.empty(rows.n, like=d)
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
         if not self.rows.n:
             out[:] = 0.0
@@ -149,11 +160,13 @@ class DenseOperator(QuadOperator):
 
     reads = "dense"
 
-    def __init__(self, A: Any, d: Any, diagonal: Any, intercept: bool, ridge: float) -> None:
+    def __init__(
+        self, A: DeviceArray, d: DeviceArray, diagonal: DeviceArray, intercept: bool, ridge: float
+    ) -> None:
         self.A, self.d, self.diagonal = A, d, diagonal
         self.intercept, self.ridge, self.size = bool(intercept), float(ridge), len(diagonal)
 
-    def product(self, v: Any, out: Any) -> None:
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
         n, m = self.A.shape
         if n == 0:

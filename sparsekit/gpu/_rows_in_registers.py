@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from numpy.typing import DTypeLike
+
+from .._typing import DeviceArray
 from ._compile import Launcher, kernel
 
 # bytes of the longest row that one block holds: a block of 512, 32 entries a thread in float32, 16 in float64
@@ -46,28 +49,28 @@ def parts(K: int, itemsize: int) -> tuple[int, int, Shape]:
     return -(-K // chunk), chunk, Shape(0, 16, 32 * -(-chunk // (32 * 16)))
 
 
-def step(rows: Any) -> int:
+def step(rows: DeviceArray) -> int:
     """Entries from one row to the next; those of a row must be neighbours."""
     if rows.shape[1] > 1 and rows.strides[1] != rows.itemsize:
         raise ValueError(f"entries of a row must be neighbours in memory; got strides {rows.strides}")
     return int(rows.strides[0] // rows.itemsize)
 
 
-def neighbours(rows: Any) -> Any:
+def neighbours(rows: DeviceArray) -> DeviceArray:
     """``rows`` with entries of a row as neighbours and rows whole entries apart: itself or a copy."""
     if (rows.shape[1] == 1 or rows.strides[1] == rows.itemsize) and rows.strides[0] % rows.itemsize == 0:
         return rows
     return rows.copy(order="C")
 
 
-def wide(K: int, *arrays: Any) -> int:
+def wide(K: int, *arrays: DeviceArray) -> int:
     """Entries that may be read or written at once in all arrays: those of 16 bytes, or 1."""
     size = 16 // arrays[0].itemsize
     aligned = all(x.data.ptr % 16 == 0 and (len(x) == 1 or x.strides[0] % 16 == 0) for x in arrays)
     return size if K % size == 0 and aligned else 1
 
 
-def row_kernel(file: str, name: str, real: Any, held: Shape, wide: int, **defines: int) -> Launcher:
+def row_kernel(file: str, name: str, real: DTypeLike, held: Shape, wide: int, **defines: int) -> Launcher:
     """Kernel ``name`` of ``file``.cu for rows held so."""
     macros = {"LANES": held.lanes or 32, "EACH": held.each, "WIDE": wide, **defines}
     return kernel(file, name, real=real, defines=macros)

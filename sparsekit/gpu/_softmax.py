@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .._typing import DeviceArray
 from ._rows_in_registers import Shape, neighbours, row_kernel, shape, step, wide
 
 
-def softmax_rows(z: Any, p: Any) -> None:
+def softmax_rows(z: DeviceArray, p: DeviceArray) -> None:
     """p (n, K) = softmax of the rows of z (n, K), K > 0; p may be z itself. A row has a finite maximum."""
     n, K = z.shape
     if n == 0:

@@ -7,10 +7,10 @@ much as many products; designs turn theirs once (`transpose`) and use `product`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
+from .._typing import CompressedParts, DeviceArray
 from ._compile import THREADS, grid1d, kernel
 from ._reduce import WARP, block_of
 
@@ -22,7 +22,7 @@ _LONG = 32
 class Lines:
     """How the lines (rows of CSR, columns of CSC) of a compressed matrix are shared among threads."""
 
-    def __init__(self, indptr: Any, nnz: int) -> None:
+    def __init__(self, indptr: DeviceArray, nnz: int) -> None:
         n = len(indptr) - 1
         self.width = width_of(nnz, n)
         self.limit = max(512, _LONG * self.width)
@@ -47,7 +47,7 @@ def width_of(nnz: float, n: int) -> int:
     return width
 
 
-def share(lines: Any, n: int) -> tuple[int, int, int]:
+def share(lines: Lines | _Short, n: int) -> tuple[int, int, int]:
     """Blocks of long lines, blocks of the others and threads of a block for a pass over n lines."""
     n_long = 0 if lines.longs is None else len(lines.longs)
     threads = THREADS if n_long else block_of(n * lines.width)
@@ -55,7 +55,13 @@ def share(lines: Any, n: int) -> tuple[int, int, int]:
 
 
 def product(
-    indptr: Any, indices: Any, data: Any, v: Any, out: Any, lines: Any = None, mode: int = PLAIN
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    v: DeviceArray,
+    out: DeviceArray,
+    lines: Lines | _Short | None = None,
+    mode: int = PLAIN,
 ) -> None:
     """out[i] = sum_k f(X[i, k]) v[k] over the lines i, f by ``mode``: X, its size, its square."""
     n = len(indptr) - 1
@@ -71,7 +77,7 @@ def product(
     )  # fmt: skip
 
 
-def transpose(indptr: Any, indices: Any, data: Any, p: int) -> tuple[Any, Any, Any]:
+def transpose(indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, p: int) -> CompressedParts:
     """(cut, rows, values) of the columns of a matrix in CSR; rows ascend within a column."""
     n, nnz = len(indptr) - 1, data.size
     rows = np.empty(nnz, dtype=np.int32, like=data)
@@ -86,17 +92,23 @@ def transpose(indptr: Any, indices: Any, data: Any, p: int) -> tuple[Any, Any, A
     return cut, rows.astype(indptr.dtype, copy=False), data
 
 
-def csr_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
+def csr_matvec(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, w: DeviceArray, out: DeviceArray
+) -> None:
     """out[i] = sum_j X[i, j] w[j]; ``out`` (n,) is overwritten."""
     product(indptr, indices, data, w, out)
 
 
-def csr_rmatvec(indptr: Any, indices: Any, data: Any, u: Any, out: Any) -> None:
+def csr_rmatvec(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, u: DeviceArray, out: DeviceArray
+) -> None:
     """out[j] = sum_i X[i, j] u[i]; ``out`` (p,) is overwritten. Turns X first."""
     product(*transpose(indptr, indices, data, len(out)), u, out)
 
 
-def csr_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any) -> None:
+def csr_slope_range(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, c: DeviceArray, out: DeviceArray
+) -> None:
     """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
 
     ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries. Turns X first.
@@ -104,7 +116,14 @@ def csr_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any) -> N
     csc_slope_range(*transpose(indptr, indices, data, len(out)), c, out)
 
 
-def csc_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any, lines: Any = None) -> None:
+def csc_slope_range(
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    c: DeviceArray,
+    out: DeviceArray,
+    lines: Lines | None = None,
+) -> None:
     """The same as csr_slope_range by columns."""
     p = len(out)
     if p == 0:
@@ -118,7 +137,7 @@ def csc_slope_range(indptr: Any, indices: Any, data: Any, c: Any, out: Any, line
     )  # fmt: skip
 
 
-def select_count(indptr: Any, indices: Any, position: Any) -> Any:
+def select_count(indptr: DeviceArray, indices: DeviceArray, position: DeviceArray) -> DeviceArray:
     """Row pointers, int64, of the columns with ``position`` >= 0."""
     n = len(indptr) - 1
     out = np.zeros(n + 1, dtype=np.int64, like=indptr)
@@ -132,7 +151,13 @@ def select_count(indptr: Any, indices: Any, position: Any) -> Any:
 
 
 def select_fill(
-    indptr: Any, indices: Any, data: Any, position: Any, out_indptr: Any, out_indices: Any, out_data: Any
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    position: DeviceArray,
+    out_indptr: DeviceArray,
+    out_indices: DeviceArray,
+    out_data: DeviceArray,
 ) -> None:
     """The entries of these columns, from the row pointers of `select_count`, in the type of ``out_data``."""
     n = len(indptr) - 1
@@ -146,12 +171,18 @@ def select_fill(
     launch(grid1d(n * WARP, threads, 16), threads, args)
 
 
-def _out(dtype: Any) -> dict[str, object]:
+def _out(dtype: DTypeLike) -> dict[str, object]:
     return {"SK_OUT": "double" if dtype == np.float64 else "float"}
 
 
 def csr_select(
-    indptr: Any, indices: Any, data: Any, position: Any, out_indptr: Any, out_indices: Any, out_data: Any
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    position: DeviceArray,
+    out_indptr: DeviceArray,
+    out_indices: DeviceArray,
+    out_data: DeviceArray,
 ) -> None:
     """X[:, cols] in CSR, where position[j] is column j's new place or -1.
 
@@ -162,12 +193,16 @@ def csr_select(
     select_fill(indptr, indices, data, position, pointers, out_indices, out_data)
 
 
-def csc_matvec(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
+def csc_matvec(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, w: DeviceArray, out: DeviceArray
+) -> None:
     """out[i] = sum_j X[i, j] w[j] by columns; ``out`` (n,) is overwritten. Turns X first."""
     product(*transpose(indptr, indices, data, len(out)), w, out)
 
 
-def gather_columns(indptr: Any, indices: Any, data: Any, cols: Any) -> tuple[Any, Any, Any, Any]:
+def gather_columns(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, cols: DeviceArray
+) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
     """(cut, rows, new columns, values) of the chosen columns laid side by side; waits for their size."""
     cols = cols.astype(np.int32, copy=False)
     cut = np.zeros(len(cols) + 1, dtype=np.int64, like=data)
@@ -185,7 +220,9 @@ def gather_columns(indptr: Any, indices: Any, data: Any, cols: Any) -> tuple[Any
     return cut, rows, new, values
 
 
-def csc_select_count(indptr: Any, indices: Any, cols: Any, out_indptr: Any) -> None:
+def csc_select_count(
+    indptr: DeviceArray, indices: DeviceArray, cols: DeviceArray, out_indptr: DeviceArray
+) -> None:
     """Row pointers of the CSR form of X[:, cols]; ``out_indptr`` (n + 1,) must be zero."""
     _, rows, _, _ = gather_columns(
         indptr, indices, np.empty(indices.shape, dtype=np.float32, like=indices), cols
@@ -194,7 +231,14 @@ def csc_select_count(indptr: Any, indices: Any, cols: Any, out_indptr: Any) -> N
         out_indptr[1:] = np.cumsum(np.bincount(rows, minlength=len(out_indptr) - 1))
 
 
-def csc_select_fill(indptr: Any, indices: Any, data: Any, cols: Any, out_indices: Any, out_data: Any) -> None:
+def csc_select_fill(
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    cols: DeviceArray,
+    out_indices: DeviceArray,
+    out_data: DeviceArray,
+) -> None:
     """Fill the CSR form of X[:, cols]."""
     _, rows, new, values = gather_columns(indptr, indices, data, cols)
     order = np.argsort(rows)  # stable: columns ascend within a row
@@ -202,7 +246,7 @@ def csc_select_fill(indptr: Any, indices: Any, data: Any, cols: Any, out_indices
     out_data[: len(order)] = values[order]
 
 
-def csr_largest_row(indptr: Any, data: Any) -> float:
+def csr_largest_row(indptr: DeviceArray, data: DeviceArray) -> float:
     """max_i sum_j |X[i, j]|."""
     n = len(indptr) - 1
     if n == 0:
@@ -214,7 +258,14 @@ def csr_largest_row(indptr: Any, data: Any) -> float:
 
 
 def csr_absolute_bound(
-    indptr: Any, indices: Any, data: Any, d: Any, v: Any, out: Any, intercept: bool, columns: Any = None
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    d: DeviceArray,
+    v: DeviceArray,
+    out: DeviceArray,
+    intercept: bool,
+    columns: CompressedParts | None = None,
 ) -> None:
     """out = |A|^T diag(d) |A| v with A = X or [X, 1]: Collatz-Wielandt ratios bound the norm.
 
@@ -233,7 +284,7 @@ def csr_absolute_bound(
         out[p] = t.sum()
 
 
-def dense_count(X: Any, counts: Any) -> None:
+def dense_count(X: DeviceArray, counts: DeviceArray) -> None:
     """counts[i] = non-zeros of row i."""
     n, p = X.shape
     if n:
@@ -242,7 +293,7 @@ def dense_count(X: Any, counts: Any) -> None:
         launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, counts))
 
 
-def dense_compress(X: Any, indptr: Any, indices: Any, data: Any) -> None:
+def dense_compress(X: DeviceArray, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray) -> None:
     """Rows of X in CSR."""
     n, p = X.shape
     if n:

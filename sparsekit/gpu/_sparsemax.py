@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._typing import DeviceArray
+from ._compile import Launcher
 from ._rows_in_registers import Shape, neighbours, parts, row_kernel, shape, step, wide
 
 # bits of the kernels' argument ``wanted``
@@ -17,7 +17,15 @@ _GRID_ROWS = 65535  # of a grid's second dimension
 
 
 def sparsemax_rows(
-    z: Any, q: Any, y: Any, p: Any, tau: Any, size: Any, loss: Any, minus: bool, n_threads: int
+    z: DeviceArray,
+    q: DeviceArray | None,
+    y: DeviceArray | None,
+    p: DeviceArray | None,
+    tau: DeviceArray | None,
+    size: DeviceArray | None,
+    loss: DeviceArray | None,
+    minus: bool,
+    n_threads: int,
 ) -> bool:
     """Sparsemax of the rows of z (n, K), K > 0.
 
@@ -72,7 +80,7 @@ class _Call:
         self.wanted, self.wide = wanted, wide
         self.targets = int(bool(wanted & (_DISTRIBUTION | _CODE)))
 
-    def kernel(self, file: str, name: str, held: Shape) -> Any:
+    def kernel(self, file: str, name: str, held: Shape) -> Launcher:
         return row_kernel(file, name, self.z.dtype, held, self.wide, TARGETS=self.targets)
 
     def short(self, held: Shape) -> None:
@@ -130,7 +138,7 @@ class _Call:
             )
 
 
-def sparsemax_jvp_rows(p: Any, v: Any, out: Any, n_threads: int) -> None:
+def sparsemax_jvp_rows(p: DeviceArray, v: DeviceArray, out: DeviceArray, n_threads: int) -> None:
     """out = s (v - mean of v over s), s the support of p; all (n, K).
 
     ``out`` may be v; entries of its rows are neighbours, rows of p and v that are not so are copied.

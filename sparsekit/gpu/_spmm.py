@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numpy.typing import DTypeLike
 
+from .._typing import DeviceArray
 from ._compile import kernel
 
 _THREADS = 128
@@ -26,7 +27,15 @@ def piece_size(places: int) -> int:
 
 
 def multiply(
-    file: str, name: str, indptr: Any, indices: Any, data: Any, V: Any, out: Any, **types: Any
+    file: str,
+    name: str,
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    V: DeviceArray,
+    out: DeviceArray,
+    real: DTypeLike | None = None,
+    index: DTypeLike | None = None,
 ) -> None:
     """Rows of ``out`` = A V by the kernels ``name`` and ``name``_carry of ``file``.cu.
 
@@ -44,11 +53,11 @@ def multiply(
     tiles = -(-K // (macros["SPMM_LANES"] * macros["SPMM_COLUMNS"]))
     # each row of it is written where it is read, by the same division into pieces
     carry = cupy.empty((pieces, K), dtype=out.dtype)
-    kernel(file, name, defines=macros, **types)(
+    kernel(file, name, defines=macros, real=real, index=index)(
         (-(-pieces * _WARP // _THREADS), tiles), _THREADS,
         (indptr, indices, data, V, out, carry, n, K, piece, pieces),
     )  # fmt: skip
     if pieces > 1:
-        kernel(file, name + "_carry", defines=macros, **types)(
+        kernel(file, name + "_carry", defines=macros, real=real, index=index)(
             (pieces - 1, tiles), _THREADS, (indptr, carry, out, n, K, piece)
         )

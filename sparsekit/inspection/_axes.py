@@ -59,7 +59,7 @@ def with_options(style: dict[str, Any], options: dict[str, Any]) -> dict[str, An
     return normalize_kwargs(style, Line2D) | normalize_kwargs(options, Line2D)
 
 
-def as_label(name: Any) -> str:
+def as_label(name: object) -> str:
     """What a legend shows of a name; matplotlib leaves out labels that begin with an underscore."""
     return f" {name}" if str(name).startswith("_") else str(name)
 

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .._messages import shown
+from .._typing import MatrixLike
 from ._axes import closes_its_figure, get_axes, with_options
 from ._training import training_function, unwrap
 from ._training_function import TrainingFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
+    from torch.nn import Module
+
+    from .._typing import MatrixLike
 
 # where the thesis looks: the segment, and as much again on either side
 _ALPHAS = np.linspace(-1.0, 2.0, 25)
@@ -97,11 +103,11 @@ class ParametricPlotDisplay:
     @classmethod
     def from_function(
         cls,
-        fun: Callable[[np.ndarray], Any],
+        fun: Callable[[np.ndarray], ArrayLike | tuple[Any, ...]],
         first: ArrayLike,
         second: ArrayLike,
         *,
-        test_fun: Callable[[np.ndarray], Any] | None = None,
+        test_fun: Callable[[np.ndarray], ArrayLike | tuple[Any, ...]] | None = None,
         curve: Literal["line", "arc"] = "line",
         alphas: ArrayLike | None = None,
         names: tuple[str, str] = ("first", "second"),
@@ -139,7 +145,7 @@ class ParametricPlotDisplay:
         """
         points, alphas = _curve(np.asarray(first, float), np.asarray(second, float), curve, alphas)
 
-        def values(fun: Callable[[np.ndarray], Any]) -> np.ndarray:
+        def values(fun: Callable[[np.ndarray], ArrayLike | tuple[Any, ...]]) -> np.ndarray:
             found = []
             for x in points:
                 value = fun(x.copy())
@@ -157,13 +163,13 @@ class ParametricPlotDisplay:
     @classmethod
     def from_estimator(
         cls,
-        first: Any,
-        second: Any,
-        X: Any,
-        y: Any,
+        first: BaseEstimator | Module,
+        second: BaseEstimator | Module,
+        X: MatrixLike,
+        y: MatrixLike,
         *,
-        X_test: Any = None,
-        y_test: Any = None,
+        X_test: MatrixLike | None = None,
+        y_test: MatrixLike | None = None,
         loss: Callable[..., Any] | None = None,
         batch_size: int | None = None,
         curve: Literal["line", "arc"] = "line",

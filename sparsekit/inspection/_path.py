@@ -14,6 +14,7 @@ from .._l1.logistic import L1LogisticOBA
 from .._l1.logistic_cv import L1LogisticOBACV
 from .._l1.path import l1_logistic_path
 from .._l1.path_solver import RegularizationPath
+from .._typing import Array
 from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def _is_logistic(path):
     return isinstance(path, RegularizationPath) and path.classes is not None
 
 
-def _alphas(tried: Any, count: Any) -> Any:
+def _alphas(tried: Array | None, count: int | None) -> Array | None:
     """Alphas for `fenchel_young_path`: as many as asked for, over the range of those that were tried."""
     if count is None:
         return tried

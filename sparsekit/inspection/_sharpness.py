@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,12 @@ from .._arrays import host_only
 from .._bounded.minimize_nqn import minimize_nqn
 from .._messages import numbers, plain, shown
 from ._training import training_function
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from torch.nn import Module
+
+    from .._typing import MatrixLike
 
 # entries of a table of directions from which it is kept in float32: 256 MB in float64
 _LARGE = 2**25
@@ -32,8 +38,8 @@ _DRAWS = 10
 
 
 def sharpness(
-    fun: Any,
-    x: Any,
+    fun: Callable[..., Any] | BaseEstimator | Module,
+    x: MatrixLike,
     y: ArrayLike | None = None,
     *,
     epsilon: float | ArrayLike = 1e-3,

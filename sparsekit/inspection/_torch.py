@@ -6,18 +6,27 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._messages import shown
 from ._training_function import TrainingFunction
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 BATCH_SIZE = 8192
 
 
 def module_function(
-    module: Any, X: Any, y: Any, loss: Callable[..., Any] | None, batch_size: int | None = None
+    module: Module,
+    X: ArrayLike | Tensor,
+    y: ArrayLike | Tensor,
+    loss: Callable[..., Any] | None,
+    batch_size: int | None = None,
 ) -> TrainingFunction:
     """Mean loss of a module over (X, y), as a function of its trainable parameters in one vector.
 
@@ -48,7 +57,7 @@ def module_function(
     size = check_batch_size(batch_size)
     chunks = [slice(at, at + size) for at in range(0, n, size)]
 
-    def carry(x: np.ndarray, track: bool) -> dict[str, Any]:
+    def carry(x: np.ndarray, track: bool) -> dict[str, Tensor]:
         parts, at = {}, 0
         for name, p in zip(names, parameters):
             part = torch.as_tensor(x[at : at + p.numel()], dtype=p.dtype, device=p.device)
@@ -98,7 +107,7 @@ def module_function(
     return TrainingFunction(x, fun, measure)
 
 
-def as_rows(rows: Any, like: Any, same: bool = True) -> Any:
+def as_rows(rows: ArrayLike | Tensor, like: Tensor, same: bool = True) -> Tensor:
     """A tensor on the device of ``like``; floating-point rows in its dtype too, if ``same``."""
     import torch
 
@@ -118,7 +127,7 @@ def check_batch_size(batch_size: int | None) -> int:
     return int(batch_size)
 
 
-def check_alike(first: Any, second: Any) -> None:
+def check_alike(first: Module, second: Module) -> None:
     """Raise ValueError if two modules differ in what is neither trained nor a running average."""
     import torch
     from torch.nn.modules.batchnorm import _BatchNorm
@@ -142,8 +151,8 @@ def check_alike(first: Any, second: Any) -> None:
 
 
 def normalized_copy(
-    module: Any, X: Any, batch_size: int | None = None
-) -> tuple[Any, Callable[[np.ndarray], None]]:
+    module: Module, X: ArrayLike | Tensor, batch_size: int | None = None
+) -> tuple[Module, Callable[[np.ndarray], None]]:
     """A copy of a module, and a function that adapts the copy's batch normalisation to parameters x.
 
     Running averages belong to the parameters that they were collected with. At others they are collected anew

@@ -7,9 +7,11 @@ mean loss of a row, penalty included, so that numbers of different models and da
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -38,10 +40,16 @@ from .._l1.losses import LeastSquaresLoss
 from .._l1.multinomial import logistic_loss
 from .._linalg.threads import count_threads
 from .._messages import shown
+from .._typing import MatrixLike
 from ._training_function import TrainingFunction
 
+if TYPE_CHECKING:
+    from torch.nn import Module
 
-def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFunction:
+
+def training_function(
+    model: BaseEstimator | Module, X: MatrixLike, y: MatrixLike, **options: Any
+) -> TrainingFunction:
     """The `TrainingFunction` of a fitted estimator or of a PyTorch module.
 
     ``options`` are sample_weight (estimators), loss and batch_size (modules).
@@ -58,7 +66,7 @@ def training_function(model: Any, X: Any, y: Any, **options: Any) -> TrainingFun
     return estimator_function(model, X, y, options.get("sample_weight"))
 
 
-def unwrap(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+def unwrap(estimator: BaseEstimator, X: MatrixLike | None = None) -> tuple[BaseEstimator, MatrixLike | None]:
     """The model at the end of searches and pipelines, and the data as they reach it; X may be None."""
     if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):  # a search
         if not hasattr(estimator, "best_estimator_"):
@@ -73,7 +81,9 @@ def unwrap(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     return estimator, X
 
 
-def estimator_function(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingFunction:
+def estimator_function(
+    estimator: BaseEstimator, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None
+) -> TrainingFunction:
     """The function that ``estimator`` minimised, on (X, y)."""
     estimator, X = unwrap(estimator, X)
     make = next((make for kinds, make in _FAMILIES if isinstance(estimator, kinds)), None)

@@ -30,8 +30,13 @@ def names_for_checkers():
         package = ".".join(["sparsekit", *path.parent.relative_to(root).parts])
         for node in ast.parse(path.read_text(encoding="utf-8")).body if path != root / "__init__.py" else ():
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                imports = [part for part in node.body if isinstance(part, ast.ImportFrom | ast.Import)]
-                exec(ast.unparse(ast.Module(imports, [])), {"__package__": package}, names)
+                for part in node.body:
+                    if not isinstance(part, ast.ImportFrom | ast.Import):
+                        continue
+                    try:
+                        exec(ast.unparse(part), {"__package__": package}, names)
+                    except ModuleNotFoundError:  # of an optional package any class will do
+                        names.update((alias.asname or alias.name, object) for alias in part.names)
     return names
 
 

@@ -14,9 +14,11 @@ from sklearn.utils.validation import column_or_1d
 from .._messages import numbers
 from .._row_blocks.blocks import RowBlocks
 from .._row_blocks.census import Census, take_census
+from .._row_blocks.gather import gather_rows
 from .._row_blocks.make import as_row_blocks
 from .checks import apply_class_weight, check_sample_weight
 from .labels import encode_labels, refuse_missing_labels
+from .targets import Targets, check_targets
 
 
 @dataclass
@@ -29,6 +31,10 @@ class BlockedMatrix:
     blocks: RowBlocks
     census: Census
     class_weight: np.ndarray | None = None
+
+    def in_memory(self, needed_by: str | None = None) -> Any:
+        """All of it, see `gather_rows`."""
+        return gather_rows(self.blocks, self.census, needed_by)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,6 +91,28 @@ def _factors(codes, n_classes, own, weight):
     at = seen[first]
     factors[present] = weight[at] / (1.0 if own is None else own[at])
     return factors
+
+
+def distributions_of_blocks(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, needed_by: str | None
+) -> tuple[Any, Targets]:
+    """X, gathered where it fits into memory, and the targets of all rows.
+
+    With ``needed_by``, the name of what can't do without, it is a MemoryError where it does not.
+    """
+    found = _count(estimator, X, y, sample_weight)
+    y, own = found.census.y, check_sample_weight(found.census.weight, found.shape[0])
+    if y.ndim == 1:
+        refuse_missing_labels(y)
+    targets = check_targets(y, own, class_weight, stacklevel=7)
+    X = found.in_memory(needed_by)
+    if X is not None:
+        return X, targets
+    if class_weight is not None:
+        if targets.multilabel:
+            raise ValueError("class_weight with a matrix y needs X in memory: fold it into sample_weight.")
+        found.class_weight = _factors(targets.values, len(targets.classes), own, targets.weight)
+    return found, targets
 
 
 def numbers_of_blocks(

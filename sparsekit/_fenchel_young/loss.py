@@ -187,6 +187,10 @@ class FenchelYoungLoss:
             return _DenseCurvature(self, *self.curvature(Z))
         return _SparseCurvature(self, *self.curvature(Z))
 
+    def column_norms(self):
+        """Norms of the columns of X, (p,)."""
+        return _class_model.column_norms(self.design)
+
     def scale(self):
         """Mean curvature at zero scores of the directions that have any."""
         n, K = self.design.shape[0], self.n_classes

@@ -20,8 +20,9 @@ from .._cython._orthant import measure
 from .._linalg.special import largest
 from .._row_blocks.blocks import RowBlocks
 from .._row_blocks.census import Census
+from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
-from .block_loss import GatheredColumns, LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .multinomial import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES

@@ -184,7 +184,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        given = with_numbers(self, X, y, sample_weight)
+        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True)
         X, weight = given.X, given.weight
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())

@@ -252,7 +252,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
         X, classes = given.X, given.classes
         n_features = X.shape[1]
         names = getattr(self, "feature_names_in_", None)

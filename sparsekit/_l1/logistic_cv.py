@@ -33,9 +33,10 @@ from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._linalg.threads import count_threads
 from .._messages import shown
+from .._row_blocks.gather import GatheredColumns
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
-from .block_loss import GatheredColumns, LossOfBlocks
+from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
 from .coefficients import check_penalty_weights, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of

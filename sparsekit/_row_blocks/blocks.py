@@ -94,7 +94,7 @@ class LocalBlocks(RowBlocks):
 
     def _read(self, i):
         rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
-        parts = (part[rows] if np.ndim(part) else part for part in (self.y, self.weight, self.folds))
+        parts = (_of_rows(part, rows) for part in (self.y, self.weight, self.folds))
         return Block(i, self.source.block(i), *parts)
 
     def _ahead(self) -> Iterator[Block]:
@@ -106,6 +106,10 @@ class LocalBlocks(RowBlocks):
                     coming.append(pool.submit(self._read, i + 1))
                 yield block
                 del block
+
+
+def _of_rows(values: Any, rows: slice) -> Any:
+    return values[rows] if np.ndim(values) else values
 
 
 class ListOfBlocks:

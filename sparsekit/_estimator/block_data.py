@@ -68,6 +68,18 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
     return BlockedMatrix(blocks, census)
 
 
+def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """X, y and the weights in memory as the user could have given them; MemoryError where X is too large."""
+    found = _count(None, X, y, sample_weight)
+    X = found.in_memory(type(estimator).__name__)
+    names = found.blocks.feature_names
+    if names is not None:
+        import pandas  # blocks with names are its data frames
+
+        X = pandas.DataFrame(X, columns=names)
+    return X, found.census.y, found.census.weight
+
+
 def labels_of_blocks(
     estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
 ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray | None, np.ndarray]:

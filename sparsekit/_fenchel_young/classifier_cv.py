@@ -19,12 +19,14 @@ from sklearn.utils.validation import _check_method_params, validate_data
 
 from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
+from .._estimator.block_data import gathered_data
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
 from .._estimator.cross_validation import CrossValidationMixin, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
 from .._linalg.threads import blas_threads, count_threads
+from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, MatrixLike, Scoring, Transform
 from ..metrics import jensen_shannon_divergence
 from .classifier import MAX_ITER, TOL
@@ -259,6 +261,8 @@ class _FenchelYoungClassifierCV(
         """
         _raise_for_params(params, self, "fit")
         _refuse_device(type(self).__name__, X, y)
+        if comes_in_blocks(X):
+            X, y, sample_weight = gathered_data(self, X, y, sample_weight)
         refuse_missing_labels(y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)

@@ -68,6 +68,11 @@ def kernel_module(name: str, x: object) -> ModuleType:
     return _module(name, is_device(x))
 
 
+def thread_arguments(like: object, n_threads: int) -> tuple[int, ...]:
+    """The last arguments of kernels for arrays like ``like``: the number of threads, and on a GPU none."""
+    return () if is_device(like) else (n_threads,)
+
+
 @functools.cache
 def _module(name: str, device: bool) -> ModuleType:
     return importlib.import_module(f"sparsekit.{'gpu' if device else '_cython'}.{name}")

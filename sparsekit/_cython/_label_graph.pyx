@@ -79,7 +79,7 @@ cdef class LabelGraph:
 
     def marginals(self, const double[:, ::1] eta, const Py_ssize_t[::1] start, const int32_t[::1] other,
                   const int32_t[::1] pair, const double[::1] plus, const double[::1] minus,
-                  const double[::1] gain, const double[::1] loss, dict options, int n_threads, double[:, ::1] mu):
+                  const double[::1] gain, const double[::1] loss, dict options, double[:, ::1] mu, int n_threads):
         """mu (n, K) of scores eta (n, K), pair scores plus - minus (n_pairs,); gain and loss (K,) are the sums of
         plus and minus over the labels' pairs. start, other and pair are those of the graph, or of the part of it where
         scores are not 0. All arrays have an entry at least. Returns statuses (n,) and passes."""

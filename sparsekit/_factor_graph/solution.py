@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import is_device, namespace
+from .._arrays import is_device, namespace, thread_arguments
 from .._linalg.threads import count_threads
 from .._solver import outcome
 from .._typing import Array, FloatArray
@@ -117,7 +117,7 @@ class BatchSolution:
         d = self._direction(direction, "direction", self._run.layout.n_variables)
         to_add = np.zeros((self._run.n, self._run.layout.n_additional), like=self.x)
         with self._run.lock:
-            self._run.states.vjp(d, to_add, count_threads(n_jobs))
+            self._run.states.vjp(d, to_add, *thread_arguments(d, count_threads(n_jobs)))
         return Gradients(
             self._graph,
             self._run.layout,
@@ -152,7 +152,7 @@ class BatchSolution:
             extra = np.zeros((self._run.n, n_add), like=self.x)
         extra = self._direction(extra, "additional_scores", n_add)
         with self._run.lock:
-            moved = self._run.states.jvp(d, extra, count_threads(n_jobs))
+            moved = self._run.states.jvp(d, extra, *thread_arguments(d, count_threads(n_jobs)))
         return moved.astype(self._dtype, copy=False)
 
     def _direction(self, values, name, size):

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from .._arrays import kernel_module, namespace
+from .._arrays import kernel_module, namespace, thread_arguments
 from .._solver import outcome
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
@@ -74,4 +74,5 @@ def solve_runs(runs, options, warm, n_threads):
         for run in runs:
             stack.enter_context(run.lock)
         for kernels in {run.kernels for run in runs}:
-            kernels.solve([run.states for run in runs], asdict(options), warm, n_threads)
+            threads = thread_arguments(runs[0].low, n_threads)
+            kernels.solve([run.states for run in runs], asdict(options), warm, *threads)

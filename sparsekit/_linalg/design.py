@@ -52,6 +52,11 @@ class _Scratch:
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
 
+    @property
+    def threads(self):
+        """Last arguments of kernels that have twins on a GPU, for whose designs there are none."""
+        return (self.n_threads,)
+
     def selection_pays(self, cols):
         """Whether a few iterations on columns ``cols`` repay their copy."""
         return len(cols) < 0.6 * self.shape[1]
@@ -156,7 +161,7 @@ class CSRDesign(_Scratch):
             if self.counts()[cols].sum() > _ROWS_PAY:
                 by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
             operator = ColumnOperator(
-                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, self.n_threads, by_rows
+                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, by_rows, self.n_threads
             )
             return operator, Columns(self, cols)
         rows = self._model_rows(cols)

@@ -59,7 +59,7 @@ class _Device:
 
     _rows: ModelRows | None = None
     _counts: DeviceArray | None = None
-    n_threads = 1
+    threads = ()  # of kernels that have twins in main memory: see _linalg.design
 
     def private(self) -> Self:
         """The same data with scratch space of its own."""

@@ -1,7 +1,7 @@
 """The files of a folder of CSR blocks: arrays in the .npy format with checksums, and the manifest.
 
-Nothing is unpickled or executed, and no name of a file is taken from another file: names follow from the number of
-a block.
+Nothing is unpickled or executed, and no name of a file is taken from another file: names follow from the
+number of a block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .._typing import Array
 MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
 FORMAT, VERSION = "sparsekit CSR folder", 1
 # block files that a conversion may have left, and those that it was writing
-OURS = re.compile(r"\d{6,}\.(indptr|indices|data|y|y_indptr|y_indices)\.npy|manifest\.json\.new|progress\.jsonl")
+OURS = re.compile(
+    r"\d{6,}\.(indptr|indices|data|y|y_indptr|y_indices)\.npy|manifest\.json\.new|progress\.jsonl(\.new)?"
+)
 
 
 def block_path(folder: str, i: int, part: str) -> str:
@@ -52,9 +54,7 @@ def write_array(path: str, dtype: np.dtype[Any], pieces: Iterable[Array]) -> dic
     return {"bytes": size, "crc32": crc}
 
 
-def read_array(
-    path: str, dtype: np.dtype[Any], length: int, record: dict[str, int], check: bool
-) -> Array:
+def read_array(path: str, dtype: np.dtype[Any], length: int, record: dict[str, int], check: bool) -> Array:
     """Read an array that must have this type and length, with ``check`` also the recorded sum.
 
     Raises
@@ -128,7 +128,9 @@ def read_manifest(folder: str) -> dict[str, Any]:
             raise ValueError(
                 f"{folder}: the conversion was not finished; the same call goes on where it stopped"
             ) from None
-        raise FileNotFoundError(f"{path}: no such file; write_csr and convert_svmlight make such folders") from None
+        raise FileNotFoundError(
+            f"{path}: no such file; write_csr and convert_svmlight make such folders"
+        ) from None
     except ValueError as error:
         raise ValueError(f"{path}: damaged ({error})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -172,7 +174,8 @@ def _problem(found: dict[str, Any]) -> str | None:
             )
         ):
             return f"entry of block {i}"
-    if sum(block["rows"] for block in blocks) != shape[0] or sum(block["nnz"] for block in blocks) != found.get("nnz"):
+    sums = [sum(block[key] for block in blocks) for key in ("rows", "nnz")]
+    if sums != [shape[0], found.get("nnz")]:
         return "the counts of the blocks do not add up"
     return None
 
@@ -238,8 +241,8 @@ class Progress:
             return []
         if lines[0] != json.loads(json.dumps(settings)):
             raise ValueError(
-                f"{self.folder} holds an unfinished conversion of other files (or files that have changed since), or "
-                "with other settings: give resume=False to begin anew, or name another folder"
+                f"{self.folder} holds an unfinished conversion of other files (or files that have changed "
+                "since), or with other settings: give resume=False to begin anew, or name another folder"
             )
         kept = []
         for i, block in enumerate(lines[1:]):

@@ -41,14 +41,15 @@ def convert_svmlight(
 ) -> CSRFolder:
     """Convert files of lines ``label index:value index:value ...`` to a folder of CSR blocks.
 
-    The files may be larger than the memory: what is held is one block and some text. A call that was interrupted, or
-    killed, is repeated with the same arguments and goes on after the last block that was written; the result
-    is the same, byte for byte.
+    The files may be larger than the memory: what is held is one block and some text. A call that was
+    interrupted, or killed, is repeated with the same arguments and goes on after the last block that was
+    written; the result is the same, byte for byte.
 
     Parameters
     ----------
     files : str or path-like, or iterable of them
-        The files, whose rows follow each other; names ending in .gz, .bz2 or .xz are uncompressed while reading.
+        The files, whose rows follow each other; names ending in .gz, .bz2 or .xz are uncompressed while
+        reading.
     folder : str or path-like
         A new or empty folder, or one that an earlier call has begun.
     n_features : int, default=None
@@ -59,14 +60,15 @@ def convert_svmlight(
     zero_based : bool or "auto", default="auto"
         Whether the indices start at 0 or at 1; "auto" takes 0 if a 0 occurs in any of the files.
     multilabel : bool, default=False
-        Labels are comma-separated lists of whole numbers from 0 on, possibly empty; ``y`` has a column for each.
+        Labels are comma-separated lists of whole numbers from 0 on, possibly empty; ``y`` has a column for
+        each.
     n_labels : int, default=None
         With ``multilabel``, number of columns of ``y``; one more than the largest label if None.
     block_bytes : int, default=2**28
         Blocks take so many bytes at most, unless a single row takes more.
     resume : bool, default=True
-        Go on with what an interrupted call has left in the folder; False begins anew. A finished folder of the same
-        files and arguments is returned as it is.
+        Go on with what an interrupted call has left in the folder; False begins anew. A finished folder of
+        the same files and arguments is returned as it is.
     verbose : int, default=0
         1 prints a line after each block.
 
@@ -82,8 +84,9 @@ def convert_svmlight(
     FileExistsError
         If the folder holds something else.
     ValueError
-        If a file is not in the format, holds NaN or infinity, or there is no row: the message names the file and the
-        line (counted from 1); or if the folder holds an unfinished conversion of other files or arguments.
+        If a file is not in the format, holds NaN or infinity, or there is no row: the message names the file
+        and the line (counted from 1); or if the folder holds an unfinished conversion of other files or
+        arguments.
 
     See Also
     --------
@@ -117,14 +120,15 @@ def convert_svmlight(
         raise ValueError("n_labels goes with multilabel=True")
     folder = os.path.abspath(os.fspath(folder))
     settings = {
-        "function": "convert_svmlight", "n_features": n_features, "dtype": dtype.name, "zero_based": zero_based,
-        "multilabel": bool(multilabel), "n_labels": n_labels, "block_bytes": block_bytes,
+        "function": "convert_svmlight", "n_features": n_features, "dtype": dtype.name,
+        "zero_based": zero_based, "multilabel": bool(multilabel), "n_labels": n_labels, "block_bytes": block_bytes,
         "files": [{"name": os.path.basename(path), "bytes": os.path.getsize(path)} for path in paths],
     }  # fmt: skip
     if resume and os.path.exists(os.path.join(folder, MANIFEST)):
         if read_manifest(folder).get("source") != settings:
             raise FileExistsError(
-                f"{folder} holds a finished data set of other files or arguments: name another folder, or empty this one"
+                f"{folder} holds a finished data set of other files or arguments: name another folder, "
+                "or empty this one"
             )
         return CSRFolder(folder)
     # a file that was written again must not be gone on with; that is no matter of the result
@@ -138,7 +142,12 @@ class _Conversion:
     """Where in which file the rows come from, and the block that is being filled."""
 
     def __init__(
-        self, paths: list[str], progress: Progress, settings: dict[str, Any], dtype: np.dtype[Any], verbose: int
+        self,
+        paths: list[str],
+        progress: Progress,
+        settings: dict[str, Any],
+        dtype: np.dtype[Any],
+        verbose: int,
     ):
         self.paths, self.progress, self.settings, self.dtype = paths, progress, settings, dtype
         self.verbose = verbose
@@ -261,7 +270,9 @@ class _Conversion:
         if self.multilabel:
             labels = self.label_indices[: self.rows.n_labels]
             Y = csr_matrix(
-                (np.ones(len(labels), np.int8), labels, self.label_indptr[: n + 1]), shape=(n, MOST), copy=True
+                (np.ones(len(labels), np.int8), labels, self.label_indptr[: n + 1]),
+                shape=(n, MOST),
+                copy=True,
             )
             Y.sum_duplicates()  # puts them in order as well
             arrays |= {"y_indptr": (INT32, [Y.indptr]), "y_indices": (INT32, [Y.indices])}
@@ -308,8 +319,8 @@ class _Conversion:
         began, before = self.started
         rate = max(read - before, 1) / max(time.monotonic() - began, 1e-9)
         return (
-            f"[convert_svmlight] block {len(self.progress.blocks)}: {self.done} rows, {100 * read / max(total, 1):.0f} % of "
-            f"{total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, {(total - read) / rate:.0f} s left"
+            f"[convert_svmlight] block {len(self.progress.blocks)}: {self.done} rows, "
+            f"{100 * read / max(total, 1):.0f} % of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, {(total - read) / rate:.0f} s left"
         )
 
 

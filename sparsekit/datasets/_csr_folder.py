@@ -50,14 +50,16 @@ class CSRFolder(RowBlocks):
     -----
     Blocks have fewer than 2^31 stored values, so that their indices are int32. A folder holds, for block i:
 
-    - ``i.indptr.npy``, ``i.indices.npy``, ``i.data.npy`` with i in six digits: the arrays of the block in CSR, columns
-      increasing in each row, in NumPy's format. Columns are counted from ``first_index``, a number in the manifest;
-    - ``i.y.npy``, the labels of its rows, or ``i.y_indptr.npy`` and ``i.y_indices.npy``, which labels a row has;
+    - ``i.indptr.npy``, ``i.indices.npy``, ``i.data.npy`` with i in six digits: the arrays of the block in
+      CSR, columns increasing in each row, in NumPy's format. Columns are counted from ``first_index``, a
+      number in the manifest;
+    - ``i.y.npy``, the labels of its rows, or ``i.y_indptr.npy`` and ``i.y_indices.npy``, which labels a row
+      has;
 
     and ``manifest.json``: shape, types, and for each block its counts, and size and CRC-32 of its files.
 
-    When a block is read for the first time since the folder was opened, the sums of its files and the order and range
-    of its indices are checked; later only their sizes are.
+    When a block is read for the first time since the folder was opened, the sums of its files and the order
+    and range of its indices are checked; later only their sizes are.
 
     Examples
     --------
@@ -91,7 +93,9 @@ class CSRFolder(RowBlocks):
                 file = block_path(self.path, i, part)
                 size = os.path.getsize(file)
                 if size != record["bytes"]:
-                    raise ValueError(f"{file}: has {size} bytes, and not {record['bytes']} as when it was written")
+                    raise ValueError(
+                        f"{file}: has {size} bytes, and not {record['bytes']} as when it was written"
+                    )
 
     def __repr__(self) -> str:
         return f"<CSRFolder: {self._described(f'{self.nnz} stored values, {self.path}')}>"
@@ -188,15 +192,17 @@ class CSRFolder(RowBlocks):
         self._checked_parts.add((i, part))
         return out
 
-    def _check_rows(self, i: int, kind: str, indptr: Array, indices: Array, first: int, n_columns: int) -> None:
+    def _check_rows(
+        self, i: int, kind: str, indptr: Array, indices: Array, first: int, n_columns: int
+    ) -> None:
         if (i, f"{kind}rows") in self._checked_parts:
             return
         bad = first_bad_row(indptr, indices, first, first + n_columns - 1)
         if bad >= 0:
             path, other = (block_path(self.path, i, kind + part) for part in ("indices", "indptr"))
             raise ValueError(
-                f"{path} (with {os.path.basename(other)}): row {bad} of the block is none; its columns must increase and "
-                f"be among the {n_columns} that the manifest says"
+                f"{path} (with {os.path.basename(other)}): row {bad} of the block is none; "
+                f"its columns must increase and be among the {n_columns} that the manifest says"
             )
         self._checked_parts.add((i, f"{kind}rows"))
 
@@ -228,7 +234,8 @@ def open_csr(folder: FileName) -> CSRFolder:
     FileNotFoundError
         If the folder or one of its files is not there.
     ValueError
-        If the folder is not finished or a file has another size than when it was written; the message names it.
+        If the folder is not finished or a file has another size than when it was written; the message names
+        it.
 
     See Also
     --------

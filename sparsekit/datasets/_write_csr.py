@@ -16,7 +16,8 @@ from .._typing import Array, FileName, MatrixLike
 from ._block_files import Progress
 from ._csr_folder import INT32, CSRFolder
 
-# where a block ends by default, in bytes: long to read beside what opening a file costs, little beside a memory
+# where a block ends by default, in bytes: long to read beside what opening a file costs, little beside a
+# memory
 BLOCK_BYTES = 2**28
 # what int32 can count, in a block and of columns
 MOST = 2**31 - 1
@@ -35,7 +36,7 @@ def write_csr(
     X: MatrixLike | Iterable[Any],
     y: MatrixLike | None = None,
     *,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> CSRFolder:
     """Write a matrix, or the chunks of an iterator, to a folder of CSR blocks.
@@ -45,11 +46,12 @@ def write_csr(
     folder : str or path-like
         A new or empty folder, or one that an earlier call has not finished.
     X : sparse matrix, ndarray, or iterable of them
-        The matrix, or chunks of its rows, each with the same number of columns; or pairs (X, y) of a chunk and its
-        targets. Chunks are taken one at a time. How the rows are cut into blocks does not depend on the chunks.
+        The matrix, or chunks of its rows, each with the same number of columns; or pairs (X, y) of a chunk
+        and its targets. Chunks are taken one at a time. How the rows are cut into blocks does not depend on
+        the chunks.
     y : array-like of shape (n_samples,) or (n_samples, n_labels), default=None
-        Targets: numbers, one a row, or indicators, dense or sparse, of which labels a row has. None where there are
-        none or the chunks have theirs.
+        Targets: numbers, one a row, or indicators, dense or sparse, of which labels a row has. None where
+        there are none or the chunks have theirs.
     dtype : dtype, default=None
         Of the values of X, float32 or float64; if None the first chunk's if that is float32, else float64.
     block_bytes : int, default=2**28
@@ -74,8 +76,8 @@ def write_csr(
 
     Notes
     -----
-    One block and one chunk are in memory at a time. The manifest, without which a folder cannot be opened, is written
-    at the end; what was interrupted begins anew in the next call.
+    One block and one chunk are in memory at a time. The manifest, without which a folder cannot be opened,
+    is written at the end; what was interrupted begins anew in the next call.
 
     Examples
     --------
@@ -117,7 +119,12 @@ def write_csr(
         progress.clear()
         raise ValueError("X holds no row")
     progress.finish(
-        n_features=n_features, dtype=dtype.name, first_index=0, y=targets.kind, n_labels=targets.n_labels, source=None
+        n_features=n_features,
+        dtype=dtype.name,
+        first_index=0,
+        y=targets.kind,
+        n_labels=targets.n_labels,
+        source=None,
     )
     return CSRFolder(folder)
 
@@ -134,7 +141,9 @@ def _pair(chunk: Any, k: int) -> tuple[Any, Any]:
     """A chunk as CSR, and its targets."""
     X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2:
-        raise TypeError(f"chunk {k} must be a matrix, or a pair of a matrix and its targets; got {shown(type(X))}")
+        raise TypeError(
+            f"chunk {k} must be a matrix, or a pair of a matrix and its targets; got {shown(type(X))}"
+        )
     if X.dtype.kind not in "fiub":
         raise ValueError(f"chunk {k} must hold real numbers; its type is {X.dtype}")
     return (X.tocsr() if sp.issparse(X) else csr_matrix(X)), y
@@ -154,13 +163,17 @@ class _Targets:
             return
         types = {"i": np.int64, "u": np.int64, "b": np.int64, "f": np.float64}
         if first.dtype.kind not in types:
-            raise ValueError(f"y must hold numbers, got {first.dtype}; sklearn's LabelEncoder makes numbers of names")
+            raise ValueError(
+                f"y must hold numbers, got {first.dtype}; sklearn's LabelEncoder makes numbers of names"
+            )
         narrow = first.dtype in (np.float32, np.int32)
         self.kind = (first.dtype if narrow else np.dtype(types[first.dtype.kind])).name
 
     def checked(self, y: Any, n_rows: int, k: int) -> Any:
         if (y is None) != (self.kind is None):
-            raise ValueError(f"chunk {k} has {'no targets' if y is None else 'targets'}, unlike the first one")
+            raise ValueError(
+                f"chunk {k} has {'no targets' if y is None else 'targets'}, unlike the first one"
+            )
         if y is None:
             return None
         y = y if sp.issparse(y) else np.asarray(y)
@@ -168,13 +181,17 @@ class _Targets:
             raise ValueError(f"chunk {k} has {n_rows} rows and {y.shape[0]} targets")
         if self.kind == "indicator":
             if y.ndim != 2 or y.shape[1] != self.n_labels:
-                raise ValueError(f"targets of chunk {k} must have shape (n_rows, {self.n_labels}), got {y.shape}")
+                raise ValueError(
+                    f"targets of chunk {k} must have shape (n_rows, {self.n_labels}), got {y.shape}"
+                )
             y = csr_matrix(y)
             if not np.isin(y.data, (0, 1)).all():
                 raise ValueError(f"targets of chunk {k}: indicators must be 0 or 1")
             return y
-        if y.ndim != 1 or not np.can_cast(y.dtype, self.kind, casting="same_kind"):
-            raise ValueError(f"targets of chunk {k} must be {self.kind}, one a row; got {y.dtype} of shape {y.shape}")
+        if y.ndim != 1 or not np.can_cast(y.dtype, str(self.kind), casting="same_kind"):
+            raise ValueError(
+                f"targets of chunk {k} must be {self.kind}, one a row; got {y.dtype} of shape {y.shape}"
+            )
         if not np.isfinite(y).all():
             raise ValueError(f"targets of chunk {k} hold NaN or infinity")
         return y.astype(self.kind, copy=False)

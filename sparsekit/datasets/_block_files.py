@@ -47,7 +47,7 @@ def write_array(path: str, dtype: np.dtype[Any], pieces: Iterable[Array]) -> dic
     with open(path, "wb") as file:
         file.write(header)
         for piece in pieces:
-            raw = memoryview(piece.view(np.uint8))
+            raw = piece.view(np.uint8).data
             file.write(raw)
             size, crc = size + raw.nbytes, zlib.crc32(raw, crc)
         _flush(file)
@@ -71,7 +71,7 @@ def read_array(path: str, dtype: np.dtype[Any], length: int, record: dict[str, i
             raise ValueError(f"{path}: has {size} bytes, and not {record['bytes']} as when it was written")
         if _read_all(file, len(header)) != header:
             raise ValueError(f"{path}: does not begin as the array of {length} {dtype} that was written")
-        view = memoryview(out.view(np.uint8))
+        view = out.view(np.uint8).data
         done = 0
         while done < len(view):
             count = file.readinto(view[done:])
@@ -237,14 +237,14 @@ class Progress:
             lines = [json.loads(line) for line in text.split("\n")[:-1]]
         except ValueError as error:
             raise ValueError(f"{self.path}: damaged ({error}); resume=False begins anew") from error
-        if not lines:
+        if len(lines) < 2:  # no block to lose
             return []
         if lines[0] != json.loads(json.dumps(settings)):
             raise ValueError(
                 f"{self.folder} holds an unfinished conversion of other files (or files that have changed "
                 "since), or with other settings: give resume=False to begin anew, or name another folder"
             )
-        kept = []
+        kept: list[dict[str, Any]] = []
         for i, block in enumerate(lines[1:]):
             for part, record in block["files"].items():
                 path = block_path(self.folder, i, part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from .._cython._row_files import ALL_READ, ODD_LINE, SvmlightRows
 from .._messages import check_whole, shown
 from .._typing import FileName
-from ._block_files import MANIFEST, Progress, read_manifest
+from ._block_files import MANIFEST, PROGRESS, Progress, read_manifest
 from ._csr_folder import INT32, CSRFolder
 from ._files import FileFormatError, open_counted
 from ._row_blocks import read_ahead
@@ -121,7 +121,8 @@ def convert_svmlight(
     folder = os.path.abspath(os.fspath(folder))
     settings = {
         "function": "convert_svmlight", "n_features": n_features, "dtype": dtype.name,
-        "zero_based": zero_based, "multilabel": bool(multilabel), "n_labels": n_labels, "block_bytes": block_bytes,
+        "zero_based": zero_based, "multilabel": bool(multilabel), "n_labels": n_labels,
+        "block_bytes": block_bytes,
         "files": [{"name": os.path.basename(path), "bytes": os.path.getsize(path)} for path in paths],
     }  # fmt: skip
     if resume and os.path.exists(os.path.join(folder, MANIFEST)):
@@ -130,7 +131,10 @@ def convert_svmlight(
                 f"{folder} holds a finished data set of other files or arguments: name another folder, "
                 "or empty this one"
             )
-        return CSRFolder(folder)
+        found = CSRFolder(folder)
+        with suppress(FileNotFoundError):  # an earlier call may have been killed before it did this
+            os.remove(os.path.join(folder, PROGRESS))
+        return found
     # a file that was written again must not be gone on with; that is no matter of the result
     changed = [os.stat(path).st_mtime_ns for path in paths]
     progress = Progress(folder, {**settings, "changed": changed}, resume)
@@ -230,7 +234,9 @@ class _Conversion:
                 problem = f"label {shown(label)} is not a whole number from 0 to {MOST - 1}"
                 raise FileFormatError(path, self.line + 1, problem)
         for index, value in entries:
-            if not np.isfinite(self.dtype.type(value)):
+            with np.errstate(over="ignore"):
+                fits = np.isfinite(self.dtype.type(value))
+            if not fits:
                 problem = f"value of index {index} is {shown(value)}, too large for {self.dtype}"
                 raise FileFormatError(path, self.line + 1, problem)
         plain = ",".join(map(repr, labels)) + "".join(f" {index}:{value!r}" for index, value in entries)
@@ -320,7 +326,8 @@ class _Conversion:
         rate = max(read - before, 1) / max(time.monotonic() - began, 1e-9)
         return (
             f"[convert_svmlight] block {len(self.progress.blocks)}: {self.done} rows, "
-            f"{100 * read / max(total, 1):.0f} % of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, {(total - read) / rate:.0f} s left"
+            f"{100 * read / max(total, 1):.0f} % of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, "
+            f"{(total - read) / rate:.0f} s left"
         )
 
 

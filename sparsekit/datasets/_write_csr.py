@@ -239,8 +239,10 @@ class _Block:
 
     def _take(self, X: Any, y: Any) -> None:
         X = _canonical(X)
-        self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), X.data.astype(self.dtype)))
-        if not np.isfinite(self.X[-1][2]).all():
+        with np.errstate(over="ignore"):  # infinity is looked for
+            data = X.data.astype(self.dtype)
+        self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
+        if not np.isfinite(data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
         if self.targets.kind == "indicator":
             y = _canonical(y)

@@ -70,13 +70,13 @@ class CSRFolder(RowBlocks):
     ...     path = os.path.join(folder, "train")
     ...     _ = write_csr(path, sp.eye_array(5, format="csr"), y=np.arange(5), block_bytes=60)
     ...     X = CSRFolder(path)
-    ...     sums = [block.sum() for block in X.blocks()]
+    ...     sums = [float(block.sum()) for block in X.blocks()]
     ...     X.starts, X.y, X[1:3].toarray(), sums
     (array([0, 2, 4, 5]), array([0, 1, 2, 3, 4]), array([[0., 1., 0., 0., 0.],
            [0., 0., 1., 0., 0.]]), [2.0, 2.0, 1.0])
     """
 
-    def __init__(self, path: FileName):
+    def __init__(self, path: FileName) -> None:
         self.path = os.path.abspath(os.fspath(path))
         manifest = read_manifest(self.path)
         self.shape = tuple(manifest["shape"])
@@ -251,7 +251,7 @@ def open_csr(folder: FileName) -> CSRFolder:
     ...     path = os.path.join(folder, "train")
     ...     _ = write_csr(path, sp.eye_array(5, format="csr"))
     ...     X = open_csr(path)
-    ...     X.shape, X.nnz, X.n_blocks, X.block(0).sum()
-    ((5, 5), 5, 1, 5.0)
+    ...     X.shape, X.nnz, X.n_blocks, X.block(0).shape
+    ((5, 5), 5, 1, (5, 5))
     """
     return CSRFolder(folder)

@@ -50,6 +50,19 @@ class ParquetTable(RowBlocks):
     See Also
     --------
     open_parquet : The same as a function, with what it raises.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pandas as pd
+    >>> from sparsekit.datasets import ParquetTable
+    >>> table = pd.DataFrame({"age": [31, 45, 27], "size": [1.8, 1.7, 1.6]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.parquet")
+    ...     table.to_parquet(path, row_group_size=2)
+    ...     X = ParquetTable(path)
+    ...     X.columns, X.starts, [block.shape for block in X.blocks()]
+    (['age', 'size'], array([0, 2, 3]), [(2, 2), (1, 2)])
     """
 
     def __init__(
@@ -59,7 +72,7 @@ class ParquetTable(RowBlocks):
         columns: Sequence[str] | None = None,
         target: str | None = None,
         dtype: DTypeLike | None = None,
-    ):
+    ) -> None:
         self.path = os.path.abspath(os.fspath(path))
         if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")

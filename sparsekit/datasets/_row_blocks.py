@@ -65,10 +65,10 @@ class RowBlocks:
             How many blocks are read while the caller works on one; 0 reads each when it is asked for.
             ``prefetch`` + 1 blocks are in memory at a time, if the caller keeps none.
 
-        Yields
-        ------
-        csr_matrix or ndarray
-            What `block` returns.
+        Returns
+        -------
+        iterator of csr_matrix or of ndarray
+            What `block` returns, of each.
         """
         prefetch = check_whole(prefetch, "prefetch", 0)
         numbers = range(self.n_blocks) if order is None else [self._checked(i) for i in order]

@@ -1,21 +1,21 @@
-"""L1 logistic regression on blocks of rows: rounds, bytes, seconds a pass, and what a cluster would make of it.
+"""L1 logistic regression on blocks of rows: rounds, bytes, seconds a pass, and what clusters make of it.
 
     python benchmarks/scale_out.py                                   # a generated set of a million rows
     python benchmarks/scale_out.py --data rcv1_binary --copies 84 --markdown doc/scale_out_benchmarks.md
 
-METHOD. A set is repeated --copies times; a block is one copy, which each task makes anew from a file of the
-operating system's cache, as data that does not fit would be read. In turn on one machine, by the same classes:
+METHOD. A set is repeated --copies times; a block is one copy, which each task reads anew from a file in the
+operating system's cache, as data that does not fit would be read. In turn on one machine, by one method:
 
-- one process: LocalBlocks over the same blocks, one thread;
+- one process: LocalBlocks over the same blocks, one thread that computes and one that reads;
 - one worker and two workers of dask.distributed, processes of one thread each.
 
 A round is one call of map_reduce. "Pass" is the median of five rounds of the gradient at the solution, the
-efficiency that of two workers over twice one worker's rate. Bytes are those of what tasks got as a message and
-gave as a result. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7). Peers run on the
-two workers' processors: dask-ml's ADMM on the same collection, and pyspark's OWL-QN (local[2],
-elasticNetParam = 1, standardization off), each at its own defaults otherwise; "objective" is relative to the
-lowest found. "Scheduler": rounds of tasks that do nothing, on one process with as many threads as a cluster would
-have workers.
+efficiency that of two workers over twice one worker's rate. Bytes are those of what tasks got as a message
+and of what the rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7).
+Peers run on the two workers' processors: dask-ml's ADMM on the same collection, and pyspark's OWL-QN
+(local[2], elasticNetParam = 1, standardization off), each at its own defaults otherwise; "objective" is
+relative to the lowest found. "Scheduler": rounds of tasks that do nothing, on one process with as many
+threads as a cluster would have.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def dask_ml(X, y, C):
     begin = time.perf_counter()
     try:
         model.fit(X, (y > 0).astype(np.int64))
-    except Exception as error:  # noqa: BLE001 (a peer's own failure is a finding, which is printed)
+    except Exception as error:  # a peer's own failure is a finding
         print(f"dask-ml fails: {type(error).__name__}: {error}", file=sys.stderr)
         return None
     return time.perf_counter() - begin, model.coef_, model.intercept_
@@ -327,8 +327,9 @@ def main(argv=None):
     )
     lines += [
         "## A round at 10^9 rows of 50 non-zeros", "",
-        "Worked out of the figures above: a pass of one thread, a measured round of tasks that do nothing for so "
-        "many workers, and sums of as many numbers as there are columns at 1 GB a second. Workers have 8 cores.",
+        "Worked out of the figures above: a pass of one thread, a measured round of tasks that do nothing "
+        "for so many workers, and sums of as many numbers as there are columns at 1 GB a second. Workers "
+        "have 8 cores.",
         "",
         *_common.markdown_table(
             ("workers", "computing, s", "scheduler, s", "network, s", "round, s", "fit, minutes", "most is"),

@@ -22,7 +22,16 @@ class FileFormatError(ValueError):
 
 @contextmanager
 def open_bytes(path):
+    """Open a file for reading bytes, as `open_counted`, which yields the file alone."""
+    with open_counted(path) as (file, _):
+        yield file
+
+
+@contextmanager
+def open_counted(path):
     """Open a file for reading bytes; .gz, .bz2 and .xz are uncompressed on the way.
+
+    Yields the file, and a function that says how many bytes of the file on the disk were read.
 
     Raises
     ------
@@ -31,10 +40,14 @@ def open_bytes(path):
     FileFormatError
         If a compressed file is damaged or not compressed at all.
     """
-    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower(), open)
+    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower())
     try:
-        with opener(path, "rb") as file:
-            yield file
+        with open(path, "rb") as raw:
+            if opener is None:
+                yield raw, raw.tell
+            else:
+                with opener(raw, "rb") as file:
+                    yield file, raw.tell
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError) as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:

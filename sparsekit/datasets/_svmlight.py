@@ -97,41 +97,43 @@ def _diagnose(path, multilabel, zero_based, n_features):
     highest = math.inf if n_features is None else n_features - (zero_based is True)
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
-            tokens = line.partition(b"#")[0].split()
-            if not tokens:
-                continue
-            if b":" not in tokens[0]:
-                label, tokens = tokens[0], tokens[1:]
-                for part in label.split(b",") if multilabel else [label]:
-                    _number(part, "label", path, number)
-            elif not multilabel:
-                raise FileFormatError(
-                    path, number, f"the line starts with {shown(tokens[0])}, not with a label"
-                )
-            previous = -1
-            for token in tokens:
-                index, colon, value = token.partition(b":")
-                if not colon:
-                    raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
-                if index == b"qid":
-                    continue
-                try:
-                    column = int(index)
-                except ValueError:
-                    raise FileFormatError(path, number, f"index {shown(index)} is not an integer") from None
-                if column < lowest:
-                    raise FileFormatError(
-                        path, number, f"index {column} is below {lowest}, the lowest allowed"
-                    )
-                if column > highest:
-                    raise FileFormatError(
-                        path, number, f"index {column} is too large for {n_features} features"
-                    )
-                if column <= previous:
-                    problem = f"index {column} comes after {previous}; indices must increase along a line"
-                    raise FileFormatError(path, number, problem)
-                previous = column
-                _number(value, f"value of index {column}", path, number)
+            read_line(line, path, number, multilabel, lowest, highest, n_features)
+
+
+def read_line(line, path, number, multilabel, lowest, highest, n_features):
+    """Labels and pairs (index, value) of a line, None where it has no row, or a FileFormatError."""
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    labels, entries = [], []
+    if b":" not in tokens[0]:
+        label, tokens = tokens[0], tokens[1:]
+        for part in label.split(b",") if multilabel else [label]:
+            labels.append(_number(part, "label", path, number))
+    elif not multilabel:
+        raise FileFormatError(path, number, f"the line starts with {shown(tokens[0])}, not with a label")
+    previous = -1
+    for token in tokens:
+        index, colon, value = token.partition(b":")
+        if not colon:
+            raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
+        if index == b"qid":
+            continue
+        try:
+            column = int(index)
+        except ValueError:
+            raise FileFormatError(path, number, f"index {shown(index)} is not an integer") from None
+        if column < lowest:
+            raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
+        if column > highest:
+            most = "int32" if n_features is None else f"{n_features} features"
+            raise FileFormatError(path, number, f"index {column} is too large for {most}")
+        if column <= previous:
+            problem = f"index {column} comes after {previous}; indices must increase along a line"
+            raise FileFormatError(path, number, problem)
+        previous = column
+        entries.append((column, _number(value, f"value of index {column}", path, number)))
+    return labels, entries
 
 
 def _number(token, what, path, line):
@@ -141,3 +143,4 @@ def _number(token, what, path, line):
         raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
     if not math.isfinite(value):
         raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")
+    return value

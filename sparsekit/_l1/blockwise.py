@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
@@ -30,10 +31,10 @@ from .oba_run import CONTENT, MESSAGES
 # a first working set: columns whose gradient is so large a part of the largest, these at the least, and
 # columns up to that share of all non-zeros
 _FIRST_PART, _FIRST, _FIRST_SHARE = 0.1, 200, 0.3
-# growth of a working set, its least, and bytes of an entry with its row
-_GROWTH, _LEAST_GROWTH, _ENTRY = 1.0, 100, 12
+# growth of a working set in parts of it, and its least in columns
+_GROWTH, _LEAST_GROWTH = 3.0, 100
 # optimality to which a working set is solved, in parts of tol and of that of all variables
-_PART_TOL, _PART_FALL = 0.5, 0.01
+_PART_TOL, _PART_FALL = 0.5, 0.03
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
@@ -61,6 +62,7 @@ class BlockProblem:
     gathered: GatheredColumns | None = None
     origin_scale: float | None = None
     _reach: np.ndarray | None = None
+    _working: tuple[np.ndarray, Any] | None = None
     _known: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +106,13 @@ class BlockProblem:
     def working(self, columns: np.ndarray) -> Any:
         """The loss of main memory on sorted features ``columns``."""
         assert self.gathered is not None
-        loss = self.spec.on(self.gathered.matrix(columns), self.values, self.weight, self.n_threads)
+        if self._working is None or not np.array_equal(self._working[0], columns):
+            self._working = None  # or two copies would be in memory
+            X = self.gathered.matrix(columns)
+            # models are made of rows
+            X = X.tocsr() if sp.issparse(X) else X
+            self._working = columns, self.spec.on(X, self.values, self.weight, self.n_threads)
+        loss = self._working[1]
         loss.origin_scale = self.origin_scale
         return loss
 
@@ -245,7 +253,7 @@ class _Run:
         aim = max(_PART_TOL * self.target, min(_PART_FALL * self.optimality, 1e-2))
         result = minimize_oba(
             loss, self.l1[variables], x[variables], tol=aim, max_iter=rest,
-            max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep,
+            max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
             callback=None if self.callback is None else self._report_to(variables, x), **self.options,
         )  # fmt: skip
         for name in self.counts:

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
 from .._linalg.special import largest
-from .._row_blocks.blocks import RowBlocks
+from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
 from .._solver import outcome
 from .block_loss import GatheredColumns, LossOfBlocks, Sparse, gradient_of_block, start_of_block
@@ -38,6 +38,8 @@ _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
 _SLACK = 1e-9
 _MOST_EXPANSIONS = 100
+# a fall of the optimality that is progress, where the solver sees none
+_FALL = 0.9
 
 
 @dataclass
@@ -118,7 +120,13 @@ def minimize_on_blocks(
     max_time: float | None = None, hessian: str = "exact", memory: int = 10, callback: Any = None,
     history: bool = False,
 ) -> OptimizeResult:  # fmt: skip
-    """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`."""
+    """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`.
+
+    Raises
+    ------
+    RoundError
+        If a round fails; its ``result`` holds the last iterate.
+    """
     run = _Run(problem, l1, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
     return run.minimise(x0, dict(hessian=hessian, memory=memory))
 
@@ -135,6 +143,7 @@ class _Run:
         self.counts = dict.fromkeys(("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"), 0)
         self.n_corrections: list[int] = []
         self.gap, self.optimality, self.fun = np.nan, np.inf, np.nan
+        self.x, self.stuck = None, False  # the last iterate, and whether rounding ended the last solve
 
     def minimise(self, x, options):
         self.options = options
@@ -147,18 +156,27 @@ class _Run:
         stays = (1.0 + _SLACK) * reach.max(axis=1) <= problem.by_feature(l1)
         mask = np.ones(problem.n_variables, dtype=bool)
         mask[: problem.n_features * problem.spec.n_outputs] = np.repeat(~stays, problem.spec.n_outputs)
-        columns, status = self._first(x, g, mask), None
-        for _ in range(_MOST_EXPANSIONS):
-            x, status = self._solve(columns, x, g, status)
-            g, worst = self._certify(columns, x, mask)
-            if status is not None:
-                break
-            status = self._verdict()
-            if status is not None:
-                break
-            columns = self._grown(columns, worst)
-        else:
-            status = outcome.NO_PROGRESS
+        columns = self._first(x, g, mask)
+        try:
+            for _ in range(_MOST_EXPANSIONS):
+                seen, before = columns, self.optimality
+                x, status = self._solve(columns, x)
+                g, worst = self._certify(columns, x, mask)
+                status = self._verdict(status)
+                if status is None:
+                    columns = self._grown(columns, worst)
+                    if self.stuck and len(columns) == len(seen) and self.optimality > _FALL * before:
+                        status = outcome.NO_PROGRESS
+                if status is not None:
+                    break
+            else:
+                status = outcome.NO_PROGRESS
+        except RoundError as error:
+            if self.x is not None:
+                # the run ends as by a callback
+                error.result = self._result(self.x, None, outcome.STOPPED, problem.blocks.n_rounds - first)
+                error.result.message = str(error)
+            raise
         return self._result(x, g, status, problem.blocks.n_rounds - first)
 
     # the working set
@@ -191,14 +209,13 @@ class _Run:
 
     # one expansion
 
-    def _solve(self, columns, x, g, status):
+    def _solve(self, columns, x):
         """Minimise over the features ``columns``; x, and the solver's word if it is the last."""
         problem = self.problem
         variables = problem.variables(columns)
         loss = problem.working(columns)
-        rest = max(self.max_iter - self.counts["nit"], 1)
-        rest = max(self.max_iter - self.counts["nit"], 1)
-        left = self.max_time - (time.perf_counter() - self.begun)
+        begun = time.perf_counter() - self.begun
+        rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
         aim = max(_PART_TOL * self.target, min(_PART_FALL * self.optimality, 1e-2))
         result = minimize_oba(
             loss, self.l1[variables], x[variables], tol=aim, max_iter=rest,
@@ -209,12 +226,14 @@ class _Run:
             self.counts[name] += int(getattr(result, name, 0))
         self.n_corrections += list(result.n_corrections)
         for name, values in (result.history or {}).items():
-            self.history.setdefault(name, []).extend(values)
+            self.history.setdefault(name, []).extend(values + begun if name == "time" else values)
         x = x.copy()
         x[variables] = result.x
-        self.fun = float(result.fun)
-        over = (outcome.CONVERGED, outcome.NO_PROGRESS)
-        return x, None if result.status in over else result.status
+        # of which no round knows more yet
+        self.x, self.fun = x, float(result.fun)
+        self.gap, self.optimality = np.nan, np.inf
+        self.stuck = result.status == outcome.NO_PROGRESS
+        return x, None if self.stuck or result.status == outcome.CONVERGED else result.status
 
     def _report_to(self, variables, x):
         done, begun = self.counts["nit"], time.perf_counter() - self.begun
@@ -261,14 +280,17 @@ class _Run:
         self.optimality = measure(x, g, l1) / problem.origin_scale
         return g, problem.by_feature(ratios)
 
-    def _verdict(self):
+    def _verdict(self, status):
+        """How the run ends, after what the solver said, or None."""
+        if status == outcome.STOPPED:
+            return status
         allowed = 10.0 * self.tol * abs(self.fun)
         if self.optimality <= self.target:
             # NaN: no certificate can be had
             if not self.gap > allowed or self.optimality <= self.tol * _TIGHTEST:
                 return outcome.CONVERGED
             self.target = self.optimality * min(0.5, max(0.01, 0.5 * allowed / self.gap))
-        return None
+        return status
 
     def _result(self, x, g, status, n_rounds):
         if status == outcome.NO_PROGRESS and self.optimality <= self.tol:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 
+from .._linalg.threads import blas_threads
 from .._messages import shown
-from .blocks import Block, RowBlocks
+from .blocks import Block, RoundError, RowBlocks
 from .reduction import combine, group_size, tree_sum
 
 # groups of blocks a worker and round: with the sums of pairs at most four tasks
@@ -84,9 +87,9 @@ class DaskBlocks(RowBlocks):
         self.n_rounds += 1
         client = self.client
         if client is not None and client.status != "running":
-            raise ConnectionError(f"the client of the cluster is {client.status}; its work can't go on")
+            raise RoundError(f"the client of the cluster is {client.status}.")
         message = delayed((kernel, arguments), traverse=False)
-        size = group_size(self.n_blocks, _GROUPS * _n_workers(client))
+        size = group_size(self.n_blocks, _GROUPS * _n_threads(client))
         task, pair = delayed(_of_group, pure=False), delayed(combine, pure=False)
         groups = [slice(at, at + size) for at in range(0, self.n_blocks, size)]
         nodes = [task(g.start, message, self.blocks[g], self.y[g], self.weight[g]) for g in groups]
@@ -100,7 +103,9 @@ def _of_group(first, message, blocks, targets, weights):
     """The node of the tree above some neighbouring blocks."""
     kernel, arguments = message
     rows = zip(blocks, targets, weights, strict=True)
-    return tree_sum(kernel(Block(first + i, *parts), *arguments) for i, parts in enumerate(rows))
+    # Dask has a thread for each processor already
+    with blas_threads(1):
+        return tree_sum(kernel(Block(first + i, *parts), *arguments) for i, parts in enumerate(rows))
 
 
 def _client():
@@ -115,29 +120,50 @@ def _client():
         return None
 
 
-def _n_workers(client):
+def _n_threads(client):
     """Threads of the cluster, or of this machine."""
     if client is None:
         from dask.system import CPU_COUNT
 
         return CPU_COUNT
-    return max(sum(client.nthreads().values()), 1)
+    try:
+        return max(sum(client.nthreads().values()), 1)
+    except OSError as error:
+        raise RoundError(f"the cluster's scheduler can't be reached: {error}") from error
 
 
 def _compute(node, client):
+    """The value of a node; a RoundError where the cluster or the storage failed."""
+    if client is None:
+        try:
+            return node.compute()
+        except OSError as error:
+            raise RoundError(f"a block could not be read: {error}") from error
     from dask import config
     from dask.utils import parse_timedelta
+    from distributed.scheduler import KilledWorker
 
-    if client is None:
-        return node.compute()
     timeout = parse_timedelta(config.get("sparsekit.timeout", "1h"))
-    future = client.compute(node)
+    future = None
     try:
+        future = client.compute(node)
         return future.result(timeout=timeout)
-    except TimeoutError as error:
-        future.cancel()
-        raise TimeoutError(
-            f"the cluster gave no answer to one round within {shown(timeout)} s: a worker hangs, is paused "
-            "for memory, or has more to read than that; dask.config.set({'sparsekit.timeout': '4h'}) waits "
-            "longer."
-        ) from error
+    except (Exception, asyncio.CancelledError) as error:
+        # what a task raised is its own, unless workers died of it or it could not read
+        if future is not None and future.status == "error":
+            if isinstance(error, KilledWorker):
+                raise RoundError(f"workers died, one after another: {error}") from error
+            if isinstance(error, OSError):
+                raise RoundError(f"a block could not be read: {error}") from error
+            raise
+        if client.status != "running":
+            raise RoundError(f"the client of the cluster is {client.status}.") from error
+        if future is not None:
+            future.cancel()
+        if isinstance(error, TimeoutError):
+            raise RoundError(
+                f"the cluster gave no answer to one round within {shown(timeout)} s: a worker hangs, is "
+                "paused for memory, or has more to read than that; dask.config.set({'sparsekit.timeout': "
+                "'4h'}) waits longer."
+            ) from error
+        raise RoundError(f"the cluster dropped a round: {type(error).__name__}: {error}") from error

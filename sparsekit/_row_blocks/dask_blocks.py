@@ -34,10 +34,13 @@ class DaskBlocks(RowBlocks):
     """
 
     def __init__(self, X, y=None, weight=None):
+        if not hasattr(X, "shape"):
+            raise TypeError(f"X must be a Dask array or data frame; got {type(X).__name__}")
         if len(X.shape) != 2:
             raise ValueError(f"X must have two dimensions; got {len(X.shape)}")
         blocks = X.to_delayed()
-        if hasattr(X, "columns"):
+        self.is_frame = hasattr(X, "columns")
+        if self.is_frame:
             self.feature_names = list(X.columns)
             if not all(isinstance(name, str) for name in self.feature_names):
                 self.feature_names = None
@@ -49,6 +52,8 @@ class DaskBlocks(RowBlocks):
                     "X.rechunk({1: -1})."
                 )
             sizes = None if np.isnan(X.chunks[0]).any() else X.chunks[0]
+        if X.shape[1] != X.shape[1]:
+            raise ValueError("the number of columns of X is unknown: X.compute_chunk_sizes() counts them.")
         self.blocks = list(np.ravel(blocks))
         self.n_blocks, self.n_columns = len(self.blocks), int(X.shape[1])
         self.client = _client()
@@ -73,9 +78,12 @@ class DaskBlocks(RowBlocks):
             return parts
         values = np.asarray(values)
         if sizes is None:
+            frame = self.is_frame
+            parts = "partitions" if frame else "chunks"
             raise ValueError(
-                f"the sizes of X's chunks are unknown, so {name} can't be cut alike: give {name} as a Dask "
-                "array with X's chunks, or X.compute_chunk_sizes() first."
+                f"the sizes of X's {parts} are unknown, so {name} can't be cut alike: give {name} as a Dask "
+                f"{'series' if frame else 'array'} with X's {parts}"
+                f"{'' if frame else ', or X.compute_chunk_sizes() first'}."
             )
         if len(values) != sum(sizes):
             raise ValueError(f"{name} has {len(values)} rows, and X has {sum(sizes)}: give one for each row.")

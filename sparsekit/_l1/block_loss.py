@@ -152,7 +152,7 @@ class GatheredColumns:
     def fetch(self, columns: np.ndarray) -> None:
         """Bring those of the columns that are not here yet, in one round or none."""
         new = np.setdiff1d(columns, self.held)
-        if not len(new):
+        if not len(new) and self._parts:
             return
         parts = self.blocks.map_reduce(columns_of_block, new)
         if sp.issparse(parts[0]):

@@ -29,10 +29,11 @@ from .oba_run import MESSAGES
 # a first working set: columns whose gradient is so large a part of the largest, these at the least, and
 # columns up to that share of all non-zeros
 _FIRST_PART, _FIRST, _FIRST_SHARE = 0.1, 200, 0.3
-# growth of a working set, its least, and bytes of an entry with its row
-_GROWTH, _LEAST_GROWTH, _ENTRY = 1.0, 100, 12
+# growth of a working set, its least, and the part of its bound from which a column may come along: most of
+# these break it later, which would take two rounds more
+_GROWTH, _LEAST_GROWTH, _NEAR = 2.0, 100, 0.9
 # optimality to which a working set is solved, in parts of tol and of that of all variables
-_PART_TOL, _PART_FALL = 0.5, 0.01
+_PART_TOL, _PART_FALL = 0.5, 0.001
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
@@ -199,13 +200,15 @@ class _Run:
         return np.sort(order[(wanted & cheap) | np.isinf(ratio[order])])
 
     def _grown(self, columns, worst):
-        """``columns`` and those that break their bounds the most, by ``worst`` (p,)."""
+        """``columns`` and those that break their bounds the most or nearly do, by ``worst`` (p,)."""
         worst = worst.copy()
         worst[columns] = 0.0
-        broken = np.flatnonzero(worst > 1.0 + _SLACK)
+        if not worst.max(initial=0.0) > 1.0 + _SLACK:
+            return columns
+        new = np.flatnonzero(worst > _NEAR)
         most = int(max(_GROWTH * len(columns), _LEAST_GROWTH))
-        broken = broken[np.argsort(-worst[broken], kind="stable")][:most]
-        return np.union1d(columns, broken)
+        new = new[np.argsort(-worst[new], kind="stable")][:most]
+        return np.union1d(columns, new)
 
     # one expansion
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 
+from sparsekit import L1LogisticOBA
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 CUTS = (0, 130, 131, 320, 320, 500)
@@ -85,26 +87,35 @@ def from_disk(folder, p, dtype, cuts=CUTS):
     folder, sizes = str(folder), np.diff(cuts)
     task = dask.delayed(read, pure=False)
     meta = sp.csr_matrix((0, 0))
-    X = [
-        da.from_delayed(task(folder, i), (n, p), dtype=np.float64, meta=meta) for i, n in enumerate(sizes)
-    ]
+    X = [da.from_delayed(task(folder, i), (n, p), dtype=np.float64, meta=meta) for i, n in enumerate(sizes)]
     y = [da.from_delayed(task(folder, i, "y"), (n,), dtype=dtype) for i, n in enumerate(sizes)]
     return da.concatenate(X), da.concatenate(y)
 
 
 def strike(folder, where):
     """Do what a file in the folder says, if it is meant for here: die, once, or hang until it is gone."""
+    if said(folder / "kill") == where:
+        os.unlink(folder / "kill")
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif said(folder / "hang") == where:
+        (folder / "hangs").touch()
+        end = time.monotonic() + 60
+        while (folder / "hang").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+def said(file):
     try:
-        if (folder / "kill").read_text() == where:
-            os.unlink(folder / "kill")  # fails where another was faster
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif (folder / "hang").read_text() == where:
-            (folder / "hangs").touch()
-            end = time.monotonic() + 60
-            while (folder / "hang").exists() and time.monotonic() < end:
-                time.sleep(0.02)
+        return file.read_text()
     except FileNotFoundError:
-        return
+        return None
+
+
+def pause(on, dask_worker):
+    """As the watch over a worker's memory does."""
+    from distributed import Status
+
+    dask_worker.status = Status.paused if on else Status.running
 
 
 class Struck:
@@ -118,3 +129,18 @@ class Struck:
         if block.number == self.block:
             strike(Path(self.folder), self.where)
         return found
+
+
+def assert_holds_an_iterate(model, X, y):
+    """One that predicts, and with which a warm start goes on to the solution of main memory."""
+    assert model.coef_.any() and model.intercept_.shape == (1,) and len(model.classes_) == 2
+    assert np.isnan(model.dual_gap_) and model.n_iter_ > 0
+    assert model.score(X, y) > 0.7
+    margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(X)
+    value = np.logaddexp(0, -margins).sum() + np.abs(model.coef_).sum() / model.C
+    assert_allclose(model.objective_, value, rtol=1e-10)
+    wanted = L1LogisticOBA(C=model.C, tol=1e-8).fit(X, y)
+    cold = L1LogisticOBA(C=model.C, tol=1e-8).fit(in_blocks(X), y)
+    model.set_params(callback=None, warm_start=True, tol=1e-8).fit(in_blocks(X), y)
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-8)
+    assert model.n_iter_ <= cold.n_iter_

@@ -127,22 +127,25 @@ def kinds_of_rows(rows):
 ROW_KINDS = list(kinds_of_rows(np.zeros(500)))
 
 
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("make", [in_blocks, as_dask])
 @pytest.mark.parametrize("kind", ROW_KINDS)
-def test_kinds_of_y_and_weights(kind, local, data):
+def test_kinds_of_y_and_weights(kind, make, data):
     X, y, scores = data
-    if local and "dask" in kind:
-        pytest.skip("blocks of this process go with rows of this process")
-    blocks = in_blocks(X) if local else as_dask(X)
+    blocks = make(X)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     wanted = L1LogisticOBA(tol=1e-8).fit(X, y, weight)
-    own = kinds_of_rows(weight)[kind.removesuffix(" column") if "column" in kind else kind] \
-        if kind != "column" else weight
+    own = (
+        kinds_of_rows(weight)[kind.removesuffix(" column") if "column" in kind else kind]
+        if kind != "column"
+        else weight
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if "column" in kind else "error")  # as in main memory
         assert_same(L1LogisticOBA(tol=1e-8).fit(blocks, kinds_of_rows(y)[kind], own), wanted)
         lasso = LassoOBA(alpha=1e-3, tol=1e-9).fit(blocks, kinds_of_rows(scores)[kind], own)
-    assert_allclose(lasso.objective_, LassoOBA(alpha=1e-3, tol=1e-9).fit(X, scores, weight).objective_, rtol=1e-8)
+    assert_allclose(
+        lasso.objective_, LassoOBA(alpha=1e-3, tol=1e-9).fit(X, scores, weight).objective_, rtol=1e-8
+    )
 
 
 def test_one_weight_for_all(data):
@@ -276,7 +279,8 @@ def test_a_block_that_does_not_fit(how, lazy, data):
     blocks = Source(parts, 60)
     if lazy:
         arrays = [
-            da.from_delayed(dask.delayed(part), (part.shape[0], 60), dtype=float, meta=X[:0]) for part in parts
+            da.from_delayed(dask.delayed(part), (part.shape[0], 60), dtype=float, meta=X[:0])
+            for part in parts
         ]
         arrays[3] = arrays[3].map_blocks(lambda part: part, chunks=((np.nan,), (60,)), meta=X[:0])
         blocks = da.concatenate(arrays, allow_unknown_chunksizes=True)

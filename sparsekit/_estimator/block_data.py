@@ -52,6 +52,10 @@ class BlockedMatrix:
 
 
 def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
     blocks = as_row_blocks(X, y, sample_weight)
     census = take_census(blocks)
     if not census.shape[0]:

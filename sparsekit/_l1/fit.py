@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
+from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, minimise
@@ -106,13 +107,28 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
+        failed = []
+
         def minimize(start, callback):
-            return minimise(loss, l1, start, callback=callback, history=self.history, **self._solver_options)
+            try:
+                return minimise(
+                    loss, l1, start, callback=callback, history=self.history, **self._solver_options
+                )
+            except RoundError as error:
+                if error.result is None:
+                    raise
+                failed.append(error)
+                return error.result
 
         result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
-        if "n_rounds" in result:
-            self.n_rounds_ = result.n_rounds
+        if isinstance(loss, BlockProblem):
+            self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted
         elif hasattr(self, "n_rounds_"):
             del self.n_rounds_
+        if failed:
+            raise RoundError(
+                f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
+                "(coef_, intercept_); with warm_start=True the next fit goes on from there."
+            ) from failed[0]
         warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

@@ -15,6 +15,18 @@ from .._messages import shown
 from .reduction import TreeSum
 
 
+class RoundError(RuntimeError):
+    """A pass over the blocks could not be finished, since the cluster or the storage failed.
+
+    Attributes
+    ----------
+    result : scipy.optimize.OptimizeResult or None
+        The solver's last iterate, if there was one.
+    """
+
+    result: Any = None
+
+
 @dataclass
 class Block:
     """Some rows: X (rows, p), their targets and weights as the user gave them, and their folds; or None."""
@@ -70,12 +82,13 @@ class LocalBlocks(RowBlocks):
     """
 
     def __init__(self, source, y=None, weight=None):
-        self.source, self.y, self.weight, self.folds = source, y, weight, None
+        self.source, self.folds = source, None
+        self.y, self.weight = (part if part is None else np.asarray(part) for part in (y, weight))
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)
         self.starts = np.asarray(source.starts, dtype=np.int64)
-        for name, rows in (("y", y), ("sample_weight", weight)):
+        for name, rows in (("y", self.y), ("sample_weight", self.weight)):
             if rows is not None and np.ndim(rows) and len(rows) != self.starts[-1]:
                 raise ValueError(
                     f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
@@ -95,7 +108,11 @@ class LocalBlocks(RowBlocks):
     def _read(self, i):
         rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
         parts = (_of_rows(part, rows) for part in (self.y, self.weight, self.folds))
-        return Block(i, self.source.block(i), *parts)
+        try:
+            X = self.source.block(i)
+        except OSError as error:
+            raise RoundError(f"block {i} of X could not be read: {error}") from error
+        return Block(i, X, *parts)
 
     def _ahead(self) -> Iterator[Block]:
         with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
@@ -143,9 +160,10 @@ def as_matrix(X: Any) -> Any:
     if hasattr(X, "to_numpy"):  # a data frame
         X = X.to_numpy()
     if sp.issparse(X):
+        if X.ndim != 2:
+            raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
         X = X.tocsr()
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
+        X = _as_float(X)
         if X.indices.dtype != X.indptr.dtype:
             X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         if not X.has_canonical_format:
@@ -155,6 +173,10 @@ def as_matrix(X: Any) -> Any:
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    return np.ascontiguousarray(X)
+    return np.ascontiguousarray(_as_float(X))
+
+
+def _as_float(X):
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

@@ -10,7 +10,7 @@ from row_data import CUTS, cut, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, LassoOBA
-from sparsekit._l1 import block_loss
+from sparsekit._row_blocks import gather
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 
@@ -132,8 +132,8 @@ def test_only_columns_that_matter_come_here(data, monkeypatch):
         for kind in (sp.csr_matrix, sp.csr_array, sp.csc_array, sp.csc_matrix):
             monkeypatch.setattr(kind, name, lambda *_: pytest.fail("made dense"))
     widths = []
-    monkeypatch.setattr(block_loss.sp, "vstack", spy(sp.vstack, widths))
-    monkeypatch.setattr(block_loss.sp, "hstack", spy(sp.hstack, widths))
+    monkeypatch.setattr(gather.sp, "vstack", spy(sp.vstack, widths))
+    monkeypatch.setattr(gather.sp, "hstack", spy(sp.hstack, widths))
     model = logistic(X, y, share=0.3).fit(in_blocks(X, (0, 200, 201, 600)), y)
     assert 0 < np.count_nonzero(model.coef_) < 100
     assert widths and sum(widths) < 500

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import SolverEstimatorMixin
 from .._estimator.checks import by_feature
+from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._solver import outcome
@@ -129,6 +130,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
         coef, xp, n_features = getattr(self, "coef_", None), namespace(X=X), X.shape[1]
         if not self.warm_start or coef is None:
             return None
+        coef = sound(coef, "coef_")
         coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
         intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()

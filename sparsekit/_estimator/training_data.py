@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.utils.validation import validate_data
-
 from .._arrays import is_device, namespace
 from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .device_checks import check_device_target, check_device_X, device_weight
 from .labels import encode_labels, refuse_missing_labels
 from .targets import check_device_targets, check_targets, device_labels
+from .validation import validate_data
 
 
 @dataclass

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_X_y
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, validate_data
+from sklearn.utils.validation import _check_method_params
 
 from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
@@ -24,6 +24,7 @@ from .._estimator.cross_validation import CrossValidationMixin, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
+from .._estimator.validation import check_X_y, validate_data
 from .._linalg.threads import blas_threads, count_threads
 from .._typing import ClassWeight, CrossValidation, MatrixLike, Scoring, Transform
 from ..metrics import jensen_shannon_divergence

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from .._arrays import host_only, is_device, namespace
 from .._estimator.checks import by_feature
 from .._estimator.device_checks import check_device_vector
+from .._linalg.structure import sound
 from .._messages import numbers, shown
 from .losses import LogisticLoss
 from .multinomial import MultinomialLoss
@@ -76,7 +77,9 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return LogisticLoss._of_sound(
+            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+        )
     return MultinomialLoss(
         X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
     )
@@ -102,7 +105,7 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
 def pack(coef, intercept, fit_intercept):
     """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
     xp = namespace(coef=coef)
-    coef = coef.toarray() if sp.issparse(coef) else xp.asarray(coef)
+    coef = sound(coef, "coef_").toarray() if sp.issparse(coef) else xp.asarray(coef)
     coef = np.atleast_2d(coef).astype(np.float64)
     parts = [coef.T.ravel()]
     if fit_intercept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -202,12 +203,13 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
                 "intercept_": dtype.type(float(intercept[0]) + offset),
             }
 
-        loss = LeastSquaresLoss(
+        loss = LeastSquaresLoss._of_sound(
             X, target, weight, fit_intercept=fit_intercept, n_threads=count_threads(self.n_jobs)
         )
         x0 = None
         last = getattr(self, "coef_", None)
-        fits = last is not None and last.size == n_features
+        # of the shape, as a sparse one's size is the number of its entries
+        fits = last is not None and math.prod(last.shape) == n_features
         if self.warm_start and fits:
             x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
         self._minimize(

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, validate_data
+from sklearn.utils.validation import _check_method_params
 
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.checks import (
@@ -30,6 +30,7 @@ from .._estimator.cross_validation import CrossValidationMixin, with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring

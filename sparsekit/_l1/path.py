@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.checks import (
@@ -20,6 +19,7 @@ from .._estimator.checks import (
 from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import center_target, check_penalty_weights, logistic_loss, null_intercept
@@ -258,7 +258,7 @@ def lasso_path(
     n_threads = count_threads(n_jobs)
 
     def make_loss(X):
-        return LeastSquaresLoss(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return LeastSquaresLoss._of_sound(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
     path = solve_path(
         make_loss,

@@ -72,6 +72,13 @@ def full(shape: Any, value: Any, dtype: Any = np.float64, like: Any = None) -> A
     return out
 
 
+def enlarged(x: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a larger ``shape`` beside ``x``, with ``x`` in the first corner."""
+    out = np.zeros(shape, dtype=x.dtype, like=x)
+    out[tuple(map(slice, x.shape))] = x
+    return out
+
+
 def beside(x: Any, like: Any) -> Any:
     """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
     return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -75,7 +76,7 @@ def minimize_nqn(
         gradient; also by the least element of the hull of recent gradients (eq. 3.9); and either of them
         corrected by Algorithm 3.
     memory : int, default=20
-        Pairs of L-BFGS, >= 0.
+        Pairs of L-BFGS, >= 0. Room is made as pairs arrive; m of them take 16 m (n + 5 m) bytes.
     n_gradients : int, default=20
         Recent gradients for the "subgradient" choices, >= 1.
     gtol : float, default=1e-6
@@ -205,8 +206,8 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
     return NQNOptions(
         gtol=float(gtol), ftol=float(ftol), max_iter=int(max_iter),
         max_fun=np.inf if max_fun is None else max_fun,
-        max_time=np.inf if max_time is None else float(max_time), active_set=active_set, memory=int(memory),
-        n_gradients=int(n_gradients),
+        max_time=np.inf if max_time is None else float(max_time), active_set=active_set,
+        memory=min(int(memory), sys.maxsize), n_gradients=min(int(n_gradients), sys.maxsize),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._arrays import kernel_module
+from .._arrays import enlarged, kernel_module
 from .._linalg.special import largest
 from .._solver import outcome
 from .._solver.outcome import Limits, Stop
@@ -44,6 +44,8 @@ IDLE = 5
 NEAREST = 0.1
 # difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
 EQUAL = 1e-12
+# gradients that there is room for at first: who asks for very many mostly needs few
+ROOM = 64
 # iterations over which a decrease is judged small: a nonsmooth f often falls by little once and then by more
 WINDOW = 10
 
@@ -89,17 +91,22 @@ class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
     def __init__(self, n, size, like):
-        self.rows, self.gram = np.empty((size, n), like=like), np.empty((size, size), like=like)
+        self.size, room = size, min(size, ROOM)
+        self.rows, self.gram = np.empty((room, n), like=like), np.empty((room, room), like=like)
         self.count = self.at = 0
 
     def put(self, g):
         at = self.at
+        if at == len(self.rows):
+            room = min(2 * at, self.size)
+            self.rows = enlarged(self.rows, (room, self.rows.shape[1]))
+            self.gram = enlarged(self.gram, (room, room))
         self.rows[at] = g
         self.count = min(self.count + 1, len(self.rows))
         products = self.rows[: self.count] @ g
         self.gram[at, : self.count] = products
         self.gram[: self.count, at] = products
-        self.at = (at + 1) % len(self.rows)
+        self.at = (at + 1) % self.size
 
     def clear(self, g):
         """Forget all but g."""

@@ -12,7 +12,10 @@ with D and L the diagonal and the strictly lower part of S^T Y. Every pair is di
 
 import numpy as np
 
-from .._arrays import is_device, kernel_module, to_host
+from .._arrays import enlarged, is_device, kernel_module, to_host
+
+# pairs that there is room for at first: who asks for very many mostly needs few
+_ROOM = 64
 
 
 class LBFGS:
@@ -37,10 +40,10 @@ class LBFGS:
         self.size, self.memory, self.skip = int(size), int(memory), float(skip)
         like = np.empty(0) if like is None else like
         self._operator = kernel_module("_lbfgs", like).LBFGSOperator
-        self._S = np.empty((self.memory, self.size), like=like)
-        self._Y = np.empty((self.memory, self.size), like=like)
+        room = min(self.memory, _ROOM)
+        self._S, self._Y = np.empty((room, self.size), like=like), np.empty((room, self.size), like=like)
         # S^T Y and S^T S by slot: a new pair writes one row and one column of each
-        self._sty, self._sts = np.zeros((self.memory, self.memory)), np.zeros((self.memory, self.memory))
+        self._sty, self._sts = np.zeros((room, room)), np.zeros((room, room))
         self._order = []
 
     @property
@@ -62,6 +65,8 @@ class LBFGS:
             return False
         slot = self._order.pop(0) if self.n_pairs == self.memory else self.n_pairs
         self._order.append(slot)
+        if slot == len(self._S):
+            self._grow(min(2 * slot, self.memory))
         np.divide(s, norm, out=self._S[slot])
         np.divide(y, norm, out=self._Y[slot])
         used = self.n_pairs
@@ -70,6 +75,10 @@ class LBFGS:
         self._sty[:used, slot] = to_host(S @ Y[slot])
         self._sts[slot, :used] = self._sts[:used, slot] = to_host(S @ S[slot])
         return True
+
+    def _grow(self, room):
+        self._S, self._Y = (enlarged(a, (room, self.size)) for a in (self._S, self._Y))
+        self._sty, self._sts = (enlarged(a, (room, room)) for a in (self._sty, self._sts))
 
     def scale(self, rows=None):
         """theta = y.y / s.y of the newest pair, over ``rows`` only if given.

@@ -173,6 +173,11 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
                 )  # fmt: skip
+                if not np.isfinite(result.fun):
+                    raise ValueError(
+                        f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "
+                        "largest entry; the coefficients are then divided by it too."
+                    )
                 if X.dtype != np.float64:
                     self._round(problem, result, lower[k], upper[k], X.dtype)
                 x[k] = result.x

@@ -29,10 +29,12 @@ MESSAGES = outcome.messages(
     no_direction="Stopped without a direction of descent: the gradient may be wrong, or not finite.",
     no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; "
     "if it is not, check the gradient, or start again from x.",
-    unbounded="Stopped where f falls without bound along a ray: add bounds.",
+    unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
 # a step size at which a function that still falls is taken to be unbounded below
 LONGEST = 1e30
+# ends that mean nothing where f was -inf: the search only kept away from there
+ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 # iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
 LOOK, PROGRESS = 30, 1e-6
 # failures of a search in succession after which the run ends, and a decrease of f that is none
@@ -291,6 +293,7 @@ class Evaluations:
     limits: Limits
     count: int = 0
     best: tuple = (np.inf, None, None)
+    fell: bool = False  # whether f was -inf somewhere
 
     def __call__(self, x):
         # a run has at least the value where it starts
@@ -299,6 +302,7 @@ class Evaluations:
             raise Stop(status)
         self.count += 1
         f, g = self.fun_and_jac(x)
+        self.fell = self.fell or f == -np.inf
         if np.isfinite(f) and not np.isfinite(g).all():
             f = np.nan  # departure: a point without a gradient can't be used
         if np.isfinite(f) and f < self.best[0]:
@@ -371,6 +375,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 )
                 if outcome.wants_to_stop(callback, report):
                     status = outcome.STOPPED
+    if evaluate.fell and status in ENDS:
+        status = outcome.UNBOUNDED
     f, x, g = state.f, state.x, state.g
     # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
     # one is not left

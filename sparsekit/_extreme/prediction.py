@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device, namespace, to_host
-from .._estimator.checks import check_sample_weight
+from .._estimator.checks import check_sample_weight, in_units
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.validation import validate_data
@@ -251,7 +251,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         if X.shape[0] != len(codes):
             raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
         losses = log_losses(model, X, np.asarray(codes, like=model.intercept))
-        return float(np.average(to_host(losses), weights=weight))
+        return float(np.average(to_host(losses), weights=in_units(weight)[0]))
 
     def sparsify(self, threshold: float = 0.0) -> Self:
         """Turn ``coef_`` into a CSR matrix without the weights of at most ``threshold`` in absolute value.

@@ -19,7 +19,13 @@ from sklearn.utils.validation import _check_method_params
 
 from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
-from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
+from .._estimator.checks import (
+    X_CHECKS,
+    as_kernel_input,
+    check_penalties,
+    check_sample_weight,
+    in_units,
+)
 from .._estimator.cross_validation import CrossValidationMixin, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
@@ -263,7 +269,8 @@ class _FenchelYoungClassifierCV(
         refuse_missing_labels(y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
-        base_weight = check_sample_weight(sample_weight, X.shape[0])
+        # objectives and scores are means
+        base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
         if not targets.multilabel:

@@ -14,6 +14,7 @@ from .._estimator.device_checks import check_device_vector
 from .._linalg.structure import sound
 from .._messages import numbers, shown
 from .losses import LogisticLoss
+from .magnitudes import check_squares_of_target
 from .multinomial import MultinomialLoss
 
 
@@ -120,6 +121,7 @@ def center_target(y, sample_weight, fit_intercept):
     zero, which the tolerance is relative to, and drown the features.
     """
     y = y.astype(np.float64, copy=False)
+    check_squares_of_target(y)
     offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
     return (y - offset if offset else y), offset
 

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._solver import outcome
+from .magnitudes import check_result, named_overflow
 from .oba import minimize_oba
 
 # the solver states its defaults; the estimators repeat none of them
@@ -84,10 +85,10 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
         def minimize(start, callback):
-            return minimize_oba(
-                loss, l1, start, callback=callback, history=self.history, **self._solver_options
-            )
+            options = dict(callback=callback, history=self.history, **self._solver_options)
+            return check_result(minimize_oba(loss, l1, start, **options))
 
-        result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        with named_overflow(data["X"]):
+            result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
         warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

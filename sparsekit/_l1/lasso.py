@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from .._arrays import beside
+from .._estimator.checks import in_units
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearRegressionMixin
 from .._estimator.training_data import with_numbers
@@ -187,7 +188,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             If the fit stopped before ``tol`` was reached.
         """
         given = with_numbers(self, X, y, sample_weight)
-        X, weight = given.X, given.weight
+        X, (weight, _) = given.X, in_units(given.weight)  # (the objective is a mean)
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)

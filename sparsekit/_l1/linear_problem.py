@@ -195,6 +195,8 @@ class LinearProblem(Selection):
         if len(free) > min(_MOST_FREE, len(theta)):
             return None, None
         solve, grad = self._system_of(free, namespace(g=g)), g
+        if solve is None:
+            return None, None
         for _ in range(3):
             # refined, since the model's copy of X may be float32
             theta = theta - self.state.d * solve(grad[free])
@@ -205,13 +207,18 @@ class LinearProblem(Selection):
         return None, None
 
     def _system_of(self, free, xp):
-        """A function from the gradient of the ``free`` variables to their Newton step, in rows."""
+        """A function from the gradient of the ``free`` variables to their Newton step, in rows.
+
+        None where the Hessian is not finite.
+        """
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
             total = float(self.state.d.sum())
             return lambda gradient: float(gradient[0]) / total if total > 0.0 else 0.0
         operator, move = self.model(free, 0.0)
         # a small system: it is solved in main memory, wherever X is
         H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
+        if not np.isfinite(H).all():
+            return None
         return lambda gradient: move.direction(
             xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])
         )

@@ -34,9 +34,10 @@ from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
-from .coefficients import check_penalty_weights, logistic_loss, null_intercept, unpack
+from .coefficients import check_penalty_weights, l1_weights, logistic_loss, null_intercept, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from .magnitudes import named_overflow, sum_in_units
 from .path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
 
 # multiples of tol for fits that are only scored, which end where models promise no more than that part of the
@@ -206,7 +207,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         X = as_kernel_input(X)
         classes, codes = encode_labels(y)
         base_weight = check_sample_weight(sample_weight, X.shape[0])
-        weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
+        weight, unit = sum_in_units(apply_class_weight(self.class_weight, classes, codes, base_weight))
         penalty = check_penalty_weights(
             self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
         )
@@ -230,8 +231,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         if isinstance(self.Cs, Integral):
             lambdas = penalty_grid(lambda_max, self.Cs, self.eps)
         else:
-            lambdas = 1.0 / np.sort(check_penalties(self.Cs, "Cs"))
-        self.Cs_ = 1.0 / lambdas
+            lambdas = l1_weights(1.0 / np.sort(check_penalties(self.Cs, "Cs")), 1.0 / unit)
+        # lambdas are those of weights in units
+        self.Cs_ = 1.0 / (lambdas * unit)
 
         scorer = with_labels(self._get_scorer(), classes)
         tasks: list[Any] = []
@@ -272,15 +274,15 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             x, left = x_null, self.max_time
             for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
                 begin = time.perf_counter()
-                for lam, result in zip(part, iterate_path(loss, l1, part, x, how, max_time=left)):
+                for lam, result in zip(part, whole.path(loss, l1, part, x, how, left)):
                     statuses.append(result.status)
                     optimality.append(result.optimality)
-                    names.append(f"the fit to all rows at C={1.0 / lam:.3g}")
+                    names.append(f"the fit to all rows at C={1.0 / (lam * unit):.3g}")
                     x = result.x
                 left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
             coef, intercept = unpack(result.x, n_outputs, X.shape[1], self.fit_intercept, X.dtype)
-            self.optimality_, self.objective_ = float(result.optimality), float(result.fun)
-            self.dual_gap_ = float(result.dual_gap)
+            self.optimality_, self.objective_ = float(result.optimality), float(result.fun) * unit
+            self.dual_gap_ = float(result.dual_gap) * unit
         else:
             parts = [fold[last] for fold in solutions]
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
@@ -329,7 +331,18 @@ class _PathProblem:
     def start(self, options):
         """Loss, L1 weights, null model and largest penalty."""
         intercept = null_intercept(self.codes, self.weight, self.n_classes) if self.fit_intercept else None
-        return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+        with named_overflow(self.X):
+            return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+
+    def path(self, loss, l1, lambdas, x0, options, max_time):
+        """`iterate_path`, whose errors name X where that is to blame."""
+        runs = iterate_path(loss, l1, lambdas, x0, options, max_time=max_time)
+        while True:
+            with named_overflow(self.X):
+                result = next(runs, None)
+            if result is None:
+                return
+            yield result
 
 
 def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs):
@@ -349,7 +362,7 @@ def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scor
     model = L1LogisticOBA()
     model.classes_, model.n_features_in_ = classes, n_features
     scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
-    for result in iterate_path(loss, l1, lambdas, x_null, options, max_time=max_time):
+    for result in part.path(loss, l1, lambdas, x_null, options, max_time):
         coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
         model.coef_, model.intercept_ = _all_classes(coef, intercept, present, len(classes))
         scores.append(scorer(model, X_test, y_test, **score_params))

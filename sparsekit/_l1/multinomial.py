@@ -303,6 +303,8 @@ class MultinomialProblem(Selection):
         grad = g
         # a small system: it is solved in main memory, wherever X is
         H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
+        if not np.isfinite(H).all():
+            return None, None
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
             dz = ClassMove(design, place, has, self.loss.n_classes).direction(np.asarray(c, like=grad))

@@ -15,6 +15,7 @@ from .._estimator.checks import (
     as_kernel_input,
     check_penalties,
     check_sample_weight,
+    in_units,
 )
 from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
@@ -25,6 +26,7 @@ from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCa
 from .coefficients import center_target, check_penalty_weights, logistic_loss, null_intercept
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .losses import LeastSquaresLoss
+from .magnitudes import sum_in_units
 from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 
 _PATH_CONSTRAINTS = {
@@ -142,6 +144,7 @@ def l1_logistic_path(
     X = as_kernel_input(X)
     classes, codes = encode_labels(y)
     weight = apply_class_weight(class_weight, classes, codes, check_sample_weight(sample_weight, X.shape[0]))
+    weight, unit = sum_in_units(weight)
     if Cs is not None:
         lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
     elif lambdas is not None:
@@ -162,6 +165,7 @@ def l1_logistic_path(
         max_time=max_time,
         callback=callback,
         coefs=coefs,
+        scale=1.0 / unit,
     )
     path.classes, path.feature_names = classes, feature_names
     warn_if_path_unconverged(path, options, "l1_logistic_path")
@@ -250,7 +254,7 @@ def lasso_path(
     feature_names = _feature_names(X)
     X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
     X = as_kernel_input(X)
-    weight = check_sample_weight(sample_weight, X.shape[0])
+    weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
     y, offset = center_target(y, weight, fit_intercept)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]

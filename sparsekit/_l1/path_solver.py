@@ -19,6 +19,7 @@ from .._estimator.checks import as_kernel_input
 from .._solver import outcome
 from .._typing import FloatArray
 from .coefficients import l1_weights, pack, unpack
+from .magnitudes import check_result, named_overflow
 from .oba import minimize_oba
 
 # dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
@@ -148,6 +149,11 @@ def penalty_grid(largest, n_lambdas, eps):
     """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm."""
     # no feature carries any signal: any penalty gives the null model, so the grid's place is free
     top = largest if largest > 0 else 1.0
+    if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
+        raise ValueError(
+            f"the penalty at which no feature is left is {top:g}, from which no path leads down to {eps:g} "
+            "of it in floating point: bring the columns of X to sizes near 1."
+        )
     return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
 
 
@@ -186,7 +192,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
         result = minimize_oba(
             loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
         )
-        yield result
+        yield check_result(result)
         if result.status == outcome.STOPPED:
             return
         before, x, value = (x if k else None), result.x, result.fun
@@ -313,19 +319,24 @@ def solve_path(
     ``lambdas`` and the returned path are on the estimator's scale, ``scale`` times smaller than the
     solver's.
     """
-    loss, l1, x_null, lambda_max = path_start(make_loss, X, penalty_weights, n_outputs, intercept, options)
-    lambda_max /= scale
-    if lambdas is None:
-        lambdas = penalty_grid(lambda_max, n_lambdas, eps)
-    results = iterate_path(loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback)
-    return collect_path(
-        results,
-        lambdas,
-        lambda_max,
-        n_outputs,
-        X.shape[1],
-        intercept is not None,
-        scale=scale,
-        coefs=coefs,
-        dtype=X.dtype,
-    )
+    with named_overflow(X):
+        loss, l1, x_null, lambda_max = path_start(
+            make_loss, X, penalty_weights, n_outputs, intercept, options
+        )
+        lambda_max /= scale
+        if lambdas is None:
+            lambdas = penalty_grid(lambda_max, n_lambdas, eps)
+        results = iterate_path(
+            loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback
+        )
+        return collect_path(
+            results,
+            lambdas,
+            lambda_max,
+            n_outputs,
+            X.shape[1],
+            intercept is not None,
+            scale=scale,
+            coefs=coefs,
+            dtype=X.dtype,
+        )

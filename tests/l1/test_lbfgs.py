@@ -75,7 +75,7 @@ def test_inner_products_after_replacements_equal_rebuilt_ones():
     S = np.array([s / np.linalg.norm(s) for s, _ in pairs[-5:]])
     Y = np.array([y / np.linalg.norm(s) for s, y in pairs[-5:]])
     square = np.ix_(lbfgs._order, lbfgs._order)
-    np.testing.assert_allclose(lbfgs._sty[square], S @ Y.T, rtol=1e-12)
+    np.testing.assert_allclose(lbfgs._sty[square] * lbfgs._unit, S @ Y.T, rtol=1e-12)
     np.testing.assert_allclose(lbfgs._sts[square], S @ S.T, rtol=1e-12, atol=1e-15)
 
 

@@ -87,6 +87,13 @@ def full(
     return out
 
 
+def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
+    """Zeros of a larger ``shape`` beside ``x``, with ``x`` in the first corner."""
+    out = np.zeros(shape, dtype=x.dtype, like=x)
+    out[tuple(map(slice, x.shape))] = x
+    return out
+
+
 def beside(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
     """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
     return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)

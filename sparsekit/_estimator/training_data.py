@@ -12,7 +12,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from .._arrays import is_device, namespace
 from .._row_blocks.make import comes_in_blocks
@@ -31,6 +30,7 @@ from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_
 from .device_checks import check_device_target, check_device_X, device_weight
 from .labels import encode_labels, refuse_missing_labels
 from .targets import check_device_targets, check_targets, device_labels
+from .validation import validate_data
 
 
 @dataclass

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import to_host
 from .._estimator.base import CallbackSupportMixin
+from .._estimator.checks import in_units
 from .._estimator.decorators import PlainParametersMixin, available_if, fit_context
 from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
 from . import settings
@@ -328,6 +329,7 @@ class ExtremeSoftmaxSGD(
             If the steps diverge.
         """
         X, targets = settings.check_data(self, X, y, sample_weight, None)
+        targets.weight, _ = in_units(targets.weight)
         rng = settings.make_generator(self.random_state)
         held_out = kept = None
         if self.early_stopping:

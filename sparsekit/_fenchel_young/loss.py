@@ -82,6 +82,9 @@ class FenchelYoungLoss:
             self.q = xp.ascontiguousarray(targets, dtype=np.float64)
         self.n_classes, self.fit_intercept = int(n_classes), bool(fit_intercept)
         weight = xp.ones(n) if sample_weight is None else xp.array(sample_weight, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            if not float(weight.sum()) < np.inf:
+                weight = weight / weight.max()
         self.w = weight / weight.sum()
         self.shape = (p + self.fit_intercept, self.n_classes)
         # Omega(q), which makes the loss of distributions zero at p = q

@@ -57,7 +57,9 @@ class LossOfBlocks:
     def on(self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> Any:
         """The loss of rows whose targets are numbers, less the offset, or codes."""
         if self.classes is None:
-            return LeastSquaresLoss(X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads)
+            return LeastSquaresLoss._of_sound(
+                X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads
+            )
         return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads)
 
 

@@ -15,6 +15,7 @@ from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, minimise
 from .losses import LeastSquaresLoss
+from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
 from .oba import minimize_oba
 
@@ -75,6 +76,11 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
+def weights_in_units(X, weight, scale):
+    """``scale(weight)``, the weights and their unit; blocks have their own weights, whose unit is one."""
+    return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
+
+
 def logistic_of(X, codes, classes, weight, fit_intercept, n_threads):
     """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
@@ -88,7 +94,7 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads):
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset)
         return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads)
-    return LeastSquaresLoss(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):
@@ -111,7 +117,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
 
         def minimize(start, callback):
             try:
-                return minimise(
+                found = minimise(
                     loss, l1, start, callback=callback, history=self.history, **self._solver_options
                 )
             except RoundError as error:
@@ -119,8 +125,10 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                     raise
                 failed.append(error)
                 return error.result
+            return check_result(found)
 
-        result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        with named_overflow(data["X"]):
+            result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
         if isinstance(loss, BlockProblem):
             self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted
         elif hasattr(self, "n_rounds_"):

@@ -309,6 +309,8 @@ class MultinomialProblem(Selection):
         grad = g
         # a small system: it is solved in main memory, wherever X is
         H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
+        if not np.isfinite(H).all():
+            return None, None
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
             step = np.asarray(c, like=grad)
@@ -341,7 +343,9 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return LogisticLoss._of_sound(
+            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+        )
     return MultinomialLoss(
         X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
     )

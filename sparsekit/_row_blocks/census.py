@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._linalg.structure import sound
 from .blocks import Block, RowBlocks, as_matrix
 
 
@@ -71,7 +72,7 @@ def _joined(found, name):
 def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     who = f"block {block.number} of X"
     try:
-        X = as_matrix(block.X)
+        X = as_matrix(sound(block.X, who))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{who} is no matrix of numbers: {error}") from error
     n, p = X.shape

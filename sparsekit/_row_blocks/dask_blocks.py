@@ -93,7 +93,7 @@ class DaskBlocks(RowBlocks):
         while len(nodes) > 1:
             twos = [nodes[i : i + 2] for i in range(0, len(nodes), 2)]
             nodes = [pair(*two) if len(two) == 2 else two[0] for two in twos]
-        return _compute(nodes[0], client)
+        return compute(nodes[0], client)
 
 
 def _of_group(first, message, blocks, targets, weights):
@@ -124,7 +124,8 @@ def _n_workers(client):
     return max(sum(client.nthreads().values()), 1)
 
 
-def _compute(node, client):
+def compute(node, client):
+    """The value of a delayed node, by the cluster or by this process."""
     from dask import config
     from dask.utils import parse_timedelta
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from .._arrays import namespace
+from .._estimator.block_prediction import by_blocks
 from .._estimator.decorators import available_if, fit_context
 from .._estimator.linear_prediction import LinearClassificationMixin
 from .._estimator.training_data import with_labels
@@ -203,6 +204,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         return self
 
     @available_if(_has_probabilities)
+    @by_blocks
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.
 
@@ -228,6 +230,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
     @available_if(_has_probabilities)
+    @by_blocks
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`.
 

@@ -51,13 +51,14 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
     if not census.shape[0]:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={census.shape}) while a minimum of 1 is required by "
-            f"{type(estimator).__name__}."
+            f"{'the path' if estimator is None else type(estimator).__name__}."
         )
-    estimator.n_features_in_ = census.shape[1]
-    if blocks.feature_names is not None:
-        estimator.feature_names_in_ = np.asarray(blocks.feature_names, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
+    if estimator is not None:
+        estimator.n_features_in_ = census.shape[1]
+        if blocks.feature_names is not None:
+            estimator.feature_names_in_ = np.asarray(blocks.feature_names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
     return BlockedMatrix(blocks, census)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from .._arrays import namespace
 from .._typing import Array, FloatArray, MatrixLike
+from .block_prediction import by_blocks, score_by_blocks
 from .device_checks import device_accuracy, device_r2
 from .device_linear import DeviceLinearMixin
 from .labels import refuse_missing_labels
@@ -21,6 +22,7 @@ from .labels import refuse_missing_labels
 class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
     """Prediction of numbers."""
 
+    @by_blocks
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predictions ``X w + b``.
 
@@ -52,6 +54,7 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         self.coef_ = super().densify().coef_.reshape(-1)
         return self
 
+    @score_by_blocks
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R^2 of the predictions.
 
@@ -76,6 +79,7 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
 class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
     """Prediction of classes by the signs of scores, or the largest of them."""
 
+    @by_blocks
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X w + b``: positive for the second of two classes, or one of each class.
 
@@ -90,6 +94,7 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         return self._device_scores(X) if self._is_on_device(X) else super().decision_function(X)
 
+    @by_blocks
     def predict(self, X: MatrixLike) -> Array:
         """Class of each row.
 
@@ -107,6 +112,7 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    @score_by_blocks
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose class is predicted.
 

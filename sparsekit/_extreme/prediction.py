@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import is_device, namespace, to_host
+from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.checks import check_sample_weight
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
@@ -65,6 +66,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         out._state = settled_on_host(getattr(self, "_state", None))
         return out
 
+    @by_blocks
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X W^T + b``, all at once.
 
@@ -114,6 +116,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             best = np.exp(best - normalizers[:, None])
         return self.classes_[codes], best
 
+    @by_blocks
     def predict(self, X: MatrixLike) -> Array | SparseMatrix:
         """The most probable class; for an indicator as targets, an indicator of the probable labels.
 
@@ -132,6 +135,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         threshold = 0.5 / self._mean_labels if self.threshold is None else self.threshold
         return _above(model, X, threshold)
 
+    @by_blocks
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`.
 
@@ -150,6 +154,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             scores[rows] = log_softmax(scores[rows])
         return scores
 
+    @by_blocks
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of all classes (see `predict_topk` for the few that matter).
 
@@ -165,6 +170,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         p = self.predict_log_proba(X)
         return np.exp(p, out=p)
 
+    @score_by_blocks
     def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose class, or whose set of labels, is predicted exactly.
 

@@ -10,6 +10,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import is_device, kernel_module, namespace
+from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
 from .._linalg.class_design import device_design
@@ -32,6 +33,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 
+    @by_blocks
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Scores ``X W + b``.
 
@@ -50,6 +52,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
             return scores[:, 1] - scores[:, 0]
         return scores
 
+    @by_blocks
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of the classes, or of the labels as shares of one distribution.
 
@@ -64,6 +67,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         """
         return self._probabilities(self._scores(X))
 
+    @by_blocks
     def predict(self, X: MatrixLike) -> Array:
         """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
 
@@ -82,6 +86,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
         return (self._probabilities(scores) > threshold).astype(np.int64)
 
+    @score_by_blocks
     def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose class, or whose set of labels, is predicted exactly.
 
@@ -146,6 +151,7 @@ class SoftmaxMap:
     def _least_share(self, n_labels):
         return 1.0 / n_labels
 
+    @by_blocks
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 

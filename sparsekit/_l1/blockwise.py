@@ -10,7 +10,7 @@ columns costs a round.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from .._solver import outcome
 from .block_loss import GatheredColumns, LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .multinomial import null_intercept
 from .oba import minimize_oba
-from .oba_run import MESSAGES
+from .oba_run import CONTENT, MESSAGES
 
 # a first working set: columns whose gradient is so large a part of the largest, these at the least, and
 # columns up to that share of all non-zeros
@@ -46,6 +46,8 @@ class BlockProblem:
 
     census : of the blocks.
     values, weight : codes or targets, less the offset, and weights of all rows, (n,), or None.
+    fold : rows that it misses have no weight, see `RowBlocks.set_folds`; None misses none.
+    gathered : columns that are here already; another problem's on the same blocks may be shared.
     """
 
     blocks: RowBlocks
@@ -54,11 +56,15 @@ class BlockProblem:
     values: np.ndarray
     weight: np.ndarray | None
     n_threads: int = 1
-    gathered: GatheredColumns = field(init=False)
+    fold: int | None = None
+    gathered: GatheredColumns | None = None
     origin_scale: float | None = None
+    _reach: np.ndarray | None = None
+    _known: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
-        self.gathered = GatheredColumns(self.blocks)
+        if self.gathered is None:
+            self.gathered = GatheredColumns(self.blocks, self.census)
 
     def start(self) -> np.ndarray:
         """The variables of the model without features."""
@@ -96,31 +102,73 @@ class BlockProblem:
 
     def working(self, columns: np.ndarray) -> Any:
         """The loss of main memory on sorted features ``columns``."""
-        self.gathered.fetch(columns)
+        assert self.gathered is not None
         loss = self.spec.on(self.gathered.matrix(columns), self.values, self.weight, self.n_threads)
         loss.origin_scale = self.origin_scale
         return loss
 
-    def gradient(self, x: np.ndarray, move: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """X^T theta of the variables ``mask`` (n_variables,) at x, zero for the others; a round."""
-        bits = None if mask.all() else np.packbits(mask)
-        moved = Sparse.of(move) if move.any() else None
-        _, part = self.blocks.map_reduce(gradient_of_block, self.spec, Sparse.of(x), moved, bits)
+    def open(self, x: np.ndarray) -> np.ndarray:
+        """The gradient at x, by a round unless it is known; sets what the first round finds out."""
+        if self._known is not None and np.array_equal(x, self._known[0]):
+            return self._known[1]
+        if self.origin_scale is not None:
+            return self.gradient(x)
+        found = self.blocks.map_reduce(start_of_block, self.spec, self.fold, Sparse.of(x))
+        _, origin, g, self._reach = found
+        self.origin_scale = largest(np.abs(origin)) or 1.0
+        self._known = x.copy(), g
+        return g
+
+    def may_move(self, l1: np.ndarray) -> np.ndarray:
+        """Variables, (n_variables,) of bools, that penalties l1 do not keep at zero wherever x is."""
+        K, end = self.spec.n_outputs, self.n_features * self.spec.n_outputs
+        mask = np.ones(self.n_variables, dtype=bool)
+        assert self._reach is not None  # `open` comes first
+        stays = (1.0 + _SLACK) * self._reach.max(axis=1) <= self.by_feature(l1)
+        mask[:end] = np.repeat(~stays, K)
+        return mask
+
+    def gradient(
+        self, x: np.ndarray, move: np.ndarray | None = None, mask: np.ndarray | None = None
+    ) -> np.ndarray:
+        """X^T theta at x, see `block_loss`, by a round; zero for variables without their bit in ``mask``."""
+        bits = None if mask is None or mask.all() else np.packbits(mask)
+        moved = None if move is None or not move.any() else Sparse.of(move)
+        found = self.blocks.map_reduce(gradient_of_block, self.spec, self.fold, Sparse.of(x), moved, bits)
         if bits is None:
-            return part
+            return found[1]
         out = np.zeros(self.n_variables)
-        out[mask] = part
+        out[mask] = found[1]
         return out
+
+    def null_model(self, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
+        """Variables of the best model in which every penalised coefficient is zero."""
+        x = self.start()
+        free = np.flatnonzero(np.broadcast_to(penalty_weights, (self.n_features,)) == 0)
+        if free.size:
+            at = self.variables(free)
+            loss = self.working(free)
+            # its scale is that of the unpenalised variables alone
+            loss.origin_scale = None
+            options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+            x[at] = minimize_oba(loss, np.zeros(len(at)), x[at], **options).x
+        return x
 
 
 def minimize_on_blocks(
     problem: BlockProblem, l1: np.ndarray, x0: np.ndarray | None = None, *, tol: float, max_iter: int,
     max_time: float | None = None, hessian: str = "exact", memory: int = 10, callback: Any = None,
-    history: bool = False,
+    history: bool = False, promise_tol: float = 0.0,
 ) -> OptimizeResult:  # fmt: skip
     """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`."""
     run = _Run(problem, l1, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
-    return run.minimise(x0, dict(hessian=hessian, memory=memory))
+    return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
+
+
+def minimise(loss: Any, l1: np.ndarray, x0: np.ndarray | None, **options: Any) -> OptimizeResult:
+    """Minimise by the solver of what the loss is: one in memory, or a `BlockProblem`."""
+    solver: Any = minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
+    return solver(loss, l1, x0, **options)
 
 
 class _Run:
@@ -134,32 +182,27 @@ class _Run:
         self.history: dict[str, list] = {}
         self.counts = dict.fromkeys(("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"), 0)
         self.n_corrections: list[int] = []
-        self.gap, self.optimality, self.fun = np.nan, np.inf, np.nan
+        self.gap, self.optimality, self.best, self.fun = np.nan, np.inf, np.inf, np.nan
+        self.content = self.stuck = False
 
     def minimise(self, x, options):
         self.options = options
         problem, l1 = self.problem, self.l1
         x = problem.start() if x is None else x
-        first = problem.blocks.n_rounds
-        _, g0, g, reach = problem.blocks.map_reduce(start_of_block, problem.spec, Sparse.of(x))
-        problem.origin_scale = largest(np.abs(g0)) or 1.0
-        # a penalty that no gradient can reach, wherever x is, keeps its variable at zero
-        stays = (1.0 + _SLACK) * reach.max(axis=1) <= problem.by_feature(l1)
-        mask = np.ones(problem.n_variables, dtype=bool)
-        mask[: problem.n_features * problem.spec.n_outputs] = np.repeat(~stays, problem.spec.n_outputs)
+        g = problem.open(x)
+        mask = problem.may_move(l1)
         columns, status = self._first(x, g, mask), None
         for _ in range(_MOST_EXPANSIONS):
-            x, status = self._solve(columns, x, g, status)
+            x, status = self._solve(columns, x)
             g, worst = self._certify(columns, x, mask)
-            if status is not None:
-                break
-            status = self._verdict()
+            if status is None:
+                status = self._verdict(columns, worst)
             if status is not None:
                 break
             columns = self._grown(columns, worst)
         else:
             status = outcome.NO_PROGRESS
-        return self._result(x, g, status, problem.blocks.n_rounds - first)
+        return self._result(x, g, status)
 
     # the working set
 
@@ -191,12 +234,11 @@ class _Run:
 
     # one expansion
 
-    def _solve(self, columns, x, g, status):
+    def _solve(self, columns, x):
         """Minimise over the features ``columns``; x, and the solver's word if it is the last."""
         problem = self.problem
         variables = problem.variables(columns)
         loss = problem.working(columns)
-        rest = max(self.max_iter - self.counts["nit"], 1)
         rest = max(self.max_iter - self.counts["nit"], 1)
         left = self.max_time - (time.perf_counter() - self.begun)
         aim = max(_PART_TOL * self.target, min(_PART_FALL * self.optimality, 1e-2))
@@ -212,7 +254,8 @@ class _Run:
             self.history.setdefault(name, []).extend(values)
         x = x.copy()
         x[variables] = result.x
-        self.fun = float(result.fun)
+        self.fun, self.content = float(result.fun), result.message == CONTENT
+        self.stuck = result.status == outcome.NO_PROGRESS
         over = (outcome.CONVERGED, outcome.NO_PROGRESS)
         return x, None if result.status in over else result.status
 
@@ -247,6 +290,7 @@ class _Run:
         if theta is not None and free.size:
             move[variables[free]] = moved
         g = problem.gradient(x, move, mask)
+        problem._known = x.copy(), g
         penalised = l1 > 0
         ratios = np.zeros(problem.n_variables)
         ratios[penalised] = np.abs(g[penalised]) / l1[penalised]
@@ -261,7 +305,15 @@ class _Run:
         self.optimality = measure(x, g, l1) / problem.origin_scale
         return g, problem.by_feature(ratios)
 
-    def _verdict(self):
+    def _verdict(self, columns, worst):
+        others = worst.copy()
+        others[columns] = 0.0
+        complete = not others.max(initial=0.0) > 1.0 + _SLACK
+        if complete and self.content:
+            return outcome.CONVERGED
+        if complete and self.stuck and not self.optimality < self.best:
+            return outcome.NO_PROGRESS
+        self.best = min(self.best, self.optimality)
         allowed = 10.0 * self.tol * abs(self.fun)
         if self.optimality <= self.target:
             # NaN: no certificate can be had
@@ -270,12 +322,12 @@ class _Run:
             self.target = self.optimality * min(0.5, max(0.01, 0.5 * allowed / self.gap))
         return None
 
-    def _result(self, x, g, status, n_rounds):
+    def _result(self, x, g, status):
         if status == outcome.NO_PROGRESS and self.optimality <= self.tol:
             status = outcome.CONVERGED
         history = {name: np.asarray(values) for name, values in self.history.items()}
         return OptimizeResult(
             x=x, fun=self.fun, status=status, success=status == outcome.CONVERGED, message=MESSAGES[status],
-            optimality=self.optimality, dual_gap=self.gap, grad=g, history=history, n_rounds=n_rounds,
-            n_corrections=self.n_corrections, **self.counts,
+            optimality=self.optimality, dual_gap=self.gap, grad=g, history=history,
+            n_rounds=self.problem.blocks.n_rounds, n_corrections=self.n_corrections, **self.counts,
         )  # fmt: skip

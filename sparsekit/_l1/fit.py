@@ -12,7 +12,7 @@ from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
 from .._solver import outcome
 from .block_loss import LossOfBlocks
-from .blockwise import BlockProblem, minimize_on_blocks
+from .blockwise import BlockProblem, minimise
 from .losses import LeastSquaresLoss
 from .multinomial import logistic_loss
 from .oba import minimize_oba
@@ -74,13 +74,12 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
-def logistic_of(given, fit_intercept, n_threads):
-    """The logistic loss of training data with labels, wherever X is."""
-    X, n_classes = given.X, len(given.classes)
+def logistic_of(X, codes, classes, weight, fit_intercept, n_threads):
+    """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, given.classes, X.class_weight)
-        return BlockProblem(X.blocks, X.census, spec, given.values, given.weight, n_threads)
-    return logistic_loss(X, given.values, n_classes, given.weight, fit_intercept, n_threads)
+        spec = LossOfBlocks(fit_intercept, classes, X.class_weight)
+        return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads)
+    return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads)
 
 
 def squares_of(X, target, offset, weight, fit_intercept, n_threads):
@@ -107,10 +106,8 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
-        solver = minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
-
         def minimize(start, callback):
-            return solver(loss, l1, start, callback=callback, history=self.history, **self._solver_options)
+            return minimise(loss, l1, start, callback=callback, history=self.history, **self._solver_options)
 
         result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
         if "n_rounds" in result:

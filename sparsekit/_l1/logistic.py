@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import beside
+from .._estimator.block_prediction import by_blocks
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearClassificationMixin
 from .._estimator.training_data import with_labels
@@ -25,6 +26,7 @@ from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, logi
 class L1LogisticClassifierMixin(LinearClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
 
+    @by_blocks
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probability of each class.
 
@@ -44,6 +46,7 @@ class L1LogisticClassifierMixin(LinearClassificationMixin):
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores)
 
+    @by_blocks
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
@@ -263,7 +266,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             return {"coef_": coef, "intercept_": intercept, "classes_": classes}
 
         threads = count_threads(self.n_jobs)
-        loss = logistic_of(given, fit_intercept, threads)
+        loss = logistic_of(X, given.values, classes, given.weight, fit_intercept, threads)
         self._minimize(
             loss,
             loss.l1_vector(penalty),

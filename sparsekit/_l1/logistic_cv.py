@@ -19,6 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, validate_data
 
 from .._estimator.base import CallbackSupportMixin
+from .._estimator.block_data import BlockedMatrix, labels_of_blocks
 from .._estimator.checks import (
     X_CHECKS,
     apply_class_weight,
@@ -32,11 +33,14 @@ from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._linalg.threads import count_threads
 from .._messages import shown
+from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
+from .block_loss import GatheredColumns, LossOfBlocks
+from .blockwise import BlockProblem
 from .coefficients import check_penalty_weights, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
-from .multinomial import logistic_loss, null_intercept
+from .multinomial import null_intercept
 from .path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
 
 # multiples of tol for fits that are only scored, which end where models promise no more than that part of the
@@ -200,13 +204,17 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         """
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
         _raise_for_params(params, self, "fit")
-        # CSR, since folds are selections of rows
-        refuse_missing_labels(y)
-        X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})
-        X = as_kernel_input(X)
-        classes, codes = encode_labels(y)
-        base_weight = check_sample_weight(sample_weight, X.shape[0])
-        weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
+        if comes_in_blocks(X):
+            X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight)
+            y, base_weight = X.census.y, X.census.weight
+        else:
+            # CSR, since folds are selections of rows
+            refuse_missing_labels(y)
+            X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})
+            X = as_kernel_input(X)
+            classes, codes = encode_labels(y)
+            base_weight = check_sample_weight(sample_weight, X.shape[0])
+            weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
         penalty = check_penalty_weights(
             self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
         )
@@ -216,7 +224,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         if cv is None:
             # five folds need five rows of some class
             cv = max(2, min(5, int(np.bincount(codes).max())))
-        folds = list(check_cv(cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        splitter = check_cv(cv, y, classifier=True)
+        rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) else X
+        folds = list(splitter.split(rows, y, **routed.splitter.split))
 
         context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -225,7 +235,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
 
         n_threads = count_threads(self.n_jobs)
-        whole = _PathProblem(X, codes, len(classes), weight, penalty, self.fit_intercept, n_threads)
+        make = _BlockPathProblem if isinstance(X, BlockedMatrix) else _PathProblem
+        whole = make(X, codes, classes, weight, penalty, self.fit_intercept, n_threads)
+        whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if isinstance(self.Cs, Integral):
             lambdas = penalty_grid(lambda_max, self.Cs, self.eps)
@@ -312,24 +324,83 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
 class _PathProblem:
     """The arrays of one L1 logistic problem, from which losses and paths are made."""
 
-    def __init__(self, X, codes, n_classes, weight, penalty, fit_intercept, n_threads):
-        self.X, self.codes, self.n_classes, self.weight = X, codes, n_classes, weight
+    def __init__(self, X, codes, classes, weight, penalty, fit_intercept, n_threads):
+        self.X, self.codes, self.classes, self.weight = X, codes, classes, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
-        self.n_outputs = 1 if n_classes == 2 else n_classes
+        self.n_outputs = 1 if len(classes) == 2 else len(classes)
 
-    def rows(self, rows, present):
-        """The problem on some rows, with only the classes ``present``."""
+    def prepare(self, folds):
+        """Get ready for `training`."""
+
+    def training(self, fold, index, present):
+        """The problem on the training rows of a fold, with only the classes ``present``."""
+        rows = fold[0]
         codes = np.searchsorted(present, self.codes[rows])
         weight = None if self.weight is None else self.weight[rows]
-        return _PathProblem(self.X[rows], codes, len(present), weight, self.penalty, self.fit_intercept, 1)
+        classes = self.classes[present]
+        return _PathProblem(self.X[rows], codes, classes, weight, self.penalty, self.fit_intercept, 1)
+
+    def test_rows(self, rows):
+        """What is scored: a function of coefficients to X[rows] and to them.
+
+        Both may lack columns that the coefficients do not use.
+        """
+        X = self.X[rows]
+        return lambda coef: (X, coef)
 
     def make_loss(self, X):
-        return logistic_loss(X, self.codes, self.n_classes, self.weight, self.fit_intercept, self.n_threads)
+        return logistic_of(X, self.codes, self.classes, self.weight, self.fit_intercept, self.n_threads)
 
     def start(self, options):
         """Loss, L1 weights, null model and largest penalty."""
-        intercept = null_intercept(self.codes, self.weight, self.n_classes) if self.fit_intercept else None
+        n_classes = len(self.classes)
+        intercept = null_intercept(self.codes, self.weight, n_classes) if self.fit_intercept else None
         return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+
+
+class _BlockPathProblem(_PathProblem):
+    """The same over blocks: a fold keeps all rows, those beyond its training part with weight zero."""
+
+    fold = None
+
+    def prepare(self, folds):
+        # of each row a bit for each fold whose training part lacks it
+        self.gathered = GatheredColumns(self.X.blocks, self.X.census)
+        dtype = np.min_scalar_type(2 ** len(folds) - 1) if len(folds) <= 64 else None
+        if dtype is None:
+            raise ValueError(f"cv has {len(folds)} folds; with X in blocks 64 are the most.")
+        missed = np.zeros(len(self.codes), dtype=dtype)
+        for k, (train, _) in enumerate(folds):
+            out = np.ones(len(missed), dtype=bool)
+            out[train] = False
+            missed[out] |= dtype.type(1 << k)
+        self.X.blocks.set_folds(missed, self.X.census.sizes)
+
+    def training(self, fold, index, present):
+        codes = np.minimum(np.searchsorted(present, self.codes), len(present) - 1)
+        weight = np.zeros(len(codes))
+        weight[fold[0]] = 1.0 if self.weight is None else self.weight[fold[0]]
+        factors = self.X.class_weight
+        X = BlockedMatrix(self.X.blocks, self.X.census, None if factors is None else factors[present])
+        classes = self.classes[present]
+        part = _BlockPathProblem(X, codes, classes, weight, self.penalty, self.fit_intercept, 1)
+        part.fold, part.gathered = index, self.gathered
+        return part
+
+    def test_rows(self, rows):
+        def used(coef):
+            columns = np.flatnonzero(coef.any(axis=0))
+            if not len(columns):  # scikit-learn's scorers ask for one at the least
+                columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
+            return self.gathered.matrix(columns)[rows], coef[:, columns]
+
+        return used
+
+    def make_loss(self, X):
+        spec = LossOfBlocks(self.fit_intercept, self.classes, X.class_weight)
+        return BlockProblem(
+            X.blocks, X.census, spec, self.codes, self.weight, self.n_threads, self.fold, self.gathered
+        )
 
 
 def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs):
@@ -341,23 +412,25 @@ def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scor
             f"The training part of fold {index} has only the class {shown(classes[present].tolist())}; at "
             "least 2 are needed. Use fewer or stratified folds."
         )
-    part = whole.rows(train, present)
+    part = whole.training(fold, index, present)
     loss, l1, x_null, _ = part.start(options)
-    X_test, y_test = whole.X[test], y[test]
+    y_test, seen = y[test], whole.test_rows(test)
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
     n_features = whole.X.shape[1]
     model = L1LogisticOBA()
-    model.classes_, model.n_features_in_ = classes, n_features
+    model.classes_ = classes
     scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
     for result in iterate_path(loss, l1, lambdas, x_null, options, max_time=max_time):
         coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
-        model.coef_, model.intercept_ = _all_classes(coef, intercept, present, len(classes))
+        coef, model.intercept_ = _all_classes(coef, intercept, present, len(classes))
+        X_test, model.coef_ = seen(coef)
+        model.n_features_in_ = X_test.shape[1]
         scores.append(scorer(model, X_test, y_test, **score_params))
         n_iters.append(result.nit)
         statuses.append(result.status)
         optimality.append(result.optimality)
         if keep_coefs:
-            solutions.append((sp.csr_array(model.coef_), model.intercept_))
+            solutions.append((sp.csr_array(coef), model.intercept_))
     return np.array(scores), np.array(n_iters), np.array(statuses), np.array(optimality), solutions
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._estimator.block_data import labels_of_blocks, numbers_of_blocks
 from .._estimator.checks import (
     X_CHECKS,
     apply_class_weight,
@@ -21,11 +22,11 @@ from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._linalg.threads import count_threads
+from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import center_target, check_penalty_weights
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .losses import LeastSquaresLoss
-from .multinomial import logistic_loss, null_intercept
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, squares_of
+from .multinomial import null_intercept
 from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 
 _PATH_CONSTRAINTS = {
@@ -138,11 +139,15 @@ def l1_logistic_path(
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
     refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
-    refuse_missing_labels(y)
-    X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
-    X = as_kernel_input(X)
-    classes, codes = encode_labels(y)
-    weight = apply_class_weight(class_weight, classes, codes, check_sample_weight(sample_weight, X.shape[0]))
+    if comes_in_blocks(X):
+        X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight)
+    else:
+        refuse_missing_labels(y)
+        X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
+        X = as_kernel_input(X)
+        classes, codes = encode_labels(y)
+        own = check_sample_weight(sample_weight, X.shape[0])
+        weight = apply_class_weight(class_weight, classes, codes, own)
     if Cs is not None:
         lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
     elif lambdas is not None:
@@ -151,7 +156,7 @@ def l1_logistic_path(
     path = logistic_path(
         X,
         codes,
-        len(classes),
+        classes,
         weight,
         check_penalty_weights(penalty_weights, X.shape[1], feature_names),
         fit_intercept,
@@ -170,12 +175,13 @@ def l1_logistic_path(
 
 
 def logistic_path(
-    X, codes, n_classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, **path_options
+    X, codes, classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, **path_options
 ):
     """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
+    n_classes = len(classes)
 
     def make_loss(X):
-        return logistic_loss(X, codes, n_classes, weight, fit_intercept, n_threads)
+        return logistic_of(X, codes, classes, weight, fit_intercept, n_threads)
 
     return solve_path(
         make_loss,
@@ -249,9 +255,12 @@ def lasso_path(
     """
     refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
-    X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
-    X = as_kernel_input(X)
-    weight = check_sample_weight(sample_weight, X.shape[0])
+    if comes_in_blocks(X):
+        X, y, weight = numbers_of_blocks(None, X, y, sample_weight)
+    else:
+        X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
+        X = as_kernel_input(X)
+        weight = check_sample_weight(sample_weight, X.shape[0])
     y, offset = center_target(y, weight, fit_intercept)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
@@ -259,7 +268,7 @@ def lasso_path(
     n_threads = count_threads(n_jobs)
 
     def make_loss(X):
-        return LeastSquaresLoss(X, y, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return squares_of(X, y, offset, weight, fit_intercept, n_threads)
 
     path = solve_path(
         make_loss,

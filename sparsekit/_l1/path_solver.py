@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._estimator.checks import as_kernel_input
 from .._solver import outcome
 from .._typing import FloatArray
+from .blockwise import BlockProblem, minimise
 from .coefficients import l1_weights, pack, unpack
 from .oba import minimize_oba
 
@@ -178,14 +179,12 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
     end = None if max_time is None else time.perf_counter() + max_time
     for k, lam in enumerate(lambdas):
         left = None
-        if before is not None:
+        if before is not None and not isinstance(loss, BlockProblem):  # to look there costs a round
             x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value)
         if end is not None:
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
-        result = minimize_oba(
-            loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
-        )
+        result = minimise(loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options)
         yield result
         if result.status == outcome.STOPPED:
             return
@@ -288,6 +287,11 @@ def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options):
     """Loss, L1 weights of the variables, null model and largest penalty. See `null_model`."""
     loss = make_loss(X)
     l1 = loss.l1_vector(penalty_weights)
+    if isinstance(loss, BlockProblem):
+        x_null = loss.null_model(penalty_weights, options)
+        penalised = l1 > 0
+        ratios = np.abs(loss.open(x_null)[penalised]) / l1[penalised]
+        return loss, l1, x_null, float(np.max(ratios, initial=0.0))
     x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
     return loss, l1, x_null, largest_penalty(loss, x_null, l1)
 

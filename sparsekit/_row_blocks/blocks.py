@@ -18,12 +18,13 @@ from .reduction import TreeSum
 
 @dataclass
 class Block:
-    """Some rows: X (rows, p), and their targets and weights as the user gave them, or None."""
+    """Some rows: X (rows, p), their targets and weights as the user gave them, and their folds; or None."""
 
     number: int
     X: Any
     y: Any = None
     weight: Any = None
+    fold: Any = None
 
 
 class RowBlocks(ABC):
@@ -42,6 +43,13 @@ class RowBlocks(ABC):
     n_columns: int
     feature_names: list[str] | None = None
     n_rounds = 0
+
+    @abstractmethod
+    def set_folds(self, folds: np.ndarray, sizes: np.ndarray) -> None:
+        """Give each row an integer, (n,), whose bits say which folds miss it.
+
+        ``sizes`` are the rows of each block.
+        """
 
     @abstractmethod
     def map_reduce(self, kernel: Callable[..., Any], *arguments: Any) -> Any:
@@ -63,7 +71,7 @@ class LocalBlocks(RowBlocks):
     """
 
     def __init__(self, source, y=None, weight=None):
-        self.source, self.y, self.weight = source, y, weight
+        self.source, self.y, self.weight, self.folds = source, y, weight, None
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)
@@ -73,6 +81,9 @@ class LocalBlocks(RowBlocks):
                 raise ValueError(
                     f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
                 )
+
+    def set_folds(self, folds, sizes):
+        self.folds = folds
 
     def map_reduce(self, kernel, *arguments):
         self.n_rounds += 1
@@ -84,7 +95,7 @@ class LocalBlocks(RowBlocks):
 
     def _read(self, i):
         rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
-        parts = (part[rows] if np.ndim(part) else part for part in (self.y, self.weight))
+        parts = (part[rows] if np.ndim(part) else part for part in (self.y, self.weight, self.folds))
         return Block(i, self.source.block(i), *parts)
 
     def _ahead(self) -> Iterator[Block]:

@@ -51,6 +51,10 @@ class DaskBlocks(RowBlocks):
         self.client = _client()
         self.y = self._rows(y, sizes, "y")
         self.weight = self._rows(weight, sizes, "sample_weight")
+        self.folds: list = [None] * self.n_blocks
+
+    def set_folds(self, folds, sizes):
+        self.folds = np.split(folds, np.cumsum(sizes)[:-1])
 
     def _rows(self, values, sizes, name):
         """One delayed part for each block, or None for each."""
@@ -89,18 +93,20 @@ class DaskBlocks(RowBlocks):
         size = group_size(self.n_blocks, _GROUPS * _n_workers(client))
         task, pair = delayed(_of_group, pure=False), delayed(combine, pure=False)
         groups = [slice(at, at + size) for at in range(0, self.n_blocks, size)]
-        nodes = [task(g.start, message, self.blocks[g], self.y[g], self.weight[g]) for g in groups]
+        rows = (self.blocks, self.y, self.weight, self.folds)
+        nodes = [task(group.start, message, *(part[group] for part in rows)) for group in groups]
         while len(nodes) > 1:
             twos = [nodes[i : i + 2] for i in range(0, len(nodes), 2)]
             nodes = [pair(*two) if len(two) == 2 else two[0] for two in twos]
         return compute(nodes[0], client)
 
 
-def _of_group(first, message, blocks, targets, weights):
+def _of_group(first, message, *rows):
     """The node of the tree above some neighbouring blocks."""
     kernel, arguments = message
-    rows = zip(blocks, targets, weights, strict=True)
-    return tree_sum(kernel(Block(first + i, *parts), *arguments) for i, parts in enumerate(rows))
+    return tree_sum(
+        kernel(Block(first + i, *parts), *arguments) for i, parts in enumerate(zip(*rows, strict=True))
+    )
 
 
 def _client():

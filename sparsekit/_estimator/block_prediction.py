@@ -1,0 +1,151 @@
+"""What fitted models predict for rows in blocks: of Dask lazily, of a folder one block after another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from .._row_blocks.blocks import LocalBlocks
+from .._row_blocks.dask_blocks import DaskBlocks, is_dask
+from .._row_blocks.make import comes_in_blocks
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_blocks(method: Method) -> Method:
+    """Let a method that predicts, ``method(self, X, ...)``, take X in blocks too.
+
+    The answer for a Dask collection is a Dask array with a chunk for each block, for a folder an array or a
+    matrix in memory.
+    """
+
+    @functools.wraps(method)
+    def call(self, X, *args, **options):
+        if not comes_in_blocks(X):
+            return method(self, X, *args, **options)
+        check_is_fitted(self)
+        one = functools.partial(_of_block, self, method.__name__, args, options)
+        if is_dask(X):
+            return _lazily(one, DaskBlocks(X), _chunk_sizes(X), method(self, _row_like(X), *args, **options))
+        parts = [one(X.block(i)) for i in range(X.n_blocks) if X.starts[i + 1] > X.starts[i]]
+        return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+    return call  # type: ignore[return-value]
+
+
+def score_by_blocks(method: Method) -> Method:
+    """Let ``score(self, X, y, sample_weight)``, a mean over rows or R^2, take X in blocks too.
+
+    For a Dask collection the answer is a Dask array of no dimension, which ``float`` computes.
+    """
+
+    @functools.wraps(method)
+    def call(self, X, y, sample_weight=None, **options):
+        if not comes_in_blocks(X):
+            return method(self, X, y, sample_weight, **options)
+        check_is_fitted(self)
+        sums = _residuals if is_regressor(self) else _mean
+        if not is_dask(X):
+            blocks = LocalBlocks(X, y, sample_weight)
+            return blocks.map_reduce(_sums_of_block, sums, self).value()
+        from dask import array, delayed
+
+        blocks = DaskBlocks(X, y, sample_weight)
+        model, one = delayed(self, traverse=False), delayed(sums)
+        parts = [one(model, *rows) for rows in zip(blocks.blocks, blocks.y, blocks.weight)]
+        return array.from_delayed(delayed(_value_of)(parts), shape=(), dtype=np.float64)
+
+    return call  # type: ignore[return-value]
+
+
+def _of_block(model, name, args, options, X):
+    if not X.shape[0]:
+        # scikit-learn refuses to predict nothing
+        return getattr(model, name)(_row_like(X), *args, **options)[:0]
+    return getattr(model, name)(X, *args, **options)
+
+
+def _row_like(X):
+    """One row of zeros of the kind that X holds, to see what is made of it."""
+    meta = getattr(X, "_meta", X)
+    if hasattr(meta, "columns"):  # a data frame
+        return type(meta)(np.zeros((1, len(meta.columns))), columns=meta.columns)
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    zeros = np.zeros((1, X.shape[1]), dtype=dtype)
+    return sp.csr_array(zeros) if sp.issparse(meta) else zeros
+
+
+def _chunk_sizes(X):
+    return X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * X.npartitions
+
+
+def _lazily(one, blocks, sizes, like):
+    from dask import array, delayed
+
+    task = delayed(one, traverse=False)
+    chunks = [
+        array.from_delayed(task(part), shape=(size, *like.shape[1:]), dtype=like.dtype, meta=like[:0])
+        for part, size in zip(blocks.blocks, sizes)
+    ]
+    return array.concatenate(chunks, axis=0)
+
+
+class _mean:
+    """Weighted sum of what is a mean over rows, and the weights' sum."""
+
+    def __init__(self, model, X, y, weight):
+        n = X.shape[0]
+        if weight is not None and not np.ndim(weight):
+            weight = np.full(n, weight)
+        self.weight = float(n if weight is None else np.sum(weight))
+        self.total = self.weight * model.score(X, y, weight) if self.weight > 0 else 0.0
+
+    def __add__(self, other):
+        self.weight += other.weight
+        self.total += other.total
+        return self
+
+    def value(self):
+        return self.total / self.weight
+
+
+class _residuals:
+    """Sums of squares of residuals, and around the mean, which are joined without cancellation."""
+
+    def __init__(self, model, X, y, weight):
+        n = X.shape[0]
+        y = np.asarray(y, dtype=np.float64).reshape(-1)
+        s = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
+        self.weight = float(s.sum())
+        self.mean = float(s @ y) / self.weight if self.weight > 0 else 0.0
+        self.around = float(s @ (y - self.mean) ** 2)
+        self.residual = float(s @ (y - model.predict(X)) ** 2) if n else 0.0
+
+    def __add__(self, other):
+        weight = self.weight + other.weight
+        if weight > 0:
+            away = other.mean - self.mean
+            self.around += other.around + away**2 * self.weight * other.weight / weight
+            self.mean += away * other.weight / weight
+        self.weight = weight
+        self.residual += other.residual
+        return self
+
+    def value(self):
+        if self.around == 0.0:
+            return 1.0 if self.residual == 0.0 else 0.0
+        return 1.0 - self.residual / self.around
+
+
+def _sums_of_block(block, sums, model):
+    return sums(model, block.X, block.y, block.weight)
+
+
+def _value_of(parts):
+    return np.float64(functools.reduce(lambda a, b: a + b, parts).value())

@@ -21,6 +21,9 @@ from .checkpoint import digest
 from .solver import DataRows
 from .targets import ExtremeTargets, check_extreme_targets, count_labels, is_indicator, make_rows, used_rows
 
+_NONE = np.empty(0)
+_NO_ROWS = DataRows(_NONE, _NONE, _NONE, 1, _NONE)
+
 
 class StreamedRows:
     """Blocks of X with their targets, as the solver reads them.
@@ -55,6 +58,7 @@ class StreamedRows:
         self.model, self.n_blocks = model, self.reader.n_blocks
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
         self.dtype = self.reader.dtype
+        self.largest: float | None = None
         self.use = used_rows(targets)
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
@@ -98,9 +102,11 @@ class StreamedRows:
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
 
     def largest_norm(self) -> float:
-        """Largest norm of a row, without the intercept; reads all blocks."""
-        every = self.read(np.arange(self.n_blocks))
-        return max(settings.largest_norm_of(rows) for _, rows in every if rows is not None)
+        """Largest norm of a row, without the intercept; reads all blocks, once."""
+        if self.largest is None:
+            every = self.reader.read(np.arange(self.n_blocks))
+            self.largest = max(settings.largest_norm_of(self._rows(i, X) or _NO_ROWS) for i, X in every)
+        return self.largest
 
     def identity(self) -> dict[str, Any]:
         """What tells these data from others, but for the entries of X."""

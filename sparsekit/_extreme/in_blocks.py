@@ -69,7 +69,9 @@ class BlocksRun:
             "state": {name: part for name, part in values.items() if isinstance(part, int)},
             "generator": self.rng.bit_generator.state,
             "course": {name: getattr(course, name) for name in ("epoch", "done", "total", "looked")},
-            "losses": [float(loss) for loss in losses],
+            # the callback of an epoch that it ended is called again
+            "losses": [float(loss) for loss in losses[: course.epoch - 1]],
+            "largest_norm": self.source.largest,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None
             if tried is None
@@ -117,6 +119,9 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     rng = settings.make_generator(model.random_state)
     counts, targets = source.counts(), source.targets
     noise = settings.noise_of(model, counts)
+    keeper = _checkpoint(model, source, checkpoint, interval, "fit")
+    found = None if keeper is None else keeper.load()
+    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, len(targets.classes), counts, noise)
     options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng)
     like = np.empty((0, source.n_features), dtype=source.dtype)
@@ -124,9 +129,7 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     def start():
         return settings.initial_state(model, targets, like, options, counts)
 
-    keeper = _checkpoint(model, source, checkpoint, interval, "fit")
     run = BlocksRun(model, source, options, rng, Course(), counts, noise, keeper, start)
-    found = None if keeper is None else keeper.load()
     if found is None:
         options.learning_rate = _choose_rate(model, source, options, noise, rng)
         state = start()
@@ -150,11 +153,12 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
         counts[: len(model._counts)] += model._counts
     noise = settings.noise_of(model, counts)
     n_classes = len(targets.classes)
+    keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
+    found = None if keeper is None else keeper.load()
+    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, n_classes, counts, noise)
     options.max_iter = 1
-    keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
     run = BlocksRun(model, source, options, rng, Course(u=None), counts, noise, keeper)
-    found = None if keeper is None else keeper.load()
     if found is not None:
         state = run.resume(found)
     else:

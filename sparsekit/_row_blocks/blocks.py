@@ -71,7 +71,8 @@ class LocalBlocks(RowBlocks):
     """
 
     def __init__(self, source, y=None, weight=None):
-        self.source, self.y, self.weight, self.folds = source, y, weight, None
+        self.source, self.y, self.weight = source, y, weight
+        self.folds: Any = None
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)

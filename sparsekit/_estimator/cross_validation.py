@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.utils import Bunch
@@ -17,9 +18,11 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
+from sklearn.utils.parallel import Parallel
 
 from .._arrays import host_only
 from .._linalg.structure import sound
+from .._linalg.threads import jobs_beside
 from .._typing import CrossValidation, MatrixLike, Scoring
 from .decorators import PlainParametersMixin
 from .labels import refuse_missing_labels
@@ -90,6 +93,22 @@ class CrossValidationMixin(PlainParametersMixin):
 
     def _get_scorer(self):
         return get_scorer(self._default_scoring) if self.scoring is None else get_scorer(self.scoring)
+
+
+def run_folds(
+    calls: Iterable[Any], n_jobs: int | None, verbose: int = 0, shared: bool = False
+) -> Iterable[Any]:
+    """Results of the folds' delayed calls in order, as they come where joblib's backend can do that.
+
+    The kernels hold no lock, so that threads run at once and share X: processes are for users who ask for
+    them. These get what is an argument once, memory-mapped or scattered, and what an argument holds with each
+    call. ``shared`` says that calls must stay in this process.
+    """
+    how: dict[str, Any] = {"require": "sharedmem"} if shared else {"prefer": "threads"}
+    backend, _ = get_active_backend(**how)
+    lazy = getattr(backend, "supports_return_generator", False)
+    return_as = "generator" if lazy else "list"
+    return Parallel(n_jobs=jobs_beside(n_jobs), verbose=verbose, return_as=return_as, **how)(calls)
 
 
 def with_labels(scorer, classes):

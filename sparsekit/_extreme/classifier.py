@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._arrays import to_host
 from .._estimator.base import CallbackSupportMixin
-from .._estimator.checks import in_units
 from .._estimator.decorators import PlainParametersMixin, available_if, fit_context
+from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
-from . import settings
-from .fit import run_epochs
-from .monitor import HeldOut, Judge
+from .in_blocks import fit_blocks, partial_fit_blocks
+from .in_memory import fit_rows, partial_fit_rows
 from .prediction import ExtremePredictionMixin
-from .rate import choose_rate
-from .solver import init_work
-from .state import METHODS, averaged
-from .targets import announced_classes, label_counts, make_rows
+from .state import METHODS
 
 
 def _draws_classes_one_by_one(model):
@@ -134,6 +130,9 @@ class ExtremeSoftmaxSGD(
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False
         Start from the last fit's coefficients where classes and shape are the same.
+    shuffle : bool, default=True
+        Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
+        rows of each. False: as they stand, for a stream in the order of time.
     n_jobs : int, default=None
         Number of threads, as in joblib. More than one share W without locks, so that results differ from run
         to run, within noise. On a GPU: how many rows (or batches) step at once, from the same W. None and
@@ -232,6 +231,7 @@ class ExtremeSoftmaxSGD(
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
+        "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -266,6 +266,7 @@ class ExtremeSoftmaxSGD(
         tol: float = 1e-4,
         max_time: float | None = None,
         warm_start: bool = False,
+        shuffle: bool = True,
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -296,26 +297,46 @@ class ExtremeSoftmaxSGD(
         self.tol = tol
         self.max_time = max_time
         self.warm_start = warm_start
+        self.shuffle = shuffle
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | PathLike | None = None,
+        checkpoint_interval: float = 300.0,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask array, source of blocks} of shape (n_samples, n_features)
             Training data; C-ordered arrays and CSR matrices of float32 or float64 are read in place. Rows of
             similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
             matrix is fitted on its GPU, where the fitted arrays stay; y and sample_weight must be CuPy's too,
-            and labels numbers, or several labels a row a CSR matrix.
+            and labels numbers, or several labels a row a CSR matrix. Blocks of rows, each dense or CSR, come
+            from a Dask array or data frame, or from an object with ``shape``, ``n_blocks``, ``starts`` (the
+            first row of each block, and n_samples at the end) and ``block(i)``. One block is in memory, and
+            the next one, and of each row its labels and one number.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, not all zero; only their ratios matter.
+        checkpoint : str or path, default=None
+            A file that the state of the fit is written to after blocks (a matrix in memory is one block, and
+            its steps those of data in blocks). Where it exists, the fit goes on from it, and ends, with one
+            thread, with the same bits as one that was never broken off; X, y and the parameters must be those
+            that it was written with, but ``max_iter`` may be larger. When all epochs are done the file is
+            removed. It is as large as the weights, their average and one number a row, and holds no pickles.
+        checkpoint_interval : float, default=300
+            Least number of seconds between two checkpoints; 0 writes one after every block.
 
         Returns
         -------
@@ -324,39 +345,16 @@ class ExtremeSoftmaxSGD(
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree; if a block
+            does not go with the others (the message names it), or with ``early_stopping`` and blocks; if
+            ``checkpoint`` is a file of another run, or none of a checkpoint.
         FloatingPointError
             If the steps diverge.
         """
-        X, targets = settings.check_data(self, X, y, sample_weight, None)
-        targets.weight, _ = in_units(targets.weight)
-        rng = settings.make_generator(self.random_state)
-        held_out = kept = None
-        if self.early_stopping:
-            held_out, kept = settings.hold_out(self, X.shape[0], rng)
-        rows = make_rows(X, targets, self.label_choice, kept)
-        n_classes = len(targets.classes)
-        counts = label_counts(rows, n_classes)
-        noise = settings.noise_of(self, counts)
-        options = settings.options_of(self, rows, n_classes, counts, noise)
-        options.plan = settings.plan_of(self, counts, noise, X.dtype, options, rng)
-        options.learning_rate = choose_rate(self, X, targets, rows, options, noise, rng)
-        state = settings.initial_state(self, targets, X, options, counts)
-        if held_out is not None:
-            judge = Judge(X, targets, held_out, settings.scores_of(self, n_classes))
-            held_out = HeldOut(judge, lambda: averaged(state, options))
-        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        data = {"X": X, "y": y, "metadata": metadata}
-
-        def again():
-            return (
-                settings.initial_state(self, targets, X, options, counts),
-                init_work(rows, n_classes, options, rng, counts=counts, noise=noise),
-            )
-
-        run_epochs(self, state, rows, options, work, rng, held_out, data, targets, again)
-        self._counts, self._closed = counts, False
+        if checkpoint is not None or comes_in_blocks(X):
+            fit_blocks(self, X, y, sample_weight, checkpoint, checkpoint_interval)
+        else:
+            fit_rows(self, X, y, sample_weight)
         return self
 
     @available_if(_draws_classes_one_by_one)
@@ -367,6 +365,9 @@ class ExtremeSoftmaxSGD(
         y: MatrixLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | PathLike | None = None,
+        checkpoint_interval: float = 300.0,
     ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
@@ -378,8 +379,8 @@ class ExtremeSoftmaxSGD(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+        X : {array-like, sparse matrix, Dask array, source of blocks} of shape (n_samples, n_features)
+            Training data; see `fit` for data in blocks, of which this makes one pass.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Labels; classes may be absent.
         classes : array-like of shape (n_classes,), default=None
@@ -389,6 +390,11 @@ class ExtremeSoftmaxSGD(
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.
+        checkpoint : str or path, default=None
+            As in `fit`: where the file exists, the pass goes on from it. The estimator must be as it was when
+            the pass began.
+        checkpoint_interval : float, default=300
+            As in `fit`.
 
         Returns
         -------
@@ -398,44 +404,14 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
-            outside of the ``classes`` that were named.
+            outside of the ``classes`` that were named; for blocks and checkpoints as in `fit`.
         FloatingPointError
             If the steps diverge.
         """
-        known = to_host(getattr(self, "classes_", None))
-        first = known is None
-        if not first:
-            self._check_device(X)
-        if classes is not None:
-            known = announced_classes(classes, known)
-        # who names the classes wants no others, as in scikit-learn
-        closed = classes is not None or (not first and getattr(self, "_closed", False))
-        X, targets = settings.check_data(self, X, y, sample_weight, known, reset=first, grow=not closed)
-        if not first:  # rows are few, weights are many: the rows change their type
-            dtype = settings.weight_dtype(self)
-            X = X if X.dtype == dtype else X.astype(dtype)
-        rng = settings.make_generator(self.random_state if first else self._rng_state)
-        # of batches that come one by one the mean weight is not known
-        rows = make_rows(X, targets, self.label_choice, relative=False)
-        n_classes = len(targets.classes)
-        counts = label_counts(rows, n_classes)
-        if not first:
-            counts[: len(self._counts)] += self._counts
-        noise = settings.noise_of(self, counts)
-        options = settings.options_of(self, rows, n_classes, counts, noise)
-        options.max_iter = 1
-        if first or not hasattr(self, "learning_rate_") or self.learning_rate != "auto":
-            options.learning_rate = choose_rate(self, X, targets, rows, options, noise, rng)
+        if checkpoint is not None or comes_in_blocks(X):
+            partial_fit_blocks(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
         else:
-            options.learning_rate = self.learning_rate_
-        state = (
-            settings.initial_state(self, targets, X, options)
-            if first
-            else settings.resume(self, n_classes, X.dtype, options)
-        )
-        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
-        run_epochs(self, state, rows, options, work, rng, None, {"X": X, "y": y, "metadata": None}, targets)
-        self._counts, self._closed = counts, closed
+            partial_fit_rows(self, X, y, classes, sample_weight)
         return self
 
     def __sklearn_tags__(self):

@@ -8,15 +8,18 @@ from .._arrays import is_device
 from .._messages import shown
 from .._solver import outcome
 from .monitor import EpochMonitor
-from .solver import minimize_sampled_softmax
 from .state import averaged, finish
 
 # a table of more weights is not looked through after every call, but some hundred rows of it
 LOOKED_AT, FEW = 2**26, 500
 
 
-def run_epochs(model, state, rows, options, work, rng, held_out, data, targets, again=None):
-    """Run the epochs and set the attributes; ``again()`` gives a new state and work for another rate."""
+def run_epochs(model, run, state, options, rng, data, targets, held_out=None):
+    """Run the epochs and set the attributes.
+
+    ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
+    ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves.
+    """
     context = None
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
@@ -24,21 +27,18 @@ def run_epochs(model, state, rows, options, work, rng, held_out, data, targets, 
     monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), held_out)
     monitor.begin(None)
     while True:
-        result = minimize_sampled_softmax(
-            rows, state, options, work, rng, callback=monitor, max_time=model.max_time
-        )
-        if result.status != outcome.DIVERGED or model.learning_rate != "auto" or again is None:
+        result = run.minimize(state, monitor, model.max_time)
+        if result.status != outcome.DIVERGED or model.learning_rate != "auto" or run.start is None:
             break
         # what a tenth of the rows survives may be too much for all
         model.learning_rate_losses_[options.learning_rate] = np.inf
         options.learning_rate = model.learning_rate_ = options.learning_rate / 10
         if model.verbose:
             print(f"{type(model).__name__} diverged; learning_rate={options.learning_rate:g} instead")
-        new_state, work = again()
-        vars(state).update(vars(new_state))
+        vars(state).update(vars(run.restart()))
         monitor.restart()
     monitor.end()
-    seen = rows.y if options.plan is None else np.arange(len(state.W))
+    seen = run.codes if options.plan is None else np.arange(len(state.W))
     if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
         raise FloatingPointError(
             f"method={shown(model.method)} diverged in epoch {result.nit} at learning_rate="

@@ -25,8 +25,11 @@ TUNING_SHARE, TUNING_ROWS = 0.1, 500
 JUDGING_ROWS = 2000
 
 
-def choose_rate(model, X, targets, rows, options, noise, rng):
-    """The learning rate, searched for where it is "auto"; sets the attributes that tell of it."""
+def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
+    """The learning rate, searched for where it is "auto"; sets the attributes that tell of it.
+
+    ``n_rows`` is the number of all rows where ``rows`` are some of them.
+    """
     if model.learning_rate != "auto":
         model.learning_rate_ = float(model.learning_rate)
         if hasattr(model, "learning_rate_losses_"):
@@ -34,7 +37,7 @@ def choose_rate(model, X, targets, rows, options, noise, rng):
         return model.learning_rate_
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(to_host(rows.row_of))
     n = len(every)
-    size = min(max(TUNING_ROWS, int(TUNING_SHARE * n)), n - n // 5)
+    size = min(max(TUNING_ROWS, int(TUNING_SHARE * (n_rows or n))), n - n // 5)
     order = rng.permutation(n)
     chosen = np.sort(every[order[:size]])
     part = make_rows(X, targets, model.label_choice, chosen)

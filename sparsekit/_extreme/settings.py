@@ -25,6 +25,12 @@ def make_generator(random_state):
 def check_data(model, X, y, sample_weight, classes, reset=True, grow=True):
     """Checked X (C-ordered or CSR) and targets."""
     X, targets = check_extreme_data(model, X, y, sample_weight, classes, reset, grow)
+    check_settings(model, targets, classes)
+    return X, targets
+
+
+def check_settings(model, targets, classes):
+    """ValueError where parameters do not go with each other or with the targets."""
     if classes is not None and hasattr(model, "multilabel_") and targets.multilabel != model.multilabel_:
         raise ValueError(
             f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
@@ -45,7 +51,6 @@ def check_data(model, X, y, sample_weight, classes, reset=True, grow=True):
                     f"{name}={shown(getattr(model, name))} does not go with sampling='blocks'; take "
                     "sampling='independent'."
                 )
-    return X, targets
 
 
 def hold_out(model, n, rng):
@@ -78,6 +83,7 @@ def noise_of(model, counts):
 
 
 def options_of(model, rows, n_classes, counts, noise):
+    """`SamplingOptions` for ``rows``: `DataRows`, or what has a ``largest_norm()`` of its own."""
     bound, u_bound = np.inf, np.inf
     if model.method == "umax":
         bound, u_bound = model.weight_bound, model.u_bound
@@ -87,8 +93,7 @@ def options_of(model, rows, n_classes, counts, noise):
         if u_bound == "auto" and not np.isfinite(bound):
             u_bound = np.inf
         elif u_bound == "auto":  # Lemma 2
-            largest = largest_norm(rows) if is_device(rows.data) else _largest_norm(rows)
-            largest += model.fit_intercept
+            largest = largest_norm_of(rows) + model.fit_intercept
             u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
         if model.hash_bits is not None and np.isfinite(bound):
             raise ValueError("weight_bound does not go with hash_bits: classes share the table's entries.")
@@ -99,13 +104,13 @@ def options_of(model, rows, n_classes, counts, noise):
         method=model.method, learning_rate=np.nan, decay=model.decay, max_iter=model.max_iter,
         batch_size=model.batch_size, n_negatives=model.n_negatives, raman=model.double_sum == "raman",
         alpha=model.alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
-        average=average, n_threads=threads_of(model, rows, counts, noise),
+        average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,
     )  # fmt: skip
 
 
 def threads_of(model, rows, counts, noise):
     """Threads of a fit, or on a GPU the rows that step at once."""
-    if not is_device(rows.data):
+    if not is_device(getattr(rows, "data", None)):
         return count_threads(model.n_jobs)
     if model.n_jobs is not None and model.n_jobs > 0:
         return model.n_jobs
@@ -166,14 +171,20 @@ def resume(model, n_classes, dtype, options):
         W = model.coef_ if W is None else W[None, :]
         W = W.toarray() if sp.issparse(W) else W
         xp = namespace(W=W)
-        is_read_only = not getattr(W.flags, "writeable", True)  # CuPy's arrays never are
-        if W.dtype != dtype or is_read_only or not W.flags.c_contiguous:
+        if W.dtype != dtype or _is_read_only(W) or not W.flags.c_contiguous:
             W = xp.array(W, dtype=dtype, order="C")
         bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
         shift = 64 - model.hash_bits if model.hash_bits else 0
         state = SoftmaxState(W, bias, len(model.intercept_), shift)
         state.rows_seen = model.t_
+    for name, value in vars(state).items():
+        if hasattr(value, "flags") and _is_read_only(value):  # of a model on disk
+            setattr(state, name, value.copy())
     return prepare(grow(state, n_classes), options)
+
+
+def _is_read_only(array):
+    return not getattr(array.flags, "writeable", True)  # CuPy's arrays never are
 
 
 def weight_dtype(model):
@@ -200,8 +211,12 @@ def _values(X):
     return X.data if is_sparse(X) else X
 
 
-def _largest_norm(rows):
+def largest_norm_of(rows):
     """Largest norm of a row, without the intercept."""
+    if hasattr(rows, "largest_norm"):
+        return rows.largest_norm()
+    if is_device(rows.data):
+        return largest_norm(rows)
     if len(rows.indptr):
         squares = sp.csr_array(
             (np.square(rows.data, dtype=np.float64), rows.indices, rows.indptr),

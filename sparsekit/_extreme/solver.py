@@ -198,8 +198,17 @@ def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
 
 
 def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
-    """Every row once, in a new order: (place of a bad step or -1, mean sampled objective, complete)."""
-    rng.shuffle(work.order)
+    """Every row once: (place of a bad step or -1, mean sampled objective, complete)."""
+    bad, total, looked, complete = sweep(
+        state, rows, options, work, learning_rate, rng, value=value, limits=limits
+    )
+    return bad, total / looked if looked else np.nan, complete
+
+
+def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
+    """`epoch` of some of the rows: sum and number of the sampled objectives in place of their mean."""
+    if options.shuffle:
+        rng.shuffle(work.order)
     if work.sizes is not None:
         # one of each row's examples
         rng.random(out=work.numbers)
@@ -227,8 +236,7 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits
             complete = False
             break
     loss = to_host(work.loss)
-    looked = loss[:, 1].sum()
-    return bad, float(loss[:, 0].sum() / looked) if looked else np.nan, complete
+    return bad, float(loss[:, 0].sum()), float(loss[:, 1].sum()), complete
 
 
 def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, max_time=None, value=False):

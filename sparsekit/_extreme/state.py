@@ -29,6 +29,7 @@ class SamplingOptions:
     average: int | None = None  # rows before the average begins; None: no average
     plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
     n_threads: int = 1
+    shuffle: bool = True  # a new order of the rows in each epoch
 
     @property
     def method_number(self):

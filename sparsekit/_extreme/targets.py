@@ -150,6 +150,15 @@ def _indicator(y, sample_weight, class_weight, classes):
     )
 
 
+def used_rows(targets):
+    """Mask of the rows (n,) that have a label and a positive weight."""
+    n = len(targets.codes) if targets.first is None else len(targets.first) - 1
+    use = np.ones(n, dtype=bool) if targets.weight is None else targets.weight > 0
+    if targets.multilabel:
+        use &= np.diff(targets.first) > 0
+    return use
+
+
 def make_rows(X, targets, label_choice, kept=None, relative=True):
     """The examples of X's rows ``kept`` (None: all) that have a label and a positive weight.
 
@@ -159,16 +168,12 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     relative : whether only the ratios of the weights matter.
     """
     n = X.shape[0]
-    use = np.ones(n, dtype=bool)
+    use = used_rows(targets)
     if kept is not None:
-        use[:] = False
-        use[kept] = True
-    if targets.weight is not None:
-        use &= targets.weight > 0
-    sizes: Any = None
-    if targets.multilabel:
-        sizes = np.diff(targets.first)
-        use &= sizes > 0
+        among = np.zeros(n, dtype=bool)
+        among[kept] = True
+        use &= among
+    sizes: Any = np.diff(targets.first) if targets.multilabel else None
     if not use.any():
         raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
     rows = None if use.all() else np.flatnonzero(use).astype(np.int64)
@@ -194,6 +199,19 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     weight, of = (None if a is None else np.asarray(a, like=data) for a in (weight, of))
     y = np.asarray(y, like=data)
     return DataRows(data, indices, indptr, X.shape[1], y, weight, of, first)
+
+
+def count_labels(targets, label_choice, use):
+    """`label_counts` of the rows in the mask ``use``, without their examples."""
+    n_classes = len(targets.classes)
+    if not targets.multilabel:
+        return np.bincount(targets.codes[use], minlength=n_classes).astype(np.float64)
+    if label_choice == "first":
+        chosen = targets.codes[targets.first[:-1][use]]
+        return np.bincount(chosen, minlength=n_classes).astype(np.float64)
+    sizes = np.diff(targets.first)
+    share = np.repeat(use / np.maximum(sizes, 1), sizes)
+    return np.bincount(targets.codes, weights=share, minlength=n_classes)
 
 
 def label_counts(rows, n_classes):

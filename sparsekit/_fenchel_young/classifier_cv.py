@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from .._arrays import is_device
@@ -27,7 +27,7 @@ from .._estimator.checks import (
     check_sample_weight,
     in_units,
 )
-from .._estimator.cross_validation import CrossValidationMixin, with_labels
+from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
@@ -304,13 +304,13 @@ class _FenchelYoungClassifierCV(
                 task.call_on_fit_task_begin(estimator=self)
         scorer = with_labels(self._get_scorer(), targets.classes)
         done = []
-        # the kernels hold no lock, so threads run at once and share X; BLAS has one setting for all of them
+        # BLAS has one setting for all threads
         with blas_threads(1):
-            runs = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+            calls = (
                 delayed(self._score_fold)(X, y, targets, fold, k, options, scorer, routed.scorer.score)
                 for k, fold in enumerate(folds)
             )
-            for task, run in zip(tasks, runs):
+            for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
                 done.append(run)
                 if task is not None:
                     task.call_on_fit_task_end(estimator=self)

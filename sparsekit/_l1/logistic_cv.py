@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -15,7 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from .._estimator.base import CallbackSupportMixin
@@ -27,7 +28,7 @@ from .._estimator.checks import (
     check_penalties,
     check_sample_weight,
 )
-from .._estimator.cross_validation import CrossValidationMixin, with_labels
+from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
@@ -262,14 +263,15 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             if self.refit
             else options
         )
-        # the kernels hold no lock, so threads run at once and share X
-        runs = Parallel(n_jobs=self.n_jobs, verbose=self.verbose, prefer="threads", return_as="generator")(
+        light = whole.beside(None)
+        calls = (
             delayed(_score_fold)(
-                whole, y, classes, fold, k, lambdas, scored, self.max_time, scorer,
+                light, X, y, classes, fold, k, lambdas, scored, self.max_time, scorer,
                 routed.scorer.score, not self.refit,
             )
             for k, fold in enumerate(folds)
         )  # fmt: skip
+        runs = run_folds(calls, self.n_jobs, self.verbose, shared=isinstance(X, BlockedMatrix))
         done = []
         for k, run in enumerate(runs):
             done.append(run)
@@ -333,6 +335,12 @@ class _PathProblem:
         self.X, self.codes, self.classes, self.weight = X, codes, classes, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
         self.n_outputs = 1 if len(classes) == 2 else len(classes)
+
+    def beside(self, X):
+        """The same with another X."""
+        other = copy.copy(self)
+        other.X = X
+        return other
 
     def prepare(self, folds):
         """Get ready for `training`."""
@@ -419,9 +427,11 @@ class _BlockPathProblem(_PathProblem):
         )
 
 
-def _score_fold(whole, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs):
+def _score_fold(
+    whole, X, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs
+):
     """Solve the path on a fold's training part and score each model on the rest."""
-    train, test = fold
+    whole, (train, test) = whole.beside(X), fold
     present = np.unique(whole.codes[train])
     if len(present) < 2:
         raise ValueError(

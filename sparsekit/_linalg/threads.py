@@ -1,6 +1,7 @@
 """Threads: how many the caller asked for, and BLAS on no more."""
 
 import os
+import sys
 import threading
 from collections import Counter
 from contextlib import contextmanager, nullcontext
@@ -99,11 +100,73 @@ def blas_threads(n_threads):
 
 
 def count_threads(n_jobs):
-    """Number of threads for n_jobs, which means what it means in joblib (None is 1, -1 is all)."""
-    if n_jobs is None:
+    """Number of threads for n_jobs, which means what it means in joblib (None is 1, -1 is all).
+
+    A task that runs beside others, of joblib's backends or on a worker of Dask, gets its share of the
+    processors at most, whatever it asks for.
+    """
+    if n_jobs is None or n_jobs == 1:
         return 1
     if n_jobs > 0:
-        return int(n_jobs)
+        return min(int(n_jobs), _share())
     import joblib  # costs more than the small calls that come by here
 
-    return joblib.effective_n_jobs(n_jobs)
+    if n_jobs == 0 or isinstance(joblib.parallel.get_active_backend()[0], _sequential()):
+        return joblib.effective_n_jobs(n_jobs)
+    # not effective_n_jobs, which counts the processors of all machines where joblib works on a cluster
+    return min(max(joblib.cpu_count() + 1 + int(n_jobs), 1), _share())
+
+
+def jobs_beside(n_jobs):
+    """n_jobs for an estimator's own Parallel: as it is, or the share of a task that runs beside others."""
+    return n_jobs if n_jobs is None or _share() == _NO_LIMIT else count_threads(n_jobs)
+
+
+_NO_LIMIT = 2**31
+
+
+def _sequential():
+    from joblib._parallel_backends import SequentialBackend
+
+    return SequentialBackend
+
+
+def _share():
+    """Threads that this task may use beside those that run at once; `_NO_LIMIT` where nothing says so.
+
+    A process of loky, Ray or Dask's nanny has it in OMP_NUM_THREADS, which joblib's ``inner_max_num_threads``
+    sets. Threads of one process share what the process has.
+    """
+    worker = _dask_worker()
+    # who did not import these runs in none of their tasks
+    parallel = sys.modules.get("joblib.parallel")
+    if worker is None and (parallel is None or not parallel.get_active_backend()[0].nesting_level):
+        return _NO_LIMIT
+    import multiprocessing.dummy
+
+    import joblib
+
+    granted = os.environ.get("OMP_NUM_THREADS", "")
+    if granted.isdigit() and int(granted) > 0:
+        processors = int(granted)
+    elif multiprocessing.current_process().daemon:
+        processors = 1  # one of a pool, whose size is not known
+    else:
+        processors = joblib.cpu_count()
+    if worker is not None:
+        siblings = worker.state.nthreads
+    else:
+        pooled = multiprocessing.dummy.DummyProcess  # what joblib's threads are
+        siblings = sum(isinstance(thread, pooled) for thread in threading.enumerate())
+    return max(processors // max(siblings, 1), 1)
+
+
+def _dask_worker():
+    """The worker whose task this thread runs, or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_worker()
+    except ValueError:
+        return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,8 @@ class LocalBlocks(RowBlocks):
     """
 
     def __init__(self, source, y=None, weight=None):
-        self.source, self.folds = source, None
+        self.source = source
+        self.folds: Any = None
         self.y, self.weight = (part if part is None else np.asarray(part) for part in (y, weight))
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
@@ -115,14 +117,22 @@ class LocalBlocks(RowBlocks):
         return Block(i, X, *parts)
 
     def _ahead(self) -> Iterator[Block]:
-        with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
-            coming = [pool.submit(self._read, i) for i in range(min(self.n_blocks, 1))]
-            for i in range(self.n_blocks):
-                block = coming.pop().result()
-                if i + 1 < self.n_blocks:
-                    coming.append(pool.submit(self._read, i + 1))
-                yield block
-                del block
+        return read_ahead(self._read, range(self.n_blocks))
+
+
+def read_ahead(read: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[Any]:
+    """``read(i)`` of each number in turn; a thread reads the next one meanwhile.
+
+    A user who drops one before asking for the next has two in memory at most.
+    """
+    left = iter(numbers)
+    with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
+        coming = [pool.submit(read, i) for i in itertools.islice(left, 1)]
+        while coming:
+            block = coming.pop().result()
+            coming += [pool.submit(read, i) for i in itertools.islice(left, 1)]
+            yield block
+            del block
 
 
 def _of_rows(values: Any, rows: slice) -> Any:

@@ -109,7 +109,7 @@ class DaskBlocks(RowBlocks):
         while len(nodes) > 1:
             twos = [nodes[i : i + 2] for i in range(0, len(nodes), 2)]
             nodes = [pair(*two) if len(two) == 2 else two[0] for two in twos]
-        return _compute(nodes[0], client)
+        return compute(nodes[0], client)
 
 
 def _of_group(first, message, *rows):
@@ -145,7 +145,7 @@ def _n_threads(client):
         raise RoundError(f"the cluster's scheduler can't be reached: {error}") from error
 
 
-def _compute(node, client):
+def compute(node, client):
     """The value of a node; a RoundError where the cluster or the storage failed."""
     if client is None:
         try:

@@ -26,9 +26,12 @@ WINGS = {
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
     "_extreme": {
+        "block_rows",
         "classifier",
         "device",
         "fit",
+        "in_blocks",
+        "in_memory",
         "monitor",
         "prediction",
         "rate",

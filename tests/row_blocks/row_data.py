@@ -1,4 +1,5 @@
-"""Data for fits on blocks of rows, and kernels that fail. Workers of a cluster import this file by name."""
+"""Data for fits on blocks of rows, and kernels that fail. Workers of a cluster import itertools
+import this file by name."""
 
 import os
 import signal
@@ -36,7 +37,7 @@ def labels(scores, n_classes=2):
 
 
 def cut(X, cuts=CUTS):
-    return [X[a:b] for a, b in zip(cuts, cuts[1:])]
+    return [X[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 def in_blocks(X, cuts=CUTS):

@@ -341,7 +341,7 @@ def test_targets_that_are_refused_in_main_memory_too(estimator, data):
 
 
 def test_one_class(data):
-    X, y, _ = data
+    X, *_ = data
     with pytest.raises(ValueError, match="class"):
         L1LogisticOBA().fit(as_dask(X), np.zeros(500))
 

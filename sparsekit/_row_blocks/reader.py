@@ -1,0 +1,125 @@
+"""Blocks of rows that come to this process one by one, in any order: what stochastic steps take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._messages import shown
+from .blocks import as_matrix, read_ahead
+from .dask_blocks import DaskBlocks, compute, is_dask
+
+
+class BlockReader:
+    """Blocks of a source or of a Dask collection, with the targets and weights of all rows in memory.
+
+    Parameters
+    ----------
+    X : Dask array or data frame, or an object with ``shape``, ``n_blocks``, ``starts`` and ``block(i)``
+    y : Dask array or series with the rows of X, array-like or sparse matrix of n rows, or None
+    weight : Dask array or series, array-like of shape (n,), one number, or None
+
+    Attributes
+    ----------
+    y, weight : in memory
+    starts : ndarray of shape (n_blocks + 1,)
+        First row of each block, and the number of rows.
+    dtype : dtype
+        float32 or float64: of the blocks, which must agree.
+    """
+
+    def __init__(self, X: Any, y: Any = None, weight: Any = None):
+        self._client = None
+        self.feature_names = None
+        if is_dask(X):
+            given = [part if is_dask(part) else None for part in (y, weight)]
+            found = DaskBlocks(X, *given)
+            self._client, self.feature_names = found.client, found.feature_names
+            self._delayed, self._source = found.blocks, None
+            parts = [
+                self._gather(their) if mine is not None else None
+                for mine, their in zip(given, (found.y, found.weight))
+            ]
+            self.starts = _starts(X, parts)
+            y, weight = (_joined(part) if part else rows for part, rows in zip(parts, (y, weight)))
+        else:
+            self._source = X
+            self.starts = np.asarray(X.starts, dtype=np.int64)
+            names = getattr(X, "feature_names", None)
+            self.feature_names = None if names is None else list(names)
+        self.n_blocks, self.n_columns = len(self.starts) - 1, int(X.shape[1])
+        self.y, self.weight = y, weight
+        for name, rows in (("y", y), ("sample_weight", weight)):
+            n = rows.shape[0] if sp.issparse(rows) else len(rows) if np.ndim(rows) else self.n_rows
+            if n != self.n_rows:
+                raise ValueError(f"{name} has {n} rows, and X has {self.n_rows}: give one for each row.")
+        dtype = getattr(X, "dtype", None)
+        if dtype is None:
+            dtype = as_matrix(self._fetch(0)).dtype
+        self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.starts[-1])
+
+    def read(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """(i, block i) for each of the ``numbers`` in turn, the next one read ahead.
+
+        Raises
+        ------
+        ValueError
+            If a block does not go with the others, or holds NaN or infinity; the message names it.
+        """
+        return read_ahead(self.block, [int(i) for i in numbers])
+
+    def block(self, i: int) -> tuple[int, Any]:
+        """(i, block i), C-ordered or canonical CSR, checked."""
+        X, who = as_matrix(self._fetch(i)), f"block {i} of X"
+        if X.shape[1] != self.n_columns:
+            raise ValueError(f"{who} has {X.shape[1]} columns, and X has {self.n_columns}.")
+        n = int(self.starts[i + 1] - self.starts[i])
+        if X.shape[0] != n:
+            raise ValueError(f"{who} has {X.shape[0]} rows, where {n} were expected.")
+        if X.dtype != self.dtype:
+            raise ValueError(f"{who} is {X.dtype}, X is {self.dtype}: all blocks must be of one type.")
+        values = X.data if sp.issparse(X) else X
+        if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+            raise ValueError(f"{who} contains {'NaN' if np.isnan(values).any() else 'infinity'}.")
+        return i, X
+
+    def _fetch(self, i):
+        if self._source is not None:
+            return self._source.block(i)
+        return compute(self._delayed[i], self._client)
+
+    def _gather(self, parts):
+        from dask import delayed
+
+        return compute(delayed(list)(parts), self._client)
+
+
+def _starts(X, parts):
+    """First rows of the chunks of X, by itself or by the targets that came in the same chunks."""
+    chunks = getattr(X, "chunks", None)
+    if chunks is not None and not np.isnan(chunks[0]).any():
+        sizes = list(chunks[0])
+    else:
+        sizes = next(([part.shape[0] for part in given] for given in parts if given), None)
+        if sizes is None:
+            raise ValueError(
+                "the sizes of X's chunks are unknown, so y can't be cut alike: give y as a Dask array with "
+                "X's chunks, or X.compute_chunk_sizes() first."
+            )
+    return np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
+def _joined(parts):
+    if any(sp.issparse(part) for part in parts):
+        return sp.vstack(parts, format="csr")
+    shapes = {np.shape(part)[1:] for part in parts}
+    if len(shapes) > 1:
+        raise ValueError(f"chunks of y have rows of different shapes: {shown(sorted(shapes))}")
+    return np.concatenate([np.asarray(part) for part in parts])

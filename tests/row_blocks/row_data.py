@@ -1,6 +1,7 @@
-"""Data for fits on blocks of rows, and kernels that fail. Workers of a cluster import itertools
+"""Data for fits on blocks of rows, and kernels that fail. Workers of a cluster
 import this file by name."""
 
+import itertools
 import os
 import signal
 import time

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
+from .. import _messages as messages
+
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # what those raise for a damaged file; bz2 raises a bare OSError
 DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
@@ -94,7 +96,7 @@ def open_counted(path, max_bytes=None):
     """
     max_bytes = MAX_BYTES if max_bytes is None else max_bytes
     if not isinstance(max_bytes, Integral) or max_bytes < 1:
-        raise ValueError(f"max_bytes must be a whole number, at least 1; got {max_bytes!r}")
+        raise ValueError(f"max_bytes must be a whole number, at least 1; got {messages.shown(max_bytes)}")
     opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower())
     try:
         with open(path, "rb") as raw:

@@ -1,5 +1,6 @@
 """Data for fits on blocks of rows, and kernels that fail. Workers of a cluster import this file by name."""
 
+import itertools
 import os
 import signal
 import time
@@ -36,7 +37,7 @@ def labels(scores, n_classes=2):
 
 
 def cut(X, cuts=CUTS):
-    return [X[a:b] for a, b in zip(cuts, cuts[1:])]
+    return [X[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 def in_blocks(X, cuts=CUTS):
@@ -116,6 +117,11 @@ def pause(on, dask_worker):
     from distributed import Status
 
     dask_worker.status = Status.paused if on else Status.running
+
+
+def allow_no_deaths(dask_scheduler):
+    """A task is given up when a worker has died of it."""
+    dask_scheduler.allowed_failures = 0
 
 
 class Struck:

@@ -128,7 +128,7 @@ def test_a_block_that_cannot_be_read(tmp_path, data):
     lazy = from_disk(tmp_path, X.shape[1], y.dtype)
     (tmp_path / "block2.npz").rename(tmp_path / "away")
     model = L1LogisticOBA(C=20.0)
-    with pytest.raises(RoundError, match="could not be read:.*block2.npz") as caught:
+    with pytest.raises(RoundError, match=r"could not be read:.*block2\.npz") as caught:
         model.fit(*lazy)
     assert isinstance(caught.value.__cause__, FileNotFoundError) and not hasattr(model, "coef_")
     (tmp_path / "away").rename(tmp_path / "block2.npz")

@@ -180,6 +180,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
         TypeError
             If some arrays are on a GPU and others in main memory.
+        RuntimeError
+            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
+            the last one is kept in ``coef_`` and ``intercept_``.
 
         Warns
         -----

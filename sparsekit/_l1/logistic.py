@@ -247,6 +247,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             two classes have a positive weight.
         TypeError
             If some arrays are on a GPU and others in main memory.
+        RuntimeError
+            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
+            the last one is kept in ``coef_`` and ``intercept_``.
 
         Warns
         -----

@@ -85,7 +85,8 @@ class LocalBlocks(RowBlocks):
     def __init__(self, source, y=None, weight=None):
         self.source = source
         self.folds: Any = None
-        self.y, self.weight = (part if part is None else np.asarray(part) for part in (y, weight))
+        self.y: Any = None if y is None else np.asarray(y)
+        self.weight: Any = None if weight is None else np.asarray(weight)
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)

@@ -120,6 +120,11 @@ def pause(on, dask_worker):
     dask_worker.status = Status.paused if on else Status.running
 
 
+def allow_no_deaths(dask_scheduler):
+    """A task is given up when a worker has died of it."""
+    dask_scheduler.allowed_failures = 0
+
+
 class Struck:
     """A kernel that dies or hangs at its end, where the folder says so."""
 

@@ -341,9 +341,8 @@ def test_targets_that_are_refused_in_main_memory_too(estimator, data):
 
 
 def test_one_class(data):
-    X, *_ = data
     with pytest.raises(ValueError, match="class"):
-        L1LogisticOBA().fit(as_dask(X), np.zeros(500))
+        L1LogisticOBA().fit(as_dask(data[0]), np.zeros(500))
 
 
 def test_blocks_are_not_copied_where_kernels_can_read_them(data):

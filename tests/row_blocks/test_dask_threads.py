@@ -50,13 +50,13 @@ def test_the_bits_are_the_same_for_any_number_of_workers(n_workers, data, monkey
 def test_a_round_has_at_most_four_tasks_a_worker(data, monkeypatch):
     X, y, _ = data
     counts = []
-    before = dask_blocks._compute
+    before = dask_blocks.compute
 
     def count(node, client):
         counts.append(sum(str(key).startswith(("_of_group", "combine")) for key in node.__dask_graph__()))
         return before(node, client)
 
-    monkeypatch.setattr(dask_blocks, "_compute", count)
+    monkeypatch.setattr(dask_blocks, "compute", count)
     monkeypatch.setattr(dask_blocks, "_n_threads", lambda client: 3)
     model = L1LogisticOBA().fit(as_dask(X, range(0, 501, 5)), y)
     assert len(counts) == model.n_rounds_ and 3 < max(counts) <= 12

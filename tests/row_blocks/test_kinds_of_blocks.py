@@ -314,7 +314,7 @@ def test_rows_of_y_that_are_not_those_of_x(data):
     lazy = as_dask(X, sizes=False)
     with pytest.raises(ValueError, match="y has 2 chunks, and X has 5"):
         L1LogisticOBA().fit(lazy, da.from_array(y, chunks=250))
-    with pytest.raises(ValueError, match="block 0 of X has 130 rows, and 100 of y"):
+    with pytest.raises(ValueError, match=r"block \d of X has \d+ rows, and 100 of y"):
         L1LogisticOBA().fit(lazy, da.from_array(y, chunks=100))
     with pytest.raises(ValueError, match=r"sizes of X's chunks are unknown.*compute_chunk_sizes"):
         L1LogisticOBA().fit(lazy, y)

@@ -45,7 +45,7 @@ def operator(cupy, X, K):
     )
     if hasattr(X, "nnz"):
         rows = X.indptr.astype(cupy.int64), X.indices, X.data
-        return _multinomial.ClassRowOperator(*rows, p, *shared, 1), m
+        return _multinomial.ClassRowOperator(*rows, p, *shared), m
     return _multinomial.ClassDenseOperator(X, *shared), m
 
 
@@ -82,7 +82,7 @@ def rankings(cupy, sizes, bandwidth):
     for n, m, k in sizes:
         count = _gpu.sets_beyond_cache(cupy, 4 * n * m)
         scores = [cupy.random.random((n, m), dtype=cupy.float32) for _ in range(count)]
-        t = _gpu.seconds(cupy, _ranking.rank_scores, [(s, 0, *known(n, k), 1) for s in scores])
+        t = _gpu.seconds(cupy, _ranking.rank_scores, [(s, 0, *known(n, k)) for s in scores])
         table.append(_gpu.row(f"rank_scores, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth))
         t = _gpu.seconds(cupy, plain, [(s, k) for s in scores], repeats=5)
         table.append(_gpu.row(f"argpartition, exp, sum, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth))

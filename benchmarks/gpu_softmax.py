@@ -63,22 +63,22 @@ def kernels(cupy, sizes, bandwidth):
         count = _gpu.sets_beyond_cache(cupy, 4 * n * K)
         S = [cupy.random.random((n, K), dtype=np.float32) for _ in range(count)]
         V = [cupy.random.random((p, K), dtype=np.float32) for _ in range(count)]
-        rows = [(indptr, A.indices, A.data, v, s, 1) for v, s in zip(V, S)]
-        turned = [(*columns, s, v, 1) for v, s in zip(V, S)]
+        rows = [(indptr, A.indices, A.data, v, s) for v, s in zip(V, S)]
+        turned = [(*columns, s, v) for v, s in zip(V, S)]
         nbytes = 8 * nnz + 4 * K * (n + p)
         for name, call, inputs, size in (
             ("product32", _curvature.product32, rows, n),
             ("product32, transposed", _curvature.product32, turned, p),
-            ("cupyx, X V", lambda _a, _b, _c, v, _s, _t, A=A: A @ v, rows, n),
+            ("cupyx, X V", lambda _a, _b, _c, v, _s, A=A: A @ v, rows, n),
         ):
             t = _gpu.seconds(cupy, call, inputs)
             table.append(_gpu.row(f"{name}, {what}", t, nbytes + 8 * size, bandwidth))
         Z, U = cupy.random.random((n, K)), cupy.empty((n, K))
         codes, s = cupy.zeros(n, np.int32), cupy.full(n, 1.0 / n)
-        t = _gpu.seconds(cupy, _multinomial.value_and_derivative, [(Z, codes, s, U, 1)])
+        t = _gpu.seconds(cupy, _multinomial.value_and_derivative, [(Z, codes, s, U)])
         table.append(_gpu.row(f"value_and_derivative, {what}", t, 16 * n * K, bandwidth))
         top, weight = codes, s.astype(np.float32)
-        args = [(s1, s2, top, weight, None, None, 1) for s1, s2 in zip(S, S[::-1])]
+        args = [(s1, s2, top, weight, None, None) for s1, s2 in zip(S, S[::-1])]
         t = _gpu.seconds(cupy, _curvature.curve_scores, args)
         table.append(_gpu.row(f"curve_scores, {what}", t, 12 * n * K, bandwidth))
     return table

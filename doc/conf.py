@@ -82,6 +82,7 @@ TREE = {
         "bounded",
         "nqn",
         "sharpness",
+        "large_data",
         "gpu",
     ],
     "speed": [
@@ -92,6 +93,7 @@ TREE = {
         "lp_sparsemap_benchmarks",
         "bounded_benchmarks",
         "nqn_benchmarks",
+        "scale_out_benchmarks",
     ],
 }
 

@@ -68,6 +68,11 @@ def kernel_module(name: str, x: object) -> ModuleType:
     return _module(name, is_device(x))
 
 
+def thread_arguments(like: object, n_threads: int) -> tuple[int, ...]:
+    """The last arguments of kernels for arrays like ``like``: the number of threads, and on a GPU none."""
+    return () if is_device(like) else (n_threads,)
+
+
 @functools.cache
 def _module(name: str, device: bool) -> ModuleType:
     return importlib.import_module(f"sparsekit.{'gpu' if device else '_cython'}.{name}")
@@ -79,6 +84,13 @@ def full(
     """`numpy.full` beside ``like``, for which NumPy passes CuPy a keyword that it does not know."""
     out = np.empty(shape, dtype=dtype, like=like)
     out[...] = value
+    return out
+
+
+def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
+    """Zeros of a larger ``shape`` beside ``x``, with ``x`` in the first corner."""
+    out = np.zeros(shape, dtype=x.dtype, like=x)
+    out[tuple(map(slice, x.shape))] = x
     return out
 
 

@@ -179,8 +179,13 @@ def precision_at_k(
     if not 1 <= k <= top.shape[1]:
         raise ValueError(f"k must be between 1 and the {top.shape[1]} columns of y_top, got {k}.")
     top = top[:, :k]
-    given: Any = y_true
-    true = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given)
+    true: Any = y_true
+    if hasattr(true, "tocsr"):
+        from ._linalg.structure import sound  # SciPy comes with the matrix, and is not imported before
+
+        true = sound(true, "y_true").tocsr()
+    else:
+        true = np.asarray(true)
     if true.shape[0] != len(top):
         raise ValueError(f"y_true has {true.shape[0]} rows, y_top {len(top)}.")
     if true.ndim == 1:

@@ -95,7 +95,8 @@ def minimize_oba(
     -------
     scipy.optimize.OptimizeResult
         ``x``; ``fun`` (phi); ``grad`` (of f); ``success``, ``status`` and ``message``: 0
-        converged, 1 max_iter, 2 max_time, 3 callback, 4 no further progress in floating point;
+        converged, 1 max_iter, 2 max_time, 3 callback, 4 no further progress in floating point,
+        8 f falls without bound, 11 f or a derivative is not finite (x is the last point where they were);
         ``optimality`` (relative, of *all* variables, whatever working sets were used);
         ``dual_gap`` (bounds fun - min phi from above; nan if the loss has no dual here, inf if
         no feasible dual point was found); ``nit``, ``nfev`` (values), ``njev`` (gradients),
@@ -111,7 +112,8 @@ def minimize_oba(
         If the loss lacks a part of the protocol.
         If some arrays are on a GPU and others in main memory.
     ValueError
-        If a shape or a value is not allowed.
+        If a shape or a value is not allowed, what the loss returns holds no real numbers, or f or its
+        gradient at the start is not finite.
 
     See Also
     --------

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import SolverEstimatorMixin
 from .._estimator.checks import by_feature
+from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._solver import outcome
@@ -129,6 +130,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
         coef, xp, n_features = getattr(self, "coef_", None), namespace(X=X), X.shape[1]
         if not self.warm_start or coef is None:
             return None
+        coef = sound(coef, "coef_")
         coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
         intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
@@ -171,6 +173,11 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
                 )  # fmt: skip
+                if not np.isfinite(result.fun):
+                    raise ValueError(
+                        f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "
+                        "largest entry; the coefficients are then divided by it too."
+                    )
                 if X.dtype != np.float64:
                     self._round(problem, result, lower[k], upper[k], X.dtype)
                 x[k] = result.x

@@ -146,7 +146,7 @@ class PiecewiseLoss:
         if self.c is not None:
             return 1.0
         # of a square the rounding is smaller, if not quite a square
-        return self.spread if self.has_kinks else 1e-3 * self.spread**2
+        return self.spread if self.has_kinks else 1e-3 * self.spread * self.spread
 
     def kink_distance(self, z):
         """How far each row's r is from its next kink, (n,), and dual variables to begin with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, OptimizeResult
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import is_device, namespace
 from .._messages import numbers, shown
 from .._solver import outcome
+from .._solver.user_values import as_number, as_vector, check_start
 from .._typing import ActiveSet
 from .nqn import ACTIVE_SETS, MESSAGES, NQNOptions, minimize
 
@@ -75,7 +77,7 @@ def minimize_nqn(
         gradient; also by the least element of the hull of recent gradients (eq. 3.9); and either of them
         corrected by Algorithm 3.
     memory : int, default=20
-        Pairs of L-BFGS, >= 0.
+        Pairs of L-BFGS, >= 0. Room is made as pairs arrive; m of them take 16 m (n + 5 m) bytes.
     n_gradients : int, default=20
         Recent gradients for the "subgradient" choices, >= 1.
     gtol : float, default=1e-6
@@ -113,7 +115,7 @@ def minimize_nqn(
 
         status 0: projected gradient at most gtol; 6: small decrease, these two are successes; 1, 2, 5:
         max_iter, max_time, max_fun; 3: callback; 4: no step decreases f, the usual end at a kink if ``ftol``
-        is negative; 7: no direction of descent; 8: f falls without bound.
+        is negative; 7: no direction of descent; 8: f falls without bound, along a ray or to -inf.
 
     Raises
     ------
@@ -165,11 +167,7 @@ def minimize_nqn(
     if len(x):
         f, g = objective(x)
         objective.kept = (f, g)
-        if not np.isfinite(f):
-            raise ValueError(f"fun must be finite at x0; it is {f}.")
-        if not np.isfinite(g).all():
-            i = int(np.flatnonzero(~np.isfinite(g))[0])
-            raise ValueError(f"the gradient must be finite at x0; entry {i} is {float(g[i])}.")
+        check_start(f, g, "fun", "the gradient")
         result = minimize(objective, x, lower, upper, opts, callback=_wrapped(callback), history=history)
     else:
         result = OptimizeResult(
@@ -205,8 +203,8 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
     return NQNOptions(
         gtol=float(gtol), ftol=float(ftol), max_iter=int(max_iter),
         max_fun=np.inf if max_fun is None else max_fun,
-        max_time=np.inf if max_time is None else float(max_time), active_set=active_set, memory=int(memory),
-        n_gradients=int(n_gradients),
+        max_time=np.inf if max_time is None else float(max_time), active_set=active_set,
+        memory=min(int(memory), sys.maxsize), n_gradients=min(int(n_gradients), sys.maxsize),
     )  # fmt: skip
 
 
@@ -293,22 +291,11 @@ class Objective:
             returned = self.fun(x.copy(), *self.args)
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise ValueError("with jac=True, fun must return f and its gradient.")
-            f, g = self._number(returned[0]), returned[1]
+            f, g = as_number(returned[0], "fun"), returned[1]
         else:
-            f = self._number(self.fun(x.copy(), *self.args))
+            f = as_number(self.fun(x.copy(), *self.args), "fun")
             g = self.jac(x.copy(), *self.args) if callable(self.jac) else self._forward(x, f)
-        xp = namespace(x0=x, **{"the gradient": g}) if is_device(x) or is_device(g) else np
-        g = xp.array(g, dtype=np.float64)
-        if g.shape != x.shape:
-            raise ValueError(f"the gradient must have shape {x.shape}, as x0 has; got {g.shape}.")
-        return f, g
-
-    @staticmethod
-    def _number(f):
-        f = np.asarray(to_host(f))
-        if f.size != 1 or f.dtype.kind not in "fiub":
-            raise ValueError(f"fun must return a number; got an array of shape {f.shape} and type {f.dtype}.")
-        return float(f.reshape(()))
+        return f, as_vector(g, x, "the gradient")
 
     def _forward(self, x, f):
         """Differences forward, backward where a bound is in the way, zero for a fixed variable."""
@@ -327,7 +314,7 @@ class Objective:
                 continue
             moved = x.copy()
             moved[i] += h
-            g[i] = (self._number(self.fun(moved, *self.args)) - f) / (moved[i] - x[i])
+            g[i] = (as_number(self.fun(moved, *self.args), "fun") - f) / (moved[i] - x[i])
             self.differences += 1
         return g
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._arrays import kernel_module
+from .._arrays import enlarged, kernel_module
 from .._linalg.special import largest
 from .._solver import outcome
 from .._solver.outcome import Limits, Stop
@@ -30,10 +30,12 @@ MESSAGES = outcome.messages(
     no_direction="Stopped without a direction of descent: the gradient may be wrong, or not finite.",
     no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; "
     "if it is not, check the gradient, or start again from x.",
-    unbounded="Stopped where f falls without bound along a ray: add bounds.",
+    unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
 # a step size at which a function that still falls is taken to be unbounded below
 LONGEST = 1e30
+# ends that mean nothing where f was -inf: the search only kept away from there
+ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 # iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
 LOOK, PROGRESS = 30, 1e-6
 # failures of a search in succession after which the run ends, and a decrease of f that is none
@@ -45,6 +47,8 @@ IDLE = 5
 NEAREST = 0.1
 # difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
 EQUAL = 1e-12
+# gradients that there is room for at first: who asks for very many mostly needs few
+ROOM = 64
 # iterations over which a decrease is judged small: a nonsmooth f often falls by little once and then by more
 WINDOW = 10
 
@@ -90,17 +94,22 @@ class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
     def __init__(self, n, size, like):
-        self.rows, self.gram = np.empty((size, n), like=like), np.empty((size, size), like=like)
+        self.size, room = size, min(size, ROOM)
+        self.rows, self.gram = np.empty((room, n), like=like), np.empty((room, room), like=like)
         self.count = self.at = 0
 
     def put(self, g):
         at = self.at
+        if at == len(self.rows):
+            room = min(2 * at, self.size)
+            self.rows = enlarged(self.rows, (room, self.rows.shape[1]))
+            self.gram = enlarged(self.gram, (room, room))
         self.rows[at] = g
         self.count = min(self.count + 1, len(self.rows))
         products = self.rows[: self.count] @ g
         self.gram[at, : self.count] = products
         self.gram[: self.count, at] = products
-        self.at = (at + 1) % len(self.rows)
+        self.at = (at + 1) % self.size
 
     def clear(self, g):
         """Forget all but g."""
@@ -285,6 +294,7 @@ class Evaluations:
     limits: Limits
     count: int = 0
     best: tuple = (np.inf, None, None)
+    fell: bool = False  # whether f was -inf somewhere
 
     def __call__(self, x):
         # a run has at least the value where it starts
@@ -293,6 +303,7 @@ class Evaluations:
             raise Stop(status)
         self.count += 1
         f, g = self.fun_and_jac(x)
+        self.fell = self.fell or f == -np.inf
         if np.isfinite(f) and not np.isfinite(g).all():
             f = np.nan  # departure: a point without a gradient can't be used
         if np.isfinite(f) and f < self.best[0]:
@@ -365,6 +376,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 )
                 if outcome.wants_to_stop(callback, report):
                     status = outcome.STOPPED
+    if evaluate.fell and status in ENDS:
+        status = outcome.UNBOUNDED
     f, x, g = state.f, state.x, state.g
     # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
     # one is not left

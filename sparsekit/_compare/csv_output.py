@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import math
 
+from .replacing import replacing
+
 
 def write_csv(path, cells, gaps):
     """A row for each solver in each cell: what the tables show, with all digits.
@@ -50,7 +52,7 @@ def write_csv(path, cells, gaps):
             for s, reason in cell.left_out
         ]
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    with open(path, "w", encoding="utf-8", newline="") as stream:
+    with replacing(path) as part, open(part, "w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows({name: _csv_value(value) for name, value in row.items()} for row in rows)

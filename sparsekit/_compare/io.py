@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
+import io
 import lzma
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from .._messages import shown
+from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, unpacked, whole_number
 from .problem import Problem
 from .tables import DataError, encode, is_number, read_csv, read_parquet, text_of
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+def _open_packed(opener, path, mode, **options):
+    """A compressed file for bytes ("rb") or text ("rt"), of which no more than `MAX_BYTES` are read."""
+    stream = unpacked(opener, path, MAX_BYTES)
+    return stream if mode == "rb" else io.TextIOWrapper(stream, **options)
+
+
+OPENERS = {
+    suffix: functools.partial(_open_packed, opener)
+    for suffix, opener in ((".gz", gzip.open), (".bz2", bz2.open), (".xz", lzma.open))
+}
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".parquet")
@@ -144,7 +158,9 @@ def _read(path, columns, encoding=None):
             raise DataError(
                 f"{path}: unknown kind of file; known are .npz .parquet {known} and these with .gz .bz2 .xz"
             )
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except FileFormatError as error:
+        raise DataError(str(error)) from error
+    except (OSError, *DAMAGE) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
@@ -160,6 +176,8 @@ def _read_svmlight(path, opener):
             X, y = load_svmlight_file(stream, zero_based=True)
     except (ValueError, OverflowError, IndexError) as error:
         raise DataError(_faulty_line(path, opener) or f"{path}: {error}") from error
+    if X.shape[1] > WIDEST:
+        raise DataError(_faulty_line(path, opener) or f"{path}: has {X.shape[1]} features")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
         raise DataError(_faulty_line(path, opener) or f"{path}: holds NaN or inf")
     return sparse.csr_matrix(X), y
@@ -199,11 +217,14 @@ def svmlight_fault(line):
             return f"{shown(item)} is not of the form index:value"
         if not index.isascii() or not index.isdigit():
             return f"index {shown(index)} in {shown(item)} is not a whole number from 0 on"
-        if int(index) <= last:
+        column = whole_number(index)
+        if column >= WIDEST:
+            return f"index {shown(index)} is too large: no more than {WIDEST} features can be compared"
+        if column <= last:
             return f"index {index} follows {last}; indices must increase along a line"
         if not _is_finite(value):
             return f"value {shown(value)} of feature {index} is not a finite number"
-        last = int(index)
+        last = column
     return None
 
 
@@ -217,8 +238,9 @@ def _is_finite(text):
 def _read_npz(path):
     try:
         with np.load(path, allow_pickle=False) as z:
+            _check_size(z.zip, path)
             arrays = {key: z[key] for key in z.files}
-    except (ValueError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: is not a readable .npz file: {error}") from error
     wanted = "an array X (or X_data, X_indices, X_indptr, X_shape) and an array y"
     found = ", ".join(sorted(arrays)) or "nothing"
@@ -232,6 +254,13 @@ def _read_npz(path):
             held_out = X_test, _checked_labels(y_test, X_test, "y_test", path)
         return X, _checked_labels(y, X, f"y{suffix}", path), held_out
     raise DataError(f"{path}: {wanted} are needed; the file holds {found}")
+
+
+def _check_size(archive, path):
+    """DataError where the parts of an archive unpack to more than `MAX_BYTES`; longer ones are cut off."""
+    total = sum(part.file_size for part in archive.infolist())
+    if total > MAX_BYTES:
+        raise DataError(f"{path}: unpacks to {total} bytes; no more than {MAX_BYTES} can be read")
 
 
 def _npz_matrix(arrays, base, path):
@@ -254,11 +283,13 @@ def _npz_matrix(arrays, base, path):
             shape = tuple(int(v) for v in arrays[f"{base}_shape"])
             X = sparse.csr_matrix((values, indices, indptr), shape=shape)
             X.check_format(full_check=True)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{path}: {base} is not a valid CSR matrix: {error}") from error
         X.sum_duplicates()
     else:
         return None
+    if X.shape[1] > WIDEST:
+        raise DataError(f"{path}: {base} has {X.shape[1]} columns; no more than {WIDEST} can be compared")
     if not np.isfinite(values).all():
         raise DataError(f"{path}: {base} holds NaN or inf")
     return X

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .replacing import replacing
 from .report import OURS
 
 # curves end here: F* itself is rarely known better
@@ -87,4 +88,6 @@ def plot(cells, path):
         figure.legend(
             lines.values(), lines.keys(), loc="outside lower center", ncols=min(len(lines), 5), fontsize=9
         )
-    figure.savefig(path, dpi=130)
+    with replacing(path) as part:
+        # by the name that the user gave: a link's file may have another ending
+        figure.savefig(part, dpi=130, format=Path(path).suffix[1:].lower() or None)

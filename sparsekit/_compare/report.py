@@ -12,6 +12,7 @@ from importlib import metadata
 import numpy as np
 
 from .engine import OVER_BUDGET
+from .replacing import replacing
 from .solver import Solver
 
 OURS, BASELINE = "sparsekit", "liblinear"
@@ -379,7 +380,7 @@ def _cell_dict(cell, gaps):
 
 def write_json(path, content):
     """Write strict JSON: numbers that JSON cannot hold become null."""
-    with open(path, "w", encoding="utf-8") as stream:
+    with replacing(path) as part, open(part, "w", encoding="utf-8") as stream:
         json.dump(_finite(content), stream, indent=1, allow_nan=False)
         stream.write("\n")
 

@@ -119,7 +119,7 @@ cdef class ColumnOperator(QuadOperator):
     cdef QuadOperator rows
 
     def __init__(self, ColumnStore store, const int32_t[::1] cols, const double[::1] d, bint intercept,
-                 double ridge, int n_threads, QuadOperator rows=None):
+                 double ridge, QuadOperator rows, int n_threads):
         cdef Py_ssize_t m = cols.shape[0], n = store.n, j
         self.reads = "columns"
         self.store, self.cols, self.d = store, cols, d

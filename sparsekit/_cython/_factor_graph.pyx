@@ -1,8 +1,9 @@
 """LP-SparseMAP inference in factor graphs: plans (what a graph is), states (what is known of its solution)."""
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
-from cython.parallel cimport prange
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -56,12 +57,17 @@ cdef extern from "factor_backward.h" nogil:
         sk_size max_iter, inner_iter
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
-    int FG_CUSTOM, FG_NO_MEMORY, FG_ORACLE_FAILED
+    ctypedef struct fg_call:
+        int stop
+        sk_size next, done
+        void *held
+    int FG_CUSTOM, FG_NO_MEMORY
+    int (*fg_interrupted)(void *)
     int (*fg_custom)(void *, sk_size, sk_size, const double *, const double *, double *)
     sk_size fg_oracle_room(const fg_spec *)
     bint fg_allocate(const fg_plan *, fg_state *)
     void fg_free(const fg_plan *, fg_state *)
-    int fg_run(const fg_plan *, fg_state *, const fg_options *)
+    void fg_work(const fg_plan **, fg_state **, const fg_options *, sk_size, fg_call *, bint)
     void fg_vjp(const fg_plan *, fg_state *, double *, double *)
     void fg_jvp(const fg_plan *, fg_state *, const double *, const double *, double *)
     void fg_additionals(const fg_plan *, fg_state *, double *)
@@ -85,6 +91,18 @@ cdef int _ask_python(void *held, sk_size d, sk_size n_add, const double *u, cons
     return 0
 
 fg_custom = _ask_python
+
+
+cdef int _look(void *held) noexcept with gil:
+    """Whether a signal's handler has raised, KeyboardInterrupt mostly: that is kept for the end of the call."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<list> <object> <PyObject *> held).append(error)
+        return 1
+    return 0
+
+fg_interrupted = _look
 
 
 cdef class Plan:
@@ -287,8 +305,13 @@ cdef class States:
 
 
 def solve(list batches, dict options, bint warm, int n_threads):
-    """Solve all graphs of a list of `States`; options are fg_options' fields."""
+    """Solve all graphs of a list of `States`; options are fg_options' fields.
+
+    Raises what an oracle raised, or the handler of a signal (Ctrl-C): the graphs that are left then end as well.
+    """
     cdef fg_options o
+    cdef fg_call call
+    cdef list interrupts = []
     cdef Py_ssize_t total = 0, i, k = 0
     cdef States batch
     cdef const fg_plan **plans
@@ -311,8 +334,9 @@ def solve(list batches, dict options, bint warm, int n_threads):
                 plans[k], states[k] = &batch.plan.plan, batch.state + i
                 batch.state[i].warm = warm
                 k += 1
-        for i in prange(total, nogil=True, schedule="dynamic", num_threads=n_threads):
-            fg_run(plans[i], states[i], &o)
+        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        with nogil, parallel(num_threads=n_threads):
+            fg_work(plans, states, &o, total, &call, threadid() == 0)
         for i in range(total):
             if states[i].status == FG_NO_MEMORY:
                 raise MemoryError
@@ -323,3 +347,5 @@ def solve(list batches, dict options, bint warm, int n_threads):
         for oracle in batch.plan.oracles:
             if oracle.errors:
                 raise oracle.errors[0]
+    if interrupts:
+        raise interrupts[0]

@@ -1,9 +1,11 @@
 """Inference over labels with pair scores, for many rows: marginals, and sums over the rows for the pairs."""
 import numpy as np
 
-from cython.parallel cimport parallel, prange
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 cdef extern from "label_graph.h" nogil:
     ctypedef Py_ssize_t sk_size
@@ -32,9 +34,32 @@ cdef extern from "label_graph.h" nogil:
         const int32_t *negated
         const double *a
         const double *bound
+    ctypedef struct fg_call:
+        int stop
+        sk_size next, done
+        void *held
+    ctypedef struct fg_watch:
+        fg_call *call
+        int is_caller
+        sk_size work
+        double due
     int FG_NO_MEMORY
+    int (*fg_interrupted)(void *)
+    int fg_stopped(fg_watch *, sk_size)
     int fg_label_marginals(const fg_labels *, const double *, const fg_options *, double *, double *, int32_t *,
                            sk_size *)
+
+
+cdef int _look(void *held) noexcept with gil:
+    """As in _factor_graph: a signal's handler has raised, which is kept for the end of the call."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<list> <object> <PyObject *> held).append(error)
+        return 1
+    return 0
+
+fg_interrupted = _look
 
 
 cdef class LabelGraph:
@@ -79,7 +104,7 @@ cdef class LabelGraph:
 
     def marginals(self, const double[:, ::1] eta, const Py_ssize_t[::1] start, const int32_t[::1] other,
                   const int32_t[::1] pair, const double[::1] plus, const double[::1] minus,
-                  const double[::1] gain, const double[::1] loss, dict options, int n_threads, double[:, ::1] mu):
+                  const double[::1] gain, const double[::1] loss, dict options, double[:, ::1] mu, int n_threads):
         """mu (n, K) of scores eta (n, K), pair scores plus - minus (n_pairs,); gain and loss (K,) are the sums of
         plus and minus over the labels' pairs. start, other and pair are those of the graph, or of the part of it where
         scores are not 0. All arrays have an entry at least. Returns statuses (n,) and passes."""
@@ -89,6 +114,9 @@ cdef class LabelGraph:
         cdef double *room
         cdef int32_t *queue
         cdef sk_size took
+        cdef fg_call call
+        cdef fg_watch *watch
+        cdef list interrupts = []
         if start.shape[0] != K + 1 or other.shape[0] < start[K] or pair.shape[0] < start[K]:
             raise ValueError("pairs of labels do not fit together")
         if eta.shape[1] != K or mu.shape[0] != n or mu.shape[1] != K or gain.shape[0] < K or loss.shape[0] < K \
@@ -106,15 +134,22 @@ cdef class LabelGraph:
         if not n or not K:
             statuses[:] = 0
             return statuses, passes
+        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
         with nogil, parallel(num_threads=n_threads):
+            watch = <fg_watch *> calloc(1, sizeof(fg_watch))
+            if watch != NULL:
+                watch.call, watch.is_caller = &call, threadid() == 0
             room = <double *> malloc(4 * K * sizeof(double))
             queue = <int32_t *> malloc(2 * K * sizeof(int32_t))
             # every thread takes part in the loop, or none would leave it
             for i in prange(n, schedule="dynamic", chunksize=8):
-                if room != NULL and queue != NULL:
+                if room != NULL and queue != NULL and watch != NULL and not fg_stopped(watch, 100 * K):
                     status[i] = fg_label_marginals(&g, &eta[i, 0], &o, &mu[i, 0], room, queue, &taken[i])
             free(room)
             free(queue)
+            free(watch)
+        if interrupts:
+            raise interrupts[0]
         if (statuses == FG_NO_MEMORY).any():
             raise MemoryError
         return statuses, passes

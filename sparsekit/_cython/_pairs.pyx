@@ -28,14 +28,19 @@ cdef extern from "pairs.h" nogil:
     void sk_pair_norms(Py_ssize_t, const double*, const double*, const double*, const double*, double*)
 
 
+# pairs that there is room for at first: who asks for very many mostly needs few
+ROOM = 64
+
+
 cdef class Pairs:
     """The last ``memory`` pairs (s, y) of n variables, and the steps of their compact L-BFGS matrix.
 
     B = theta I - V N V^T with V = [Y, theta S] (Byrd, Nocedal and Schnabel, 1994). What is kept: the rows of
     S and Y side by side, S^T S and S^T Y of all variables, and the Gram matrix of the rows of the free ones, which
-    follows the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n).
+    follows the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n). Of a large
+    ``memory`` there is room for ROOM pairs at first, and for twice as many whenever they need it.
     """
-    cdef Py_ssize_t n, memory, c
+    cdef Py_ssize_t n, most, memory, c  # the pairs to keep, those that there is room for, and twice these
     cdef double[:, ::1] W, sts, sty, gram, on_off
     cdef double[::1] room, times, v, rhs, system, scale, yty
     cdef unsigned char[::1] free
@@ -44,19 +49,34 @@ cdef class Pairs:
     cdef list order  # slots, the oldest first
 
     def __init__(self, Py_ssize_t n, Py_ssize_t memory):
-        self.n, self.memory, self.c = n, memory, 2 * memory
-        self.W = np.zeros((n, self.c))
-        self.sts, self.sty = np.zeros((memory, memory)), np.zeros((memory, memory))
-        self.yty = np.zeros(memory)
-        self.gram = np.zeros((self.c, self.c))
-        self.on_off = np.zeros((4, self.c))
-        self.room = np.zeros(4 * self.c)
-        self.times, self.v, self.rhs = np.zeros(self.c), np.zeros(self.c), np.zeros(self.c)
-        self.scale, self.system = np.zeros(self.c), np.zeros(self.c * self.c)
-        self.pivots = np.zeros(max(1, self.c), dtype=np.int32)
+        self.n, self.most, self.memory, self.c = n, memory, 0, 0
+        self.W = np.zeros((n, 0))
+        self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
+        self.gram = np.zeros((0, 0))
+        self._make_room(min(memory, ROOM))
         self.free = np.zeros(n, dtype=np.uint8)
         self.rows = np.zeros(n, dtype=np.int64)
         self.order = []
+
+    def _make_room(self, Py_ssize_t room):
+        cdef Py_ssize_t old = self.memory
+        W, gram = np.asarray(self.W), np.asarray(self.gram)
+        sts, sty, yty = np.asarray(self.sts), np.asarray(self.sty), np.asarray(self.yty)
+        self.memory, self.c = room, 2 * room
+        self.W, self.gram = np.zeros((self.n, self.c)), np.zeros((self.c, self.c))
+        self.sts, self.sty, self.yty = np.zeros((room, room)), np.zeros((room, room)), np.zeros(room)
+        # the steps' halves stay first, those of the gradients come after the new room
+        halves = (slice(0, old), slice(0, old)), (slice(room, room + old), slice(old, 2 * old))
+        for here, there in halves:
+            np.asarray(self.W)[:, here] = W[:, there]
+            for also, too in halves:
+                np.asarray(self.gram)[here, also] = gram[there, too]
+        np.asarray(self.sts)[:old, :old], np.asarray(self.sty)[:old, :old] = sts, sty
+        np.asarray(self.yty)[:old] = yty
+        self.on_off, self.room = np.zeros((4, self.c)), np.zeros(4 * self.c)
+        self.times, self.v, self.rhs = np.zeros(self.c), np.zeros(self.c), np.zeros(self.c)
+        self.scale, self.system = np.zeros(self.c), np.zeros(self.c * self.c)
+        self.pivots = np.zeros(max(1, self.c), dtype=np.int32)
 
     def __len__(self):
         return len(self.order)
@@ -69,13 +89,16 @@ cdef class Pairs:
 
     def put(self, const double[::1] x, const double[::1] x_new, const double[::1] g, const double[::1] g_new):
         """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room."""
-        cdef Py_ssize_t slot, a, b, j, m = self.memory, c = self.c
-        if m == 0:
+        cdef Py_ssize_t slot, a, b, j, m, c
+        if self.most == 0:
             return
-        if len(self.order) == m:
+        if len(self.order) == self.most:
             slot = self.order.pop(0)
         else:
             slot = len(self.order)
+            if slot == self.memory:
+                self._make_room(min(2 * slot, self.most))
+        m, c = self.memory, self.c
         a, b = slot, m + slot
         with nogil:
             sk_pairs_put(self.n, c, &self.W[0, 0], a, b, &x[0], &x_new[0], &g[0], &g_new[0])

@@ -224,9 +224,11 @@ static double fg_least(const fg_spec *f, fg_active *t, const double *v, const do
 
 /* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
 static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
-                           sk_size rounds, double *x, double *work) {
+                           sk_size rounds, double *x, double *work, fg_watch *watch) {
     double *u = work, *wu = work + f->d, best;
     int status, lost = 0;
+    /* of a call of the oracle: exact for none, and too little for none but the largest */
+    const sk_size effort = f->d * (f->rows + f->columns);
     t->solved = 0;
     work += 2 * f->d;
     memset(wu, 0, (size_t)f->d * sizeof(double));
@@ -243,6 +245,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
         if (round == rounds || lost) break;
+        if (fg_stopped(watch, effort + t->m * (f->d + t->m))) return FG_INTERRUPTED;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
         if ((status = fg_ask(f, t, u, c, work, &best))) return status;
         /* rounding of what the scores are made of */

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "factor_watch.h"
 #include "kernels.h"
 #include "numbers.h"
 
@@ -73,6 +74,7 @@ typedef struct {
     double gamma, primal, dual, residual;
     sk_size n_iter, n_newton;
     int status, warm;
+    fg_watch *watch;                    /* of the thread that works on it, or NULL */
 } fg_state;
 
 typedef struct {

@@ -14,6 +14,7 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
                      int jacobian) {
     const sk_size np = g->n_pair;
     double *f = jacobian ? t->f : NULL, *e = jacobian ? t->e : NULL;
+    if (fg_stopped(t->watch, 4 * g->n_slot)) return FG_INTERRUPTED;
     for (sk_size i = 0; i < g->n_flip; i++) v[g->flip[i]] = 1.0 - v[g->flip[i]];
     if (np) {
         fg_pairs(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, x, x + np);
@@ -48,7 +49,7 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
         int status;
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * inv;
         status = fg_active_solve(p, t->active + i, v + p->slot, g->w + p->slot, c, rounds, x + p->slot,
-                                 t->work + p->n_add);
+                                 t->work + p->n_add, t->watch);
         if (status) return status;
     }
     return 0;
@@ -91,7 +92,7 @@ static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *ri
         r[j] = p[j] = g->var_start[j] < g->var_start[j + 1] ? right[j] : 0.0;
         rr += r[j] * r[j];
     }
-    for (it = 0; it < most && rr > tol * tol; it++) {
+    for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot); it++) {
         double curvature = 0.0, square = 0.0, step, next = 0.0;
         for (sk_size j = 0; j < n; j++) ap[j] = p[j];
         fg_agree(g, t, p, ap, u, y);

@@ -379,4 +379,32 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     return o->exact && !o->quadratic ? fg_map(g, t, o) : fg_solve(g, t, o);
 }
 
+/* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the
+ * interpreter until the others are done. */
+static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_size total, fg_call *call, int is_caller) {
+    fg_watch watch = {call, is_caller, 0, 0.0};
+    sk_size i, mine = 0;
+    for (;;) {
+#ifdef _OPENMP
+#pragma omp critical(fg_next)
+#endif
+        {
+            call->done += mine;
+            i = call->next++;
+        }
+        mine = 1;
+        if (i >= total) break;
+        t[i]->watch = &watch;
+        /* an oracle that failed ends them all: its error is what the call raises */
+        if (fg_run(g[i], t[i], o) == FG_ORACLE_FAILED) call->stop = 1;
+        t[i]->watch = NULL;
+    }
+    if (!is_caller || call->done >= total || call->stop) return;
+    watch.due = fg_seconds() + FG_LOOK_SECONDS;
+    for (sk_size turn = 0; call->done < total && !call->stop; turn++) {
+        if (turn % 64 == 0) fg_look(&watch);
+        if (turn > 10000) fg_pause(); /* the first moments are too short to sleep in */
+    }
+}
+
 #endif

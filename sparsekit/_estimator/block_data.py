@@ -14,9 +14,11 @@ from sklearn.utils.validation import column_or_1d
 from .._messages import numbers
 from .._row_blocks.blocks import RowBlocks
 from .._row_blocks.census import Census, take_census
+from .._row_blocks.gather import gather_rows
 from .._row_blocks.make import as_row_blocks
 from .checks import apply_class_weight, check_sample_weight
 from .labels import encode_labels, refuse_missing_labels
+from .targets import Targets, check_targets
 
 
 @dataclass
@@ -29,6 +31,10 @@ class BlockedMatrix:
     blocks: RowBlocks
     census: Census
     class_weight: np.ndarray | None = None
+
+    def in_memory(self, needed_by: str | None = None) -> Any:
+        """All of it, see `gather_rows`."""
+        return gather_rows(self.blocks, self.census, needed_by)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,6 +52,10 @@ class BlockedMatrix:
 
 
 def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
     blocks = as_row_blocks(X, y, sample_weight)
     census = take_census(blocks)
     if not census.shape[0]:
@@ -60,6 +70,18 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     return BlockedMatrix(blocks, census)
+
+
+def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """X, y and the weights in memory as the user could have given them; MemoryError where X is too large."""
+    found = _count(None, X, y, sample_weight)
+    X = found.in_memory(type(estimator).__name__)
+    names = found.blocks.feature_names
+    if names is not None:
+        import pandas  # blocks with names are its data frames
+
+        X = pandas.DataFrame(X, columns=names)
+    return X, found.census.y, found.census.weight
 
 
 def labels_of_blocks(
@@ -85,6 +107,28 @@ def _factors(codes, n_classes, own, weight):
     at = seen[first]
     factors[present] = weight[at] / (1.0 if own is None else own[at])
     return factors
+
+
+def distributions_of_blocks(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, needed_by: str | None
+) -> tuple[Any, Targets]:
+    """X, gathered where it fits into memory, and the targets of all rows.
+
+    With ``needed_by``, the name of what can't do without, it is a MemoryError where it does not.
+    """
+    found = _count(estimator, X, y, sample_weight)
+    y, own = found.census.y, check_sample_weight(found.census.weight, found.shape[0])
+    if y.ndim == 1:
+        refuse_missing_labels(y)
+    targets = check_targets(y, own, class_weight, stacklevel=7)
+    X = found.in_memory(needed_by)
+    if X is not None:
+        return X, targets
+    if class_weight is not None:
+        if targets.multilabel:
+            raise ValueError("class_weight with a matrix y needs X in memory: fold it into sample_weight.")
+        found.class_weight = _factors(targets.values, len(targets.classes), own, targets.weight)
+    return found, targets
 
 
 def numbers_of_blocks(

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from .._arrays import host_only
+from .._linalg.special import largest
 from .._messages import numbers, shown
 
 # what the losses take without a copy; anything else is converted to float64
@@ -80,6 +81,26 @@ def check_sample_weight(sample_weight, n_samples):
     return weight
 
 
+# weights between these are taken as they are
+_PLAIN = 2.0**-300, 2.0**300
+
+
+def in_units(weight):
+    """Weights, or None for ones, over a power of two that brings extreme ones near to 1; and that power.
+
+    A sum over the rows and its penalty may be divided by any number, a mean has the ratios alone, and a power
+    of two rounds nothing.
+    """
+    if weight is None:
+        return None, 1.0
+    top = largest(weight)
+    if _PLAIN[0] < top < _PLAIN[1]:
+        return weight, 1.0
+    # the inverse of a subnormal number overflows
+    exponent = max(int(np.frexp(top)[1]) - 1, -1020)
+    return weight * 2.0**-exponent, 2.0**exponent
+
+
 def by_feature(given, n_features, feature_names, what):
     """Columns, keys and values of a dict ``given`` by the columns' names or numbers.
 
@@ -130,7 +151,8 @@ def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
     if class_weight is None and sample_weight is None:
         return None
     n_classes = len(classes)
-    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    # of totals the ratios matter
+    totals = np.bincount(codes, weights=in_units(sample_weight)[0], minlength=n_classes)
     weight = sample_weight
     if class_weight is not None:
         per_class = np.ones(n_classes)
@@ -149,8 +171,11 @@ def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
                         f"class_weight[{shown(label)}] must be a finite number >= 0, got {shown(value)}."
                     )
                 per_class[index[label]] = value
-        weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
-        totals = totals * per_class
+        with np.errstate(over="ignore"):
+            weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
+            totals = totals * per_class
+        if not np.isfinite(weight).all():
+            raise ValueError("class_weight times sample_weight is too large: it overflows. Divide both.")
     if np.count_nonzero(totals) < least:
         raise ValueError(
             f"This solver needs samples of at least {least} classes with a positive weight (sample_weight "

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel
 
 from .._arrays import host_only
+from .._linalg.structure import sound
 from .._linalg.threads import jobs_beside
 from .._typing import CrossValidation, MatrixLike, Scoring
 from .decorators import PlainParametersMixin
@@ -59,7 +60,7 @@ class CrossValidationMixin(PlainParametersMixin):
         refuse_missing_labels(y)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
-        return self._get_scorer()(self, X, y, **routed.scorer.score)
+        return self._get_scorer()(self, X, sound(y, "y"), **routed.scorer.score)
 
     def _route(self, method, *, sample_weight, **params):
         """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""

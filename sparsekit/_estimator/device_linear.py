@@ -13,6 +13,7 @@ from .._arrays import is_device
 from .._linalg.as_design import as_design
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
+from .._linalg.structure import sound
 from .._typing import DeviceArray, DeviceMatrix, EitherArray
 from .device_checks import DeviceEstimatorMixin, check_device_X
 
@@ -54,7 +55,20 @@ class DeviceLinearMixin(DeviceEstimatorMixin, SparseCoefMixin):
         if not sp.issparse(self.coef_):
             # of a vector scikit-learn 1.9 makes a csr_matrix of one dimension, most of whose methods fail
             self.coef_ = np.atleast_2d(self.coef_)
+        self.coef_ = sound(self.coef_, "coef_")
         return super().sparsify()
+
+    def densify(self) -> Any:
+        """Turn ``coef_`` back into an array.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        check_is_fitted(self)
+        self.coef_ = sound(self.coef_, "coef_")
+        return super().densify()
 
 
 def refuse_device(who: str, instead: str, **arrays: object) -> None:

@@ -9,14 +9,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
-from sklearn.utils.validation import validate_data
 
 from .._arrays import namespace
+from .._linalg.structure import sound
 from .._typing import Array, FloatArray, MatrixLike
 from .block_prediction import by_blocks, score_by_blocks
 from .device_checks import device_accuracy, device_r2
 from .device_linear import DeviceLinearMixin
 from .labels import refuse_missing_labels
+from .validation import validate_data
 
 
 class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
@@ -37,11 +38,12 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         """
         if self._is_on_device(X):
             return self._device_scores(X)
+        X = sound(X)
         if not sp.issparse(self.coef_):
             return super().predict(X)
         # scikit-learn's answer would be a column for dense X, and none for sparse X
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        return X @ self.coef_.toarray().ravel() + self.intercept_
+        return X @ sound(self.coef_, "coef_").toarray().ravel() + self.intercept_
 
     def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.
@@ -92,7 +94,10 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._device_scores(X) if self._is_on_device(X) else super().decision_function(X)
+        if self._is_on_device(X):
+            return self._device_scores(X)
+        sound(self.coef_, "coef_")
+        return super().decision_function(sound(X))
 
     @by_blocks
     def predict(self, X: MatrixLike) -> Array:
@@ -131,5 +136,5 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, y, sample_weight)
+            return super().score(X, sound(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)

@@ -12,7 +12,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from .._arrays import is_device, namespace
 from .._row_blocks.make import comes_in_blocks
@@ -26,11 +25,12 @@ from .._typing import (
     MatrixLike,
     SparseMatrix,
 )
-from .block_data import labels_of_blocks, numbers_of_blocks
+from .block_data import distributions_of_blocks, labels_of_blocks, numbers_of_blocks
 from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .device_checks import check_device_target, check_device_X, device_weight
 from .labels import encode_labels, refuse_missing_labels
 from .targets import check_device_targets, check_targets, device_labels
+from .validation import validate_data
 
 
 @dataclass
@@ -94,10 +94,12 @@ def with_numbers(
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
+    stay_in_blocks: bool = False,
 ) -> TrainingData:
     """Data of a regression, y (n,)."""
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight)
+        X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
     elif is_device(X):
         X = check_device_X(estimator, X)
         y = check_device_target(y, X=X, stacklevel=6)
@@ -113,11 +115,13 @@ def with_labels(
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
     class_weight: ClassWeight,
+    stay_in_blocks: bool = False,
 ) -> LabelledData:
     """Data of a classification, one label a row; its ``values`` are codes."""
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight)
         y = X.census.y
+        X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
     elif is_device(X):
         X = check_device_X(estimator, X)
         found = device_labels(X, y, device_weight(X, sample_weight), class_weight, stacklevel=5)
@@ -135,9 +139,16 @@ def with_distributions(
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
     class_weight: ClassWeight,
+    stay_in_blocks: bool = False,
 ) -> LabelledData:
-    """Data of a classification by labels, an indicator or distributions."""
-    if is_device(X):
+    """Data of a classification by labels, an indicator or distributions.
+
+    X in blocks is gathered where it fits into memory; elsewhere it may ``stay_in_blocks``.
+    """
+    if comes_in_blocks(X):
+        needed_by = None if stay_in_blocks else type(estimator).__name__
+        X, found = distributions_of_blocks(estimator, X, y, sample_weight, class_weight, needed_by)
+    elif is_device(X):
         X = check_device_X(estimator, X)
         found = check_device_targets(X, y, sample_weight, class_weight, stacklevel=6)
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._arrays import kernel_module
+from .._arrays import kernel_module, thread_arguments
 from .._cython import _class_blocks as kernels
 from .noise import Noise
 
@@ -91,7 +91,8 @@ class BlockPlan:
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
         if not self.is_identity():
             place = np.asarray(self.place, like=W)
-            kernel_module("_class_blocks", W).permute_columns(W, place, n_threads)
+            permute = kernel_module("_class_blocks", W).permute_columns
+            permute(W, place, *thread_arguments(W, n_threads))
             if bias is not None:
                 bias[: self.n_classes] = bias[place]
         every = np.arange(self.n_classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._arrays import to_host
+from .._estimator.checks import in_units
 from . import settings
 from .fit import run_epochs
 from .monitor import HeldOut, Judge
@@ -35,6 +36,7 @@ def fit_rows(model, X, y, sample_weight):
     """The fit of ``model`` to a matrix."""
     given = sample_weight
     X, targets = settings.check_data(model, X, y, sample_weight, None)
+    targets.weight, _ = in_units(targets.weight)
     rng = settings.make_generator(model.random_state)
     held_out = kept = None
     if model.early_stopping:

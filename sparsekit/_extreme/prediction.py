@@ -9,14 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device, namespace, to_host
 from .._estimator.block_prediction import by_blocks, score_by_blocks
-from .._estimator.checks import check_sample_weight
+from .._estimator.checks import check_sample_weight, in_units
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
+from .._estimator.validation import validate_data
 from .._linalg.special import log_softmax
+from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import Array, FloatArray, MatrixLike, SparseMatrix
@@ -36,6 +38,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
     table_: FloatArray
     intercept_: FloatArray
     classes_: Array
+    n_features_in_: int
     multilabel_: bool
     _mean_labels: float
     _state: SoftmaxState | None
@@ -48,7 +51,27 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False
         )
 
+    def _check_weights(self):
+        """ValueError where weights have not the shapes that kernels count on without looking."""
+        n_classes, p = len(self.classes_), self.n_features_in_
+        shapes: dict[str, tuple[int, ...]] = {"intercept_": (n_classes,)}
+        if self.hash_bits is None:
+            shapes["coef_"] = (n_classes, p)
+        else:
+            shapes["table_"] = (2**self.hash_bits,)
+        for name, shape in shapes.items():
+            has = getattr(getattr(self, name, None), "shape", None)
+            if has != shape:
+                raise ValueError(
+                    f"{name} of this {type(self).__name__} has the shape {has}; by hash_bits="
+                    f"{shown(self.hash_bits)}, {n_classes} classes and {p} features it has {shape}. Set "
+                    "hash_bits and the attributes to what fit left, or fit the model again."
+                )
+        if self.hash_bits is None:
+            sound(self.coef_, "coef_")
+
     def _scores(self):
+        self._check_weights()
         n_threads = count_threads(self.n_jobs)
         if self.hash_bits is not None:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
@@ -189,7 +212,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, y, sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
+            return super().score(X, sound(y, "y"), sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
         return device_accuracy(self.predict(X), y, sample_weight)
 
     def log_loss(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
@@ -216,7 +239,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         X, model = self._checked(X), self._scores()
         namespace(X=X, y=y, sample_weight=sample_weight)
         # labels are compared in main memory, wherever the scores are
-        y, classes = to_host(y), to_host(self.classes_)
+        y, classes = to_host(sound(y, "y")), to_host(self.classes_)
         weight = check_sample_weight(to_host(sample_weight), X.shape[0])
         if is_indicator(y):
             targets = check_extreme_targets(y, None, None, classes)
@@ -235,7 +258,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         if X.shape[0] != len(codes):
             raise ValueError(f"X has {X.shape[0]} rows, y {len(codes)}.")
         losses = log_losses(model, X, np.asarray(codes, like=model.intercept))
-        return float(np.average(to_host(losses), weights=weight))
+        return float(np.average(to_host(losses), weights=in_units(weight)[0]))
 
     def sparsify(self, threshold: float = 0.0) -> Self:
         """Turn ``coef_`` into a CSR matrix without the weights of at most ``threshold`` in absolute value.
@@ -258,7 +281,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         refuse_on_device(self, "sparsify")
         if not threshold >= 0:
             raise ValueError(f"threshold must be >= 0, got {shown(threshold)}.")
-        coef = self.coef_
+        coef = sound(self.coef_, "coef_")
         if not sp.issparse(coef):
             parts = []
             for lo in range(0, max(1, coef.shape[0]), CLASSES):
@@ -283,7 +306,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         """
         check_is_fitted(self, "coef_")
         if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()
+            self.coef_ = sound(self.coef_, "coef_").toarray()
         return self
 
     def quantize(self, dtype: DTypeLike = np.float16) -> Self:

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import full, is_device, is_sparse, kernel_module, namespace
+from .._arrays import full, is_device, is_sparse, kernel_module, namespace, thread_arguments
 from .._cython import _ranking
 from .._linalg.threads import blas_threads
 
@@ -29,6 +29,7 @@ class LinearScores:
 
     def __init__(self, coef, intercept, n_threads=1):
         self.coef, self.intercept, self.n_threads = coef, intercept, n_threads
+        self.threads = thread_arguments(intercept, n_threads)
         self.n_classes = coef.shape[0]
 
     def block(self, X, lo, hi):
@@ -104,7 +105,7 @@ class HashedScores:
     def __init__(self, table, intercept, shift, n_threads=1):
         # the kernel reads no half precision
         self.table = table.astype(np.float32) if table.dtype == np.float16 else table
-        self.intercept, self.shift, self.n_threads = intercept, shift, n_threads
+        self.intercept, self.shift, self.threads = intercept, shift, thread_arguments(table, n_threads)
         self.n_classes = len(intercept)
 
     def block(self, X, lo, hi):
@@ -116,7 +117,7 @@ class HashedScores:
         indices, indptr = (X.indices, X.indptr) if sparse else (none, none)
         kernel_module("_extreme", self.table).hashed_scores(
             data, indices, indptr, X.shape[1], 0, X.shape[0], self.table, self.shift,
-            np.arange(lo, hi, dtype=np.int64, like=out), out, self.n_threads,
+            np.arange(lo, hi, dtype=np.int64, like=out), out, *self.threads,
         )  # fmt: skip
         out += self.intercept[lo:hi]
         return out
@@ -209,7 +210,7 @@ def rank(scores, X, k=0, *, codes=None, normalize=False):
             for part in parts:
                 kernel_module("_ranking", scores.intercept).rank_scores(
                     scores.block(here, part.start, part.stop), part.start, result.best[0], result.codes[0],
-                    result.high[0], result.total[0], result.own, result.own_score, scores.n_threads,
+                    result.high[0], result.total[0], result.own, result.own_score, *scores.threads,
                 )  # fmt: skip
         results.append((*result.merged(), result.own_score))
     if not results:

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from .._arrays import host_only, is_device, is_sparse, namespace
+from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import numbers, shown
 from .blocks import BLOCK, plan_blocks
@@ -150,7 +151,7 @@ def initial_state(model, targets, X, options, counts=None):
         model._check_device(X)
     if model.warm_start and old is not None and np.array_equal(old, targets.classes):
         W = getattr(model, "table_", None)
-        W = model.coef_ if W is None else W[None, :]
+        W = sound(model.coef_, "coef_") if W is None else W[None, :]
         W = W.toarray() if options.plan is not None and sp.issparse(W) else W
         if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
             options.plan.from_classes(W, model.intercept_, state.W, state.bias)
@@ -165,6 +166,7 @@ def resume(model, n_classes, dtype, options):
     """The state that the last call left, in the dtype of its weights, for n_classes."""
     state = getattr(model, "_state", None)
     if state is None:
+        model._check_weights()
         W = getattr(model, "table_", None)
         W = model.coef_ if W is None else W[None, :]
         W = W.toarray() if sp.issparse(W) else W

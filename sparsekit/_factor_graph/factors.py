@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import is_device
-from .._messages import shown
+from .._messages import numbers, shown
 from .._typing import FloatArray
+from .asking import asking
 from .variables import Graph, Variable
 
 VariablesLike: TypeAlias = Variable | list[Variable] | tuple[Variable, ...]
@@ -160,9 +161,13 @@ class Factor:
         Returns
         -------
         m : ndarray of the variables' shape
-            What each variable is in the structure, 0 or 1.
+            What each variable is in the structure: 0 or 1, or between.
         n : ndarray of the additional scores' shape
             How often the structure has each of them; not returned where there are none.
+
+        Notes
+        -----
+        The graph that the factor is part of waits for the answer: solving it from here is a RuntimeError.
         """
         raise NotImplementedError(f"{type(self).__name__} has no maximize(scores, additional_scores)")
 
@@ -177,10 +182,12 @@ class _Oracle:
 
     def __init__(self, factor):
         self.factor, self.errors = factor, []
+        self.solving = ()  # layouts that are being solved while it is asked
 
     def ask(self, scores, additional):
         factor = self.factor
-        got = factor.maximize(scores.reshape(factor._shape), additional.reshape(factor._full_shape))
+        with asking(self.solving):
+            got = factor.maximize(scores.reshape(factor._shape), additional.reshape(factor._full_shape))
         parts = got if isinstance(got, tuple) else (got, np.zeros(0))
         if len(parts) != 2:
             raise ValueError(f"{type(factor).__name__}.maximize must return m, or m and n")
@@ -192,7 +199,14 @@ class _Oracle:
                     f"{factor.n_additional} parts, of the shapes {factor._shape} and {factor._full_shape}; "
                     f"got {np.shape(part)} for {shape}"
                 )
-        flat = np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts])
+        flat = np.concatenate([numbers(part, "what maximize returns").ravel() for part in parts])
         if not np.isfinite(flat).all():
             raise ValueError(f"{type(factor).__name__}.maximize returned a structure that is not finite")
+        m = flat[: factor.index.shape[1]]
+        if m.size and not (m.min() >= 0.0 and m.max() <= 1.0):
+            k = int(np.flatnonzero((m < 0.0) | (m > 1.0))[0])
+            raise ValueError(
+                f"{type(factor).__name__}.maximize returned {m[k]:g} for its variable {k}; in a structure a "
+                "variable is 0 or 1 (or between, where a structure may share it)"
+            )
         return flat

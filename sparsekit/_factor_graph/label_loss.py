@@ -145,7 +145,7 @@ class Labels:
         )
         statuses, _ = self._graph.marginals(
             np.ascontiguousarray(eta, dtype=np.float64), start, other, pair, np.append(plus, 0.0),
-            np.append(minus, 0.0), np.append(gain, 0.0), np.append(loss, 0.0), asdict(options), n_threads, mu,
+            np.append(minus, 0.0), np.append(gain, 0.0), np.append(loss, 0.0), asdict(options), mu, n_threads,
         )  # fmt: skip
         _refuse_infeasible(statuses)
         return mu, statuses
@@ -157,7 +157,7 @@ class Labels:
         mu = xp.empty(eta.shape)
         statuses, _ = graph.marginals(
             xp.ascontiguousarray(eta, dtype=np.float64), start, other, pair, plus, minus, gain, loss,
-            asdict(options), 1, mu,
+            asdict(options), mu,
         )  # fmt: skip
         _refuse_infeasible(statuses)
         return mu, statuses

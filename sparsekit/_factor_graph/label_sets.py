@@ -15,6 +15,7 @@ from .._estimator.device_checks import (
 )
 from .._estimator.labels import encode_labels, warn_of_many_classes
 from .._estimator.training_data import LabelledData, check_host_data
+from .._linalg.structure import sound
 from .._messages import shown
 from .factors import Factor
 from .graph import FactorGraph
@@ -58,7 +59,7 @@ def device_indicator(X, y):
         raise ValueError(
             f"y must have one row of labels for each row of X; got {y.shape} for {X.shape[0]} rows"
         )
-    dense = y.toarray() if hasattr(y, "nnz") else y
+    dense = sound(y, "y").toarray() if hasattr(y, "nnz") else y
     if dense.dtype.kind not in "biuf" or not bool(((dense == 0) | (dense == 1)).all()):
         raise ValueError("Unknown label type: y must be an indicator of zeros and ones")
     return dense.astype(np.float64), xp.arange(dense.shape[1]), True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import is_device, namespace
+from .._arrays import is_device, namespace, thread_arguments
 from .._linalg.threads import count_threads
 from .._solver import outcome
 from .._typing import Array, FloatArray
+from .asking import refuse_own_graph
 from .factors import Factor
 from .layout import MESSAGES
 from .solver import FORBIDDEN
@@ -116,8 +117,9 @@ class BatchSolution:
         self._check()
         d = self._direction(direction, "direction", self._run.layout.n_variables)
         to_add = np.zeros((self._run.n, self._run.layout.n_additional), like=self.x)
+        refuse_own_graph([self._run.layout], "differentiates")
         with self._run.lock:
-            self._run.states.vjp(d, to_add, count_threads(n_jobs))
+            self._run.states.vjp(d, to_add, *thread_arguments(d, count_threads(n_jobs)))
         return Gradients(
             self._graph,
             self._run.layout,
@@ -151,8 +153,9 @@ class BatchSolution:
         if extra is None:
             extra = np.zeros((self._run.n, n_add), like=self.x)
         extra = self._direction(extra, "additional_scores", n_add)
+        refuse_own_graph([self._run.layout], "differentiates")
         with self._run.lock:
-            moved = self._run.states.jvp(d, extra, count_threads(n_jobs))
+            moved = self._run.states.jvp(d, extra, *thread_arguments(d, count_threads(n_jobs)))
         return moved.astype(self._dtype, copy=False)
 
     def _direction(self, values, name, size):
@@ -257,8 +260,8 @@ class Solution(BatchSolution):
         KeyError, ValueError
             If the factor is not in the graph, or the graph is infeasible or was solved again from here.
         """
-        layout = self._run.layout
         self._check_fresh()
+        layout = self._run.layout
         if self.status == outcome.INFEASIBLE:
             raise ValueError(self.message)
         if id(factor) not in layout.add_start:

@@ -6,8 +6,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from .._arrays import kernel_module, namespace
+from .._arrays import kernel_module, namespace, thread_arguments
 from .._solver import outcome
+from .asking import being_asked, refuse_own_graph
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
 LOSS = -1e4  # times the sum of all scores, stands for -inf
@@ -63,6 +64,7 @@ class GraphRun:
 
 def solve_runs(runs, options, warm, n_threads):
     """Solve the graphs of all runs, which are on one side, by ``n_threads`` threads over graphs."""
+    refuse_own_graph([run.layout for run in runs], "solves")
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
     with ExitStack() as stack:
@@ -71,7 +73,12 @@ def solve_runs(runs, options, warm, n_threads):
         asking = {id(run.layout): run.layout for run in runs if run.layout.plan.oracles}
         for _, layout in sorted(asking.items()):
             stack.enter_context(layout.lock)
+        solving = (*being_asked(), *(run.layout for run in runs))
+        for layout in asking.values():
+            for oracle in layout.plan.oracles:
+                oracle.solving = solving
         for run in runs:
             stack.enter_context(run.lock)
         for kernels in {run.kernels for run in runs}:
-            kernels.solve([run.states for run in runs], asdict(options), warm, n_threads)
+            threads = thread_arguments(runs[0].low, n_threads)
+            kernels.solve([run.states for run in runs], asdict(options), warm, *threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.block_data import BlockedMatrix
 from .._estimator.decorators import fit_context
 from .._estimator.training_data import with_distributions
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, MatrixLike, SolverCallback
+from .block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
 from .loss import FenchelYoungLoss
 from .messages import warn_if_ended_early
 from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
@@ -178,13 +180,21 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        given = with_distributions(self, X, y, sample_weight, self.class_weight)
+        given = with_distributions(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
         X, xp = given.X, given.xp
         classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
-        loss = FenchelYoungLoss(
-            self._transform, X, given.values, len(classes), given.weight,
-            fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
-        )  # fmt: skip
+        loss: Any
+        solver: Any = minimize_fenchel_young
+        if isinstance(X, BlockedMatrix):
+            labels = None if multilabel else classes
+            spec = TargetsOfBlocks(self._transform, len(classes), self.fit_intercept, labels, X.class_weight)
+            loss = TableLoss(X.blocks, spec, X.census.squares)
+            solver = minimize_table_on_blocks
+        else:
+            loss = FenchelYoungLoss(
+                self._transform, X, given.values, len(classes), given.weight,
+                fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
+            )  # fmt: skip
         p = X.shape[1]
 
         def attributes(table):
@@ -197,7 +207,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             }
 
         def minimize(x0, callback):
-            return minimize_fenchel_young(
+            return solver(
                 loss, self.alpha, x0, penalize_intercept=self.penalize_intercept, callback=callback,
                 history=self.history, **self._solver_options,
             )  # fmt: skip

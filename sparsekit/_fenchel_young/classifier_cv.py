@@ -11,20 +11,29 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_X_y
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_method_params, validate_data
+from sklearn.utils.validation import _check_method_params
 
 from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
-from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
+from .._estimator.block_data import gathered_data
+from .._estimator.checks import (
+    X_CHECKS,
+    as_kernel_input,
+    check_penalties,
+    check_sample_weight,
+    in_units,
+)
 from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
+from .._estimator.validation import check_X_y, validate_data
 from .._linalg.threads import blas_threads, count_threads
+from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, MatrixLike, Scoring, Transform
 from ..metrics import jensen_shannon_divergence
 from .classifier import MAX_ITER, TOL
@@ -259,10 +268,13 @@ class _FenchelYoungClassifierCV(
         """
         _raise_for_params(params, self, "fit")
         _refuse_device(type(self).__name__, X, y)
+        if comes_in_blocks(X):
+            X, y, sample_weight = gathered_data(self, X, y, sample_weight)
         refuse_missing_labels(y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
         X = as_kernel_input(X)
-        base_weight = check_sample_weight(sample_weight, X.shape[0])
+        # objectives and scores are means
+        base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
         if not targets.multilabel:

@@ -115,7 +115,7 @@ class Directions:
         loses.
         """
         run = self.run
-        K, scale, threads, kernels = G.shape[1], largest(G), run.loss.n_threads, run.kernels
+        K, scale, threads, kernels = G.shape[1], largest(G), run.loss.threads, run.kernels
         shape = operator.shape
         g = np.zeros(shape, dtype=np.float32, like=G)
         g[:, :K] = G / scale
@@ -125,21 +125,21 @@ class Directions:
         inverse = np.divide(1.0, M, out=M).ravel()
         r, d, p = -g.ravel(), np.zeros_like(g.ravel()), np.zeros_like(g.ravel())
         Hp = np.empty(shape, dtype=np.float32, like=G)
-        kernels.cg_turn(0.0, r, inverse, p, threads)
-        size = first = kernels.dot(r, p, threads)
+        kernels.cg_turn(0.0, r, inverse, p, *threads)
+        size = first = kernels.dot(r, p, *threads)
         enough = forcing**2 * float(first)
         penalised, products, reached = run.penalised(g).size, 0, False
         while products < self.most and not reached:
             operator.product(p.reshape(shape), Hp)
-            curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, threads)
+            curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, *threads)
             products += 1
             # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
             if not run.device and not curve > 0.0:
                 break
-            new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, threads)
+            new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, *threads)
             reached = not new > enough
             if not reached:
-                kernels.cg_turn(new / size, r, inverse, p, threads)
+                kernels.cg_turn(new / size, r, inverse, p, *threads)
                 size = new
         if not d.any():
             d = p  # the steepest descent

@@ -11,7 +11,7 @@ both.
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device, kernel_module
+from .._arrays import is_device, kernel_module, thread_arguments
 from .._linalg import class_products as _class_model
 from .._linalg.as_design import as_design
 from .._linalg.class_design import compress_zeros, device_design, is_device_dense, is_device_rows
@@ -67,8 +67,9 @@ class FenchelYoungLoss:
         # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
         # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
         threads = min(n_threads, max(1, int((design.nnz + n + p) * n_classes // _THREAD_WORK)))
-        self.n_threads = 1 if isinstance(design, DenseDesign) else threads
-        design.n_threads = min(design.n_threads, threads)
+        self.threads = thread_arguments(X, 1 if isinstance(design, DenseDesign) else threads)
+        if not is_device(X):
+            design.n_threads = min(design.n_threads, threads)
         # None leaves BLAS alone, for callers that run several fits at once
         self.blas_threads = threads
         xp = getattr(design, "xp", np)
@@ -81,6 +82,9 @@ class FenchelYoungLoss:
             self.q = xp.ascontiguousarray(targets, dtype=np.float64)
         self.n_classes, self.fit_intercept = int(n_classes), bool(fit_intercept)
         weight = xp.ones(n) if sample_weight is None else xp.array(sample_weight, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            if not float(weight.sum()) < np.inf:
+                weight = weight / weight.max()
         self.w = weight / weight.sum()
         self.shape = (p + self.fit_intercept, self.n_classes)
         # Omega(q), which makes the loss of distributions zero at p = q
@@ -109,14 +113,14 @@ class FenchelYoungLoss:
             return self._sparsemax(Z)
         R = np.empty_like(Z)
         if self.q is None:
-            value = self.row_kernels.value_and_derivative(Z, self._codes32, self.w, R, self.n_threads)
+            value = self.row_kernels.value_and_derivative(Z, self._codes32, self.w, R, *self.threads)
         else:
-            value = self.row_kernels.target_value_and_derivative(Z, self.q, self.w, R, self.n_threads)
+            value = self.row_kernels.target_value_and_derivative(Z, self.q, self.w, R, *self.threads)
         return value + self._offset, R
 
     def _sparsemax(self, Z):
         R, loss = np.empty_like(Z), np.empty(len(Z), like=Z)
-        self.row_kernels.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, self.n_threads)
+        self.row_kernels.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, *self.threads)
         R *= self.w[:, None]
         # rows of weight zero may have no label, hence no loss
         return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
@@ -146,11 +150,11 @@ class FenchelYoungLoss:
         if self.transform == "softmax":
             n, K = Z.shape
             parts = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
-            self.row_kernels.model_probabilities(Z, np.empty(0, like=Z), *parts, self.n_threads)
+            self.row_kernels.model_probabilities(Z, np.empty(0, like=Z), *parts, *self.threads)
             return parts, self.w
         rows = np.arange(len(Z), like=Z)
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
-        self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, self.n_threads)
+        self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, *self.threads)
         members = P > 0
         members[rows, top] = True  # also where scores overflowed
         size = members.sum(axis=1)
@@ -187,6 +191,10 @@ class FenchelYoungLoss:
             return _DenseCurvature(self, *self.curvature(Z))
         return _SparseCurvature(self, *self.curvature(Z))
 
+    def column_norms(self):
+        """Norms of the columns of X, (p,)."""
+        return _class_model.column_norms(self.design)
+
     def scale(self):
         """Mean curvature at zero scores of the directions that have any."""
         n, K = self.design.shape[0], self.n_classes
@@ -209,7 +217,7 @@ class FenchelYoungLoss:
             elif is_device_dense(design):
                 self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
             elif isinstance(design, DenseDesign):
-                self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), self.n_threads)
+                self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), *self.threads)
             else:
                 rows = sp.csr_matrix(
                     (design.data.astype(np.float32, copy=False), design.indices, design.indptr),
@@ -246,7 +254,7 @@ class _SparseCurvature:
         P, rest, top = parts
         n, K = P.shape
         self.rows, self.columns, squares = loss.single()
-        self.n_threads, self.intercept, self.kernels = loss.n_threads, loss.fit_intercept, loss.kernels
+        self.threads, self.intercept, self.kernels = loss.threads, loss.fit_intercept, loss.kernels
         wide = K if is_device(P) else -(-K // 8) * 8
         self.P = np.zeros((n, wide), dtype=np.float32, like=P)
         self.P[:, :K] = P
@@ -257,17 +265,17 @@ class _SparseCurvature:
         spread = _spread(self.P, rest, top, self.weight)
         self.diag = np.empty(self.shape, dtype=np.float32, like=P)
         indptr, indices, _ = self.columns
-        self.kernels.product32(indptr, indices, squares, spread, self.diag, self.n_threads)
+        self.kernels.product32(indptr, indices, squares, spread, self.diag, *self.threads)
         if self.intercept:
             self.diag[-1] = spread.sum(axis=0)
 
     def product(self, V, out):
         """out = H V."""
-        self.kernels.product32(*self.rows, V, self.scores, self.n_threads)
+        self.kernels.product32(*self.rows, V, self.scores, *self.threads)
         last = out[-1] if self.intercept else None
         first = V[-1] if self.intercept else None
-        self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, self.n_threads)
-        self.kernels.product32(*self.columns, self.scores, out, self.n_threads)
+        self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, *self.threads)
+        self.kernels.product32(*self.columns, self.scores, out, *self.threads)
         return out
 
 
@@ -318,6 +326,6 @@ class _DeviceDenseCurvature:
         scores = self.A @ V[:p]
         last = out[-1] if self.intercept else None
         first = V[-1] if self.intercept else None
-        self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last, 1)
+        self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last)
         out[:p] = self.A.T @ scores
         return out

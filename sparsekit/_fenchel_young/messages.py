@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._linalg.class_products import column_norms
 from .._solver import outcome
 from .solver import GAP_FACTOR
 
@@ -82,6 +81,6 @@ def warn_of_path(results, alphas, loss, options, *, who, names=None, stacklevel)
 
 
 def _advice(loss):
-    norms = column_norms(loss.design)
+    norms = loss.column_norms()
     norms = norms[norms > 0.0]
     return _SCALES if norms.size and norms.max() > _RATIO * norms.min() else ""

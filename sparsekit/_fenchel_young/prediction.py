@@ -7,14 +7,16 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device, kernel_module, namespace
 from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
+from .._estimator.validation import validate_data
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
+from .._linalg.structure import sound
 from .._typing import Array, FloatArray, MatrixLike, Transform
 from .sparsemax import sparsemax
 
@@ -105,7 +107,7 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, y, sample_weight)
+            return super().score(X, sound(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):

@@ -147,7 +147,7 @@ class FenchelYoungRun:
 
     def dots(self, *pairs):
         """Inner products; a GPU is waited for once."""
-        found = [self.kernels.dot(A.ravel(), B.ravel(), self.loss.n_threads) for A, B in pairs]
+        found = [self.kernels.dot(A.ravel(), B.ravel(), *self.loss.threads) for A, B in pairs]
         return self.kernels.numbers(found) if self.device else found
 
     def penalised(self, T):

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import kernel_module
+from .._arrays import kernel_module, thread_arguments
 from .._cython import _sparsemax
 from .._linalg.threads import count_threads
 from .._typing import EitherArray, FloatArray
@@ -21,11 +21,11 @@ from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, out
 _THREAD_WORK = 16384
 
 
-def _threads(n_jobs, size):
-    most = max(size // _THREAD_WORK, 1)
-    if most == 1 and (n_jobs is None or n_jobs > 0):
-        return 1  # asking what is granted takes as long as a small call
-    return min(count_threads(n_jobs), most)
+def _threads(n_jobs, rows):
+    most = max(rows.size // _THREAD_WORK, 1)
+    # asking what is granted takes as long as a small call
+    asked = most > 1 or (n_jobs is not None and n_jobs <= 0)
+    return thread_arguments(rows, min(count_threads(n_jobs), most) if asked else 1)
 
 
 def _kernels(xp: ModuleType, z: EitherArray) -> ModuleType:
@@ -89,8 +89,8 @@ def sparsemax(
     rows = as_rows(z, axis)
     result = Result(z, axis, out, [rows], xp)
     if rows.size:
-        threads = _threads(n_jobs, rows.size)
-        _kernels(xp, z).sparsemax_rows(rows, None, None, result.rows, None, None, None, False, threads)
+        threads = _threads(n_jobs, rows)
+        _kernels(xp, z).sparsemax_rows(rows, None, None, result.rows, None, None, None, False, *threads)
     return result.done()
 
 
@@ -164,8 +164,8 @@ def _statistic(z, axis, n_jobs):
     rows = as_rows(z, axis)
     tau, size = xp.full(len(rows), -np.inf), xp.zeros(len(rows), dtype=np.int64)
     if rows.size:
-        threads = _threads(n_jobs, rows.size)
-        _kernels(xp, z).sparsemax_rows(rows, None, None, None, tau, size, None, False, threads)
+        threads = _threads(n_jobs, rows)
+        _kernels(xp, z).sparsemax_rows(rows, None, None, None, tau, size, None, False, *threads)
     shape = outer(z, axis)
     return tau.reshape(shape).astype(z.dtype)[()], size.reshape(shape)[()]
 
@@ -223,7 +223,7 @@ def sparsemax_jvp(
     support, rows = as_rows(p, axis), as_rows(v, axis)
     result = Result(v, axis, out, [support, rows], xp)
     if rows.size:
-        _kernels(xp, p).sparsemax_jvp_rows(support, rows, result.rows, _threads(n_jobs, rows.size))
+        _kernels(xp, p).sparsemax_jvp_rows(support, rows, result.rows, *_threads(n_jobs, rows))
     return result.done()
 
 
@@ -340,7 +340,7 @@ def _loss(z, q, axis, out, n_jobs, gradient):
     if rows.size:
         good = _kernels(xp, z).sparsemax_rows(
             rows, target, codes, result.rows if gradient else None, None, None, loss, gradient,
-            _threads(n_jobs, rows.size),
+            *_threads(n_jobs, rows),
         )  # fmt: skip
         if not good:
             raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
 from .._linalg.special import largest
-from .._row_blocks.blocks import RowBlocks
+from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
+from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
-from .block_loss import GatheredColumns, LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .multinomial import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -29,15 +31,18 @@ from .oba_run import CONTENT, MESSAGES
 # a first working set: columns whose gradient is so large a part of the largest, these at the least, and
 # columns up to that share of all non-zeros
 _FIRST_PART, _FIRST, _FIRST_SHARE = 0.1, 200, 0.3
-# growth of a working set, its least, and bytes of an entry with its row
-_GROWTH, _LEAST_GROWTH, _ENTRY = 1.0, 100, 12
+# growth of a working set in parts of it, its least in columns, and the part of its bound from which a column
+# may come along: most of these break it later, which would take two rounds more
+_GROWTH, _LEAST_GROWTH, _NEAR = 3.0, 100, 0.9
 # optimality to which a working set is solved, in parts of tol and of that of all variables
-_PART_TOL, _PART_FALL = 0.5, 0.01
+_PART_TOL, _PART_FALL = 0.5, 0.03
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
 _SLACK = 1e-9
 _MOST_EXPANSIONS = 100
+# a fall of the optimality that is progress, where the solver sees none
+_FALL = 0.9
 
 
 @dataclass
@@ -60,6 +65,7 @@ class BlockProblem:
     gathered: GatheredColumns | None = None
     origin_scale: float | None = None
     _reach: np.ndarray | None = None
+    _working: tuple[np.ndarray, Any] | None = None
     _known: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
@@ -103,7 +109,13 @@ class BlockProblem:
     def working(self, columns: np.ndarray) -> Any:
         """The loss of main memory on sorted features ``columns``."""
         assert self.gathered is not None
-        loss = self.spec.on(self.gathered.matrix(columns), self.values, self.weight, self.n_threads)
+        if self._working is None or not np.array_equal(self._working[0], columns):
+            self._working = None  # or two copies would be in memory
+            X = self.gathered.matrix(columns)
+            # models are made of rows
+            X = X.tocsr() if sp.issparse(X) else X
+            self._working = columns, self.spec.on(X, self.values, self.weight, self.n_threads)
+        loss = self._working[1]
         loss.origin_scale = self.origin_scale
         return loss
 
@@ -160,7 +172,13 @@ def minimize_on_blocks(
     max_time: float | None = None, hessian: str = "exact", memory: int = 10, callback: Any = None,
     history: bool = False, promise_tol: float = 0.0,
 ) -> OptimizeResult:  # fmt: skip
-    """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`."""
+    """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`.
+
+    Raises
+    ------
+    RoundError
+        If a round fails; its ``result`` holds the last iterate.
+    """
     run = _Run(problem, l1, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
     return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
 
@@ -182,26 +200,34 @@ class _Run:
         self.history: dict[str, list] = {}
         self.counts = dict.fromkeys(("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"), 0)
         self.n_corrections: list[int] = []
-        self.gap, self.optimality, self.best, self.fun = np.nan, np.inf, np.inf, np.nan
-        self.content = self.stuck = False
+        self.gap, self.optimality, self.fun = np.nan, np.inf, np.nan
+        # the last iterate, whether rounding or little promise ended the last solve
+        self.x, self.stuck, self.content = None, False, False
 
     def minimise(self, x, options):
         self.options = options
         problem, l1 = self.problem, self.l1
         x = problem.start() if x is None else x
-        g = problem.open(x)
-        mask = problem.may_move(l1)
-        columns, status = self._first(x, g, mask), None
-        for _ in range(_MOST_EXPANSIONS):
-            x, status = self._solve(columns, x)
-            g, worst = self._certify(columns, x, mask)
-            if status is None:
-                status = self._verdict(columns, worst)
-            if status is not None:
-                break
-            columns = self._grown(columns, worst)
-        else:
-            status = outcome.NO_PROGRESS
+        try:
+            g = problem.open(x)
+            mask = problem.may_move(l1)
+            columns = self._first(x, g, mask)
+            for _ in range(_MOST_EXPANSIONS):
+                seen, before = columns, self.optimality
+                x, status = self._solve(columns, x, before)
+                g, worst = self._certify(columns, x, mask)
+                columns = self._grown(columns, worst)
+                status = self._verdict(status, len(columns) == len(seen), before)
+                if status is not None:
+                    break
+            else:
+                status = outcome.NO_PROGRESS
+        except RoundError as error:
+            if self.x is not None:
+                # the run ends as by a callback
+                error.result = self._result(self.x, None, outcome.STOPPED)
+                error.result.message = str(error)
+            raise
         return self._result(x, g, status)
 
     # the working set
@@ -224,40 +250,43 @@ class _Run:
         return np.sort(order[(wanted & cheap) | np.isinf(ratio[order])])
 
     def _grown(self, columns, worst):
-        """``columns`` and those that break their bounds the most, by ``worst`` (p,)."""
+        """``columns`` and those that break their bounds the most or nearly do, by ``worst`` (p,)."""
         worst = worst.copy()
         worst[columns] = 0.0
-        broken = np.flatnonzero(worst > 1.0 + _SLACK)
+        if not worst.max(initial=0.0) > 1.0 + _SLACK:
+            return columns
+        new = np.flatnonzero(worst > _NEAR)
         most = int(max(_GROWTH * len(columns), _LEAST_GROWTH))
-        broken = broken[np.argsort(-worst[broken], kind="stable")][:most]
-        return np.union1d(columns, broken)
+        new = new[np.argsort(-worst[new], kind="stable")][:most]
+        return np.union1d(columns, new)
 
     # one expansion
 
-    def _solve(self, columns, x):
+    def _solve(self, columns, x, before):
         """Minimise over the features ``columns``; x, and the solver's word if it is the last."""
         problem = self.problem
         variables = problem.variables(columns)
         loss = problem.working(columns)
-        rest = max(self.max_iter - self.counts["nit"], 1)
-        left = self.max_time - (time.perf_counter() - self.begun)
-        aim = max(_PART_TOL * self.target, min(_PART_FALL * self.optimality, 1e-2))
+        begun = time.perf_counter() - self.begun
+        rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
+        aim = max(_PART_TOL * self.target, min(_PART_FALL * before, 1e-2))
         result = minimize_oba(
             loss, self.l1[variables], x[variables], tol=aim, max_iter=rest,
-            max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep,
+            max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
             callback=None if self.callback is None else self._report_to(variables, x), **self.options,
         )  # fmt: skip
         for name in self.counts:
             self.counts[name] += int(getattr(result, name, 0))
         self.n_corrections += list(result.n_corrections)
         for name, values in (result.history or {}).items():
-            self.history.setdefault(name, []).extend(values)
+            self.history.setdefault(name, []).extend(values + begun if name == "time" else values)
         x = x.copy()
         x[variables] = result.x
-        self.fun, self.content = float(result.fun), result.message == CONTENT
-        self.stuck = result.status == outcome.NO_PROGRESS
-        over = (outcome.CONVERGED, outcome.NO_PROGRESS)
-        return x, None if result.status in over else result.status
+        # of which no round knows more yet
+        self.x, self.fun = x, float(result.fun)
+        self.gap, self.optimality = np.nan, np.inf
+        self.stuck, self.content = result.status == outcome.NO_PROGRESS, result.message == CONTENT
+        return x, None if self.stuck or result.status == outcome.CONVERGED else result.status
 
     def _report_to(self, variables, x):
         done, begun = self.counts["nit"], time.perf_counter() - self.begun
@@ -305,22 +334,24 @@ class _Run:
         self.optimality = measure(x, g, l1) / problem.origin_scale
         return g, problem.by_feature(ratios)
 
-    def _verdict(self, columns, worst):
-        others = worst.copy()
-        others[columns] = 0.0
-        complete = not others.max(initial=0.0) > 1.0 + _SLACK
+    def _verdict(self, status, complete, before):
+        """How the run ends, after what the solver said, or None.
+
+        ``complete`` says that no column is missing from the working set, ``before`` is the last optimality.
+        """
+        if status == outcome.STOPPED:
+            return status
         if complete and self.content:
             return outcome.CONVERGED
-        if complete and self.stuck and not self.optimality < self.best:
-            return outcome.NO_PROGRESS
-        self.best = min(self.best, self.optimality)
         allowed = 10.0 * self.tol * abs(self.fun)
         if self.optimality <= self.target:
             # NaN: no certificate can be had
             if not self.gap > allowed or self.optimality <= self.tol * _TIGHTEST:
                 return outcome.CONVERGED
             self.target = self.optimality * min(0.5, max(0.01, 0.5 * allowed / self.gap))
-        return None
+        if status is None and complete and self.stuck and self.optimality > _FALL * before:
+            return outcome.NO_PROGRESS
+        return status
 
     def _result(self, x, g, status):
         if status == outcome.NO_PROGRESS and self.optimality <= self.tol:

@@ -58,7 +58,8 @@ def centred(x, place, n_features, n_classes, l1):
     if place is not None:
         begin = np.searchsorted(place, begin)
         end = np.minimum(begin + K, len(place)) - 1
-        begin = begin[(place[begin] == features * K) & (place[end] == features * K + K - 1)]
+        whole = (place[begin] == features * K) & (place[end] == features * K + K - 1)
+        begin = begin[whole & (begin + K <= len(place))]  # the last feature may lack classes in between
     if not len(begin):
         return x
     ids = begin[:, None] + xp.arange(K)

@@ -10,8 +10,10 @@ from sklearn.utils import check_array
 from .._arrays import host_only, is_device, namespace
 from .._estimator.checks import by_feature
 from .._estimator.device_checks import check_device_vector
+from .._linalg.structure import sound
 from .._messages import numbers, shown
 from .._typing import Array, DeviceArray, EitherArray, EitherMatrix, PenaltyWeights
+from .magnitudes import check_squares_of_target
 
 
 def check_penalty_weights(penalty_weights, n_features, feature_names=None):
@@ -90,7 +92,7 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
 def pack(coef, intercept, fit_intercept):
     """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
     xp = namespace(coef=coef)
-    coef = coef.toarray() if sp.issparse(coef) else xp.asarray(coef)
+    coef = sound(coef, "coef_").toarray() if sp.issparse(coef) else xp.asarray(coef)
     coef = np.atleast_2d(coef).astype(np.float64)
     parts = [coef.T.ravel()]
     if fit_intercept:
@@ -105,6 +107,7 @@ def center_target(y, sample_weight, fit_intercept):
     zero, which the tolerance is relative to, and drown the features.
     """
     y = y.astype(np.float64, copy=False)
+    check_squares_of_target(y)
     offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
     return (y - offset if offset else y), offset
 

@@ -10,10 +10,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
+from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, minimise
 from .losses import LeastSquaresLoss
+from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
 from .oba import minimize_oba
 
@@ -74,6 +76,11 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
+def weights_in_units(X, weight, scale):
+    """``scale(weight)``, the weights and their unit; blocks have their own weights, whose unit is one."""
+    return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
+
+
 def logistic_of(X, codes, classes, weight, fit_intercept, n_threads):
     """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
@@ -87,7 +94,7 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads):
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset)
         return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads)
-    return LeastSquaresLoss(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):
@@ -106,13 +113,30 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
-        def minimize(start, callback):
-            return minimise(loss, l1, start, callback=callback, history=self.history, **self._solver_options)
+        failed = []
 
-        result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
-        if "n_rounds" in result:
-            self.n_rounds_ = result.n_rounds
+        def minimize(start, callback):
+            try:
+                found = minimise(
+                    loss, l1, start, callback=callback, history=self.history, **self._solver_options
+                )
+            except RoundError as error:
+                if error.result is None:
+                    raise
+                failed.append(error)
+                return error.result
+            return check_result(found)
+
+        with named_overflow(data["X"]):
+            result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        if isinstance(loss, BlockProblem):
+            self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted
         elif hasattr(self, "n_rounds_"):
             del self.n_rounds_
+        if failed:
+            raise RoundError(
+                f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
+                "(coef_, intercept_); with warm_start=True the next fit goes on from there."
+            ) from failed[0]
         warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

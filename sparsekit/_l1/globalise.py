@@ -1,8 +1,12 @@
 """From a model's minimiser to a point to accept: lines 6 to 15 of Algorithm 2, Keskar's thesis, chapter 2."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from .._solver import outcome
+from .._solver.outcome import Stop
 
 # relative error to expect of an objective summed over the rows
 ROUNDING = 1e-14
@@ -51,6 +55,8 @@ def globalise(state, trial, bound, run):
         bound = max(problem.lipschitz(), bound)
         level = _upper_model(state, bound, run)
     while True:
+        if not math.isfinite(level):
+            raise Stop(outcome.NOT_FINITE)
         # rounding of the sums may not reject a step that is as good
         enough = level + ROUNDING * abs(level)
         if trial.phi <= enough:
@@ -130,7 +136,7 @@ def _segment(state, trial, bound, level, enough, run):
             return x, phi
         if share == 0.0:
             # what is left of the difference there may be rounding
-            return (x, phi) if not phi - level > _EXCESS * abs(level) else None
+            return (x, phi) if phi - level <= _EXCESS * abs(level) else None
         share *= 0.5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -10,13 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from .._arrays import beside
+from .._estimator.checks import in_units
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearRegressionMixin
 from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
 from .._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import center_target, pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of, weights_in_units
 from .path import lasso_path
 
 
@@ -184,8 +186,10 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        given = with_numbers(self, X, y, sample_weight)
-        X, weight = given.X, given.weight
+        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True)
+        # (the objective is a mean)
+        X = given.X
+        weight, _ = weights_in_units(X, given.weight, in_units)
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)
@@ -204,7 +208,8 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         loss = squares_of(X, target, offset, weight, fit_intercept, count_threads(self.n_jobs))
         x0 = None
         last = getattr(self, "coef_", None)
-        fits = last is not None and last.size == n_features
+        # of the shape, as a sparse one's size is the number of its entries
+        fits = last is not None and math.prod(last.shape) == n_features
         if self.warm_start and fits:
             x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
         self._minimize(

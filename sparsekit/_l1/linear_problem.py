@@ -196,6 +196,8 @@ class LinearProblem(Selection):
         if len(free) > min(_MOST_FREE, len(theta)):
             return None, None, None
         solve, grad = self._system_of(free, namespace(g=g)), g
+        if solve is None:
+            return None, None, None
         for _ in range(3):
             # refined, since the model's copy of X may be float32
             step, dz = solve(grad[free])
@@ -208,13 +210,18 @@ class LinearProblem(Selection):
         return None, None, None
 
     def _system_of(self, free, xp):
-        """A function from the gradient of the ``free`` variables to their Newton step, and that in rows."""
+        """A function from the gradient of the ``free`` variables to their Newton step, and that in rows.
+
+        None where the Hessian is not finite.
+        """
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
             total = float(self.state.d.sum())
             return lambda gradient: 2 * (float(gradient[0]) / total if total > 0.0 else 0.0,)
         operator, move = self.model(free, 0.0)
         # a small system: it is solved in main memory, wherever X is
         H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
+        if not np.isfinite(H).all():
+            return None
 
         def solve(gradient):
             step = xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])

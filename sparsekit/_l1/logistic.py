@@ -20,7 +20,8 @@ from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, logistic_of
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, logistic_of, weights_in_units
+from .magnitudes import sum_in_units
 
 
 class L1LogisticClassifierMixin(LinearClassificationMixin):
@@ -252,11 +253,12 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
         X, classes = given.X, given.classes
         n_features = X.shape[1]
         names = getattr(self, "feature_names_in_", None)
-        penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C, names)
+        weight, unit = weights_in_units(X, given.weight, sum_in_units)
+        penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C / unit, names)
         n_outputs = 1 if len(classes) == 2 else len(classes)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
@@ -266,13 +268,14 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             return {"coef_": coef, "intercept_": intercept, "classes_": classes}
 
         threads = count_threads(self.n_jobs)
-        loss = logistic_of(X, given.values, classes, given.weight, fit_intercept, threads)
+        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads)
         self._minimize(
             loss,
             loss.l1_vector(penalty),
             self._start(X, n_outputs, n_features),
             data=given.for_callbacks(),
             attributes=attributes,
+            scale=1.0 / unit,
         )
         return self
 

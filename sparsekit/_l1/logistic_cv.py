@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_method_params, validate_data
+from sklearn.utils.validation import _check_method_params
 
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import BlockedMatrix, labels_of_blocks
@@ -32,15 +32,18 @@ from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._messages import shown
+from .._row_blocks.gather import GatheredColumns
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
-from .block_loss import GatheredColumns, LossOfBlocks
+from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
-from .coefficients import all_classes, check_penalty_weights, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of
+from .coefficients import all_classes, check_penalty_weights, l1_weights, unpack
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, weights_in_units
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from .magnitudes import named_overflow, sum_in_units
 from .multinomial import null_intercept
 from .path_solver import iterate_path, path_start, penalty_grid, warn_if_path_unconverged
 
@@ -216,6 +219,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             classes, codes = encode_labels(y)
             base_weight = check_sample_weight(sample_weight, X.shape[0])
             weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
+        weight, unit = weights_in_units(X, weight, sum_in_units)
         penalty = check_penalty_weights(
             self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
         )
@@ -243,8 +247,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         if isinstance(self.Cs, Integral):
             lambdas = penalty_grid(lambda_max, self.Cs, self.eps)
         else:
-            lambdas = 1.0 / np.sort(check_penalties(self.Cs, "Cs"))
-        self.Cs_ = 1.0 / lambdas
+            lambdas = l1_weights(1.0 / np.sort(check_penalties(self.Cs, "Cs")), 1.0 / unit)
+        # lambdas are those of weights in units
+        self.Cs_ = 1.0 / (lambdas * unit)
 
         scorer = with_labels(self._get_scorer(), classes)
         tasks: list[Any] = []
@@ -286,15 +291,15 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             x, left = x_null, self.max_time
             for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
                 begin = time.perf_counter()
-                for lam, result in zip(part, iterate_path(loss, l1, part, x, how, max_time=left)):
+                for lam, result in zip(part, whole.path(loss, l1, part, x, how, left)):
                     statuses.append(result.status)
                     optimality.append(result.optimality)
-                    names.append(f"the fit to all rows at C={1.0 / lam:.3g}")
+                    names.append(f"the fit to all rows at C={1.0 / (lam * unit):.3g}")
                     x = result.x
                 left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
             coef, intercept = unpack(result.x, n_outputs, X.shape[1], self.fit_intercept, X.dtype)
-            self.optimality_, self.objective_ = float(result.optimality), float(result.fun)
-            self.dual_gap_ = float(result.dual_gap)
+            self.optimality_, self.objective_ = float(result.optimality), float(result.fun) * unit
+            self.dual_gap_ = float(result.dual_gap) * unit
         else:
             parts = [fold[last] for fold in solutions]
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
@@ -363,7 +368,18 @@ class _PathProblem:
         """Loss, L1 weights, null model and largest penalty."""
         n_classes = len(self.classes)
         intercept = null_intercept(self.codes, self.weight, n_classes) if self.fit_intercept else None
-        return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+        with named_overflow(self.X):
+            return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+
+    def path(self, loss, l1, lambdas, x0, options, max_time):
+        """`iterate_path`, whose errors name X where that is to blame."""
+        runs = iterate_path(loss, l1, lambdas, x0, options, max_time=max_time)
+        while True:
+            with named_overflow(self.X):
+                result = next(runs, None)
+            if result is None:
+                return
+            yield result
 
 
 class _BlockPathProblem(_PathProblem):
@@ -430,7 +446,7 @@ def _score_fold(
     model = L1LogisticOBA()
     model.classes_ = classes
     scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
-    for result in iterate_path(loss, l1, lambdas, x_null, options, max_time=max_time):
+    for result in part.path(loss, l1, lambdas, x_null, options, max_time):
         coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
         coef, model.intercept_ = all_classes(coef, intercept, present, len(classes))
         X_test, model.coef_ = seen(coef)

@@ -8,7 +8,7 @@ penalty makes W unique up to ties, and intercepts are unique up to a common shif
 
 import numpy as np
 
-from .._arrays import kernel_module, namespace, to_host
+from .._arrays import kernel_module, namespace, thread_arguments, to_host
 from .._linalg.class_design import design_of
 from .._linalg.class_products import (
     class_sums,
@@ -74,8 +74,8 @@ class MultinomialLoss:
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
         self.fit_intercept = bool(fit_intercept)
-        # BLAS makes the large Gram matrices
-        self.n_threads = self.blas_threads = n_threads
+        self.threads = thread_arguments(X, n_threads)
+        self.blas_threads = n_threads  # BLAS makes the large Gram matrices
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.origin_scale = None
@@ -120,7 +120,7 @@ class MultinomialLoss:
     def derivatives(self, Z, U=None):
         """Value and dl/dZ (n, K) at scores Z."""
         U = np.empty_like(Z) if U is None else U
-        return self.kernels.value_and_derivative(Z, self.codes, self.s, U, self.n_threads), U
+        return self.kernels.value_and_derivative(Z, self.codes, self.s, U, *self.threads), U
 
     def behind(self, Z):
         """How far each row's own class is behind the largest score, (n,)."""
@@ -131,7 +131,7 @@ class MultinomialLoss:
         n, K = Z.shape
         P, rest, top = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
         radius = self._nothing if radius is None else radius
-        self.kernels.model_probabilities(Z, radius, P, rest, top, self.n_threads)
+        self.kernels.model_probabilities(Z, radius, P, rest, top, *self.threads)
         return P, rest, top
 
     def curve(self, Z, T):
@@ -309,6 +309,8 @@ class MultinomialProblem(Selection):
         grad = g
         # a small system: it is solved in main memory, wherever X is
         H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
+        if not np.isfinite(H).all():
+            return None, None
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
             step = np.asarray(c, like=grad)
@@ -341,7 +343,9 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss(X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return LogisticLoss._of_sound(
+            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+        )
     return MultinomialLoss(
         X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
     )

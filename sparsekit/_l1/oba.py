@@ -20,6 +20,7 @@ from .._linalg.special import largest
 from .._linalg.threads import blas_threads
 from .._messages import numbers
 from .._solver import outcome
+from .._solver.user_values import as_number, check_start
 from .duality import duality_gap
 from .extrapolation import DualExtrapolation
 from .globalise import ROUNDING
@@ -105,19 +106,22 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
     kernels = Kernels(x)
-    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= loss.value(
-        np.zeros(n_variables, like=x)
+    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
+        loss.value(np.zeros(n_variables, like=x)), "loss.value"
     ):
         # a start worse than zero (or not even finite) may lie where the loss is flat
         x = np.zeros_like(x)
         problem.start(x)
     g = problem.gradient()
+    check_start(problem.f, g, "f", "the gradient of f")
     run = OBARun(
         opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
     )
     run.certify = partial(duality_gap, loss) if gap else _no_gap
     run.dual = DualExtrapolation() if gap else None
     x, g, optimality = _solve(problem, x, l1, g, run)
+    if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
+        run.status = outcome.UNBOUNDED
     result = OptimizeResult(
         x=x,
         fun=float(problem.f + kernels.orthant.penalty(x, l1)),
@@ -169,7 +173,8 @@ def _origin_scale(loss, problem, x, g):
     inner = problem.inner
     if inner.origin_scale is None:
         g0 = g if not x.any() else loss.gradient(np.zeros_like(x))
-        inner.origin_scale = largest(np.abs(g0)) or 1.0
+        scale = largest(np.abs(g0))
+        inner.origin_scale = scale if 0.0 < scale < np.inf else largest(np.abs(g)) or 1.0
     return inner.origin_scale
 
 
@@ -275,7 +280,11 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             break
         variables = choose_variables(state, share)
         run.rough = run.may_be_rough and (limit is not None or absolute / run.scale > opts.rough)
-        done = step(state, variables, run)
+        try:
+            done = step(state, variables, run)
+        except outcome.Stop as stop:
+            run.status = stop.status
+            break
         if done.kept < opts.kept_low:
             run.may_be_rough = limit is not None
         if run.history or run.callback is not None:

@@ -13,7 +13,12 @@ from .._solver.outcome import History, Limits
 from .extrapolation import DualExtrapolation
 from .preconditioner import Preconditioner
 
-MESSAGES = outcome.messages("the relative optimality measure is at most tol")
+MESSAGES = outcome.messages(
+    "the relative optimality measure is at most tol",
+    unbounded="Stopped where f falls without bound: raise l1, or check that f is convex.",
+    not_finite="Stopped where f, its gradient or its curvature is not finite in floating point, at the last "
+    "point where it was: scale the variables, or f.",
+)
 CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
 
 # least part of the diagonal that is added to a matrix in double precision

@@ -111,8 +111,8 @@ def step(state, variables, run):
         x = problem.centred(x, state.l1)
         phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
     done = Step(state.phi - phi, kept, len(variables), trial.n_corrections)
+    state.g = problem.gradient(state.g)  # first: where there is none the run ends at the last point
     state.x, state.phi = x, phi
-    state.g = problem.gradient(state.g)
     if trial.n_corrections == 0:
         state.tau *= 2
     run.nit += 1

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._estimator.block_data import labels_of_blocks, numbers_of_blocks
@@ -17,15 +16,18 @@ from .._estimator.checks import (
     as_kernel_input,
     check_penalties,
     check_sample_weight,
+    in_units,
 )
 from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
 from .coefficients import center_target, check_penalty_weights
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, squares_of
+from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, squares_of, weights_in_units
+from .magnitudes import sum_in_units
 from .multinomial import null_intercept
 from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 
@@ -148,6 +150,7 @@ def l1_logistic_path(
         classes, codes = encode_labels(y)
         own = check_sample_weight(sample_weight, X.shape[0])
         weight = apply_class_weight(class_weight, classes, codes, own)
+    weight, unit = weights_in_units(X, weight, sum_in_units)
     if Cs is not None:
         lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
     elif lambdas is not None:
@@ -168,6 +171,7 @@ def l1_logistic_path(
         max_time=max_time,
         callback=callback,
         coefs=coefs,
+        scale=1.0 / unit,
     )
     path.classes, path.feature_names = classes, feature_names
     warn_if_path_unconverged(path, options, "l1_logistic_path")
@@ -261,6 +265,7 @@ def lasso_path(
         X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
+    weight, _ = weights_in_units(X, weight, in_units)
     y, offset = center_target(y, weight, fit_intercept)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]

@@ -20,6 +20,7 @@ from .._solver import outcome
 from .._typing import FloatArray
 from .blockwise import BlockProblem, minimise
 from .coefficients import l1_weights, pack, unpack
+from .magnitudes import check_result, named_overflow
 from .oba import minimize_oba
 
 # dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
@@ -149,6 +150,11 @@ def penalty_grid(largest, n_lambdas, eps):
     """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm."""
     # no feature carries any signal: any penalty gives the null model, so the grid's place is free
     top = largest if largest > 0 else 1.0
+    if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
+        raise ValueError(
+            f"the penalty at which no feature is left is {top:g}, from which no path leads down to {eps:g} "
+            "of it in floating point: bring the columns of X to sizes near 1."
+        )
     return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
 
 
@@ -185,7 +191,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
         result = minimise(loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options)
-        yield result
+        yield check_result(result)
         if result.status == outcome.STOPPED:
             return
         before, x, value = (x if k else None), result.x, result.fun
@@ -317,19 +323,24 @@ def solve_path(
     ``lambdas`` and the returned path are on the estimator's scale, ``scale`` times smaller than the
     solver's.
     """
-    loss, l1, x_null, lambda_max = path_start(make_loss, X, penalty_weights, n_outputs, intercept, options)
-    lambda_max /= scale
-    if lambdas is None:
-        lambdas = penalty_grid(lambda_max, n_lambdas, eps)
-    results = iterate_path(loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback)
-    return collect_path(
-        results,
-        lambdas,
-        lambda_max,
-        n_outputs,
-        X.shape[1],
-        intercept is not None,
-        scale=scale,
-        coefs=coefs,
-        dtype=X.dtype,
-    )
+    with named_overflow(X):
+        loss, l1, x_null, lambda_max = path_start(
+            make_loss, X, penalty_weights, n_outputs, intercept, options
+        )
+        lambda_max /= scale
+        if lambdas is None:
+            lambdas = penalty_grid(lambda_max, n_lambdas, eps)
+        results = iterate_path(
+            loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback
+        )
+        return collect_path(
+            results,
+            lambdas,
+            lambda_max,
+            n_outputs,
+            X.shape[1],
+            intercept is not None,
+            scale=scale,
+            coefs=coefs,
+            dtype=X.dtype,
+        )

@@ -121,6 +121,10 @@ class Problem(ABC):
         """A point with the same f and a penalty that is no larger."""
         return x
 
+    def falls_for_ever(self, x, l1):
+        """Whether f + l1 . |x| falls without bound beyond x."""
+        return False
+
     def stretch(self, dz):
         """Over ||dx||^2 a lower bound of the Lipschitz constant; 0 where there is none."""
         return 0.0

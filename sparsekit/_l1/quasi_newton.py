@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._solver import outcome
 from .lbfgs import LBFGS
 from .problem import Problem
 
@@ -85,7 +86,10 @@ class QuasiNewtonProblem(Problem):
                 # rounding made the pairs useless; the method starts again from none
                 self.pairs.reset()
         if operator is None:
-            operator = self.pairs.operator(variables, max(self.lipschitz(), 1e-300), ridge)
+            theta = max(self.lipschitz(), 1e-300)
+            if not np.isfinite(theta):
+                raise outcome.Stop(outcome.NOT_FINITE)
+            operator = self.pairs.operator(variables, theta, ridge)
         return operator, Embedded(self.move_all(), variables, self.size)
 
 

@@ -3,9 +3,17 @@
 import numpy as np
 
 from .._arrays import is_device, kernel_module, namespace
+from .._messages import numbers
+from .._solver import outcome
+from .._solver.outcome import Stop
+from .._solver.user_values import as_number, as_vector
 from .problem import Problem
 
 _NEEDED = ("n_variables", "value", "gradient")
+_PRODUCT = "what loss.hessian_product returns"
+# norms of x out to which f is looked at where a run has ended early, and the part of its slope that must be
+# left there for f to fall for ever
+_RAY, _PART = (1e15, 1e30), 0.1
 
 
 def as_problem(loss, options, x0=None):
@@ -39,24 +47,29 @@ class ProtocolProblem(Problem):
         self._operator = kernel_module("_operators", self.like).CallbackOperator
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
+        self._before = None
         self.x = self.f = self._trial = self._trial_f = self._variables = None
         self._lipschitz = None
 
     def start(self, x):
         self.x = x.copy()
-        self.f = float(self.loss.value(self.x.copy()))
+        self.f = self._value(self.x)
         return self.f
+
+    def _value(self, x):
+        return as_number(self.loss.value(x.copy()), "loss.value")
 
     def gradient(self, out=None):
         self.n_passes += 1
-        g = self._vector(self.loss.gradient(self.x.copy()), copy=True)
-        if g.shape != (self.size,):
-            raise ValueError(f"loss.gradient must return shape ({self.size},); got {g.shape}")
+        g = as_vector(self.loss.gradient(self.x.copy()), self.x, "what loss.gradient returns")
+        if self._before is not None and not np.isfinite(g).all():
+            # back to where there is one, as there is nothing to do without
+            (self.x, self.f), self._before = self._before, None
+            raise Stop(outcome.NOT_FINITE)
         return g
 
-    def _vector(self, values, copy=False):
-        xp = namespace(x0=self.like, values=values)
-        return xp.array(values, dtype=np.float64) if copy else xp.asarray(values, dtype=np.float64)
+    def _vector(self, values, name):
+        return numbers(values, name, namespace(x0=self.like, values=values))
 
     def passes(self):
         return self.n_passes
@@ -70,8 +83,9 @@ class ProtocolProblem(Problem):
         product = self.loss.hessian_product
         diagonal = np.ones_like(x, shape=len(variables))
         if hasattr(self.loss, "hessian_diagonal"):
-            diagonal = self._vector(self.loss.hessian_diagonal(x))[variables]
-        operator = self._operator(lambda v: product(x, variables, v), diagonal, ridge)
+            diagonal = as_vector(self.loss.hessian_diagonal(x), x, "what loss.hessian_diagonal returns")
+            diagonal = diagonal[variables]
+        operator = self._operator(lambda v: self._vector(product(x, variables, v), _PRODUCT), diagonal, ridge)
         return operator, Expand(variables, self.size)
 
     def move_all(self):
@@ -79,11 +93,14 @@ class ProtocolProblem(Problem):
 
     def try_move(self, dz):
         self._trial = self.x + dz
-        self._trial_f = float(self.loss.value(self._trial.copy()))
+        self._trial_f = self._value(self._trial)
+        if self._trial_f == -np.inf:
+            raise Stop(outcome.UNBOUNDED)
         # a loss may be undefined at a trial point; such a step is refused
         return self._trial_f if np.isfinite(self._trial_f) else np.inf
 
     def accept(self):
+        self._before = self.x, self.f
         self.x, self.f = self._trial, self._trial_f
 
     def lipschitz(self):
@@ -106,12 +123,31 @@ class ProtocolProblem(Problem):
     def _product(self, v):
         if self.products:
             every = np.arange(self.size, like=self.like)
-            return self._vector(self.loss.hessian_product(self.x.copy(), every, v))
+            return self._vector(self.loss.hessian_product(self.x.copy(), every, v), _PRODUCT)
         # a difference of gradients, with the step that balances truncation and rounding
         step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, float(np.linalg.norm(self.x)))
-        ahead, behind = self.loss.gradient(self.x + step * v), self.loss.gradient(self.x - step * v)
+        ahead, behind = (
+            as_vector(self.loss.gradient(self.x + side * step * v), v, "what loss.gradient returns")
+            for side in (1.0, -1.0)
+        )
         self.n_passes += 2
-        return (self._vector(ahead) - behind) / (2.0 * step)
+        return (ahead - behind) / (2.0 * step)
+
+    def falls_for_ever(self, x, l1):
+        length = float(np.linalg.norm(x))
+        if not 0.0 < length < _RAY[0]:
+            return length > 0.0
+
+        def phi(factor):
+            return self._value(factor * x) + factor * float(l1 @ np.abs(x))
+
+        try:
+            # the slope of a convex function rises: it must not rise to zero
+            first, slope = phi(1.0), phi(2.0) - phi(1.0)
+            ends = [reach / length for reach in _RAY]
+            return slope < 0.0 and all(phi(end) <= first + _PART * slope * (end - 1.0) for end in ends)
+        except (ArithmeticError, ValueError):
+            return False  # a function that cannot be asked so far out is not known to fall there
 
     def raise_lipschitz(self):
         self._lipschitz = 2.0 * self.lipschitz()

@@ -74,7 +74,7 @@ def matmat(design, W):
             xp.matmul(X, W, out=Z[rows])
         return Z
     product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
-    product(*_pointers(design), W, Z, design.n_threads)
+    product(*_pointers(design), W, Z, *design.threads)
     return Z
 
 
@@ -87,10 +87,10 @@ def rmatmat(design, U, G):
         return G
     kernels = _backend(design)[1]
     if is_device_rows(design):
-        kernels.matmat(*design.columns(), U, G, 1)
+        kernels.matmat(*design.columns(), U, G)
         return G
     product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
-    product(*_pointers(design), U, G, design.n_threads)
+    product(*_pointers(design), U, G, *design.threads)
     return G
 
 
@@ -113,7 +113,7 @@ def squared_norms(design):
     squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
     out = xp.empty((design.shape[0], 1))
     indptr, indices, _ = _pointers(design)
-    _backend(design)[1].matmat(indptr, indices, squares, ones, out, design.n_threads)
+    _backend(design)[1].matmat(indptr, indices, squares, ones, out, *design.threads)
     return out[:, 0]
 
 
@@ -136,7 +136,7 @@ def _entries(design, place, K):
     last, held = held[-1], xp.asarray(held)
     out = xp.empty(design.shape[0], dtype=np.int64)
     indptr, indices, _ = _pointers(design)
-    kernels.row_entries(indptr, indices, held, out, design.n_threads)
+    kernels.row_entries(indptr, indices, held, out, *design.threads)
     return out + last
 
 
@@ -234,7 +234,7 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
         first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
         kernels.class_factors(
             indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
-            xp.asarray(classes.astype(np.int32)), at, has, lo, U, V, design.n_threads,
+            xp.asarray(classes.astype(np.int32)), at, has, lo, U, V, *design.threads,
         )  # fmt: skip
         return
     size = len(U)
@@ -285,9 +285,9 @@ def row_operator(design, place, parts, s, has, ridge):
     def square(weight):
         out = xp.empty((design.shape[1], K))
         if turned is None:
-            kernels.rmatmat(indptr, indices, np.square(data), weight, out, design.n_threads)
+            kernels.rmatmat(indptr, indices, np.square(data), weight, out, *design.threads)
         else:
-            kernels.matmat(*turned[:2], np.square(turned[2]), weight, out, 1)
+            kernels.matmat(*turned[:2], np.square(turned[2]), weight, out)
         return out
 
     diagonal = _diagonal(square, place, parts, s, K)
@@ -295,7 +295,7 @@ def row_operator(design, place, parts, s, has, ridge):
     made = kernels.ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
-        ridge, design.n_threads,
+        ridge, *design.threads,
     )  # fmt: skip
     if turned is not None:
         made.take_columns(*turned[:2], turned[2].astype(np.float32, copy=False))

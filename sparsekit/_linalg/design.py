@@ -14,6 +14,7 @@ from .._cython import _dense, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
+from .special import largest
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
 _GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
@@ -52,6 +53,11 @@ class _Scratch:
     # a copy by columns, which columns of it these are, and their numbers of entries
     _store = _ids = _counts = None
 
+    @property
+    def threads(self):
+        """Last arguments of kernels that have twins on a GPU, for whose designs there are none."""
+        return (self.n_threads,)
+
     def selection_pays(self, cols):
         """Whether a few iterations on columns ``cols`` repay their copy."""
         return len(cols) < 0.6 * self.shape[1]
@@ -61,6 +67,14 @@ class _Scratch:
         twin = copy.copy(self)
         twin._work = twin._rows = twin._single = None
         return twin
+
+
+def next_weights(out):
+    """The next v > 0 of a Collatz-Wielandt bound from M v, brought near to 1 by a power of two."""
+    top = largest(out)
+    if 0.0 < top < np.inf:  # else products of the next round overflow, or vanish
+        out = out * 2.0 ** -min(max(int(np.frexp(top)[1]), -1000), 1000)
+    return np.maximum(out, largest(out) * 1e-3 + 1e-300)
 
 
 class CSRDesign(_Scratch):
@@ -156,7 +170,7 @@ class CSRDesign(_Scratch):
             if self.counts()[cols].sum() > _ROWS_PAY:
                 by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
             operator = ColumnOperator(
-                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, self.n_threads, by_rows
+                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, by_rows, self.n_threads
             )
             return operator, Columns(self, cols)
         rows = self._model_rows(cols)
@@ -210,7 +224,7 @@ class CSRDesign(_Scratch):
             # largest eigenvalue, and |X|^T D |X| bounds X^T D X
             _sparse.csr_absolute_bound(self.indptr, self.indices, self.data, d, v, out, intercept)
             bound = float(np.max(out / v)) if m else 0.0
-            v = np.maximum(out, out.max(initial=0.0) * 1e-3 + 1e-300)
+            v = next_weights(out)
         return bound
 
 
@@ -285,7 +299,7 @@ class CSCDesign(_Scratch):
             z = d * (A @ v[: self.shape[1]] + (v[-1] if intercept else 0.0))
             out = np.append(A.T @ z, z.sum()) if intercept else A.T @ z
             bound = float(np.max(out / v)) if m else 0.0
-            v = np.maximum(out, out.max(initial=0.0) * 1e-3 + 1e-300)
+            v = next_weights(out)
         return bound
 
 

@@ -18,7 +18,7 @@ from ..gpu import _dense, _sparse
 from ..gpu._column_store import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
 from ..gpu._rows import DenseOperator, ModelRows, RowOperator
-from .design import Columns
+from .design import Columns, next_weights
 
 # Estimates for a recent data-centre GPU that choose between a Gram matrix and products: seconds.
 _LAUNCHES = 15e-6  # one product's launches, however small its data
@@ -59,7 +59,7 @@ class _Device:
 
     _rows: ModelRows | None = None
     _counts: DeviceArray | None = None
-    n_threads = 1
+    threads = ()  # of kernels that have twins in main memory: see _linalg.design
 
     def private(self) -> Self:
         """The same data with scratch space of its own."""
@@ -170,7 +170,7 @@ class DeviceSparse(_Device):
                 self.indptr, self.indices, self.data, d, v, out, intercept, (store.cut, store.row, store.val)
             )
             bound = float(np.max(out / v))
-            v = np.maximum(out, out.max() * 1e-3 + 1e-300)
+            v = next_weights(out)
         return bound
 
 

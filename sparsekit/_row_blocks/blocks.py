@@ -16,6 +16,18 @@ from .._messages import shown
 from .reduction import TreeSum
 
 
+class RoundError(RuntimeError):
+    """A pass over the blocks could not be finished, since the cluster or the storage failed.
+
+    Attributes
+    ----------
+    result : scipy.optimize.OptimizeResult or None
+        The solver's last iterate, if there was one.
+    """
+
+    result: Any = None
+
+
 @dataclass
 class Block:
     """Some rows: X (rows, p), their targets and weights as the user gave them, and their folds; or None."""
@@ -71,13 +83,14 @@ class LocalBlocks(RowBlocks):
     """
 
     def __init__(self, source, y=None, weight=None):
-        self.source, self.y, self.weight = source, y, weight
+        self.source = source
         self.folds: Any = None
+        self.y, self.weight = (part if part is None else np.asarray(part) for part in (y, weight))
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)
         self.starts = np.asarray(source.starts, dtype=np.int64)
-        for name, rows in (("y", y), ("sample_weight", weight)):
+        for name, rows in (("y", self.y), ("sample_weight", self.weight)):
             if rows is not None and np.ndim(rows) and len(rows) != self.starts[-1]:
                 raise ValueError(
                     f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
@@ -96,8 +109,12 @@ class LocalBlocks(RowBlocks):
 
     def _read(self, i):
         rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
-        parts = (part[rows] if np.ndim(part) else part for part in (self.y, self.weight, self.folds))
-        return Block(i, self.source.block(i), *parts)
+        parts = (_of_rows(part, rows) for part in (self.y, self.weight, self.folds))
+        try:
+            X = self.source.block(i)
+        except OSError as error:
+            raise RoundError(f"block {i} of X could not be read: {error}") from error
+        return Block(i, X, *parts)
 
     def _ahead(self) -> Iterator[Block]:
         return read_ahead(self._read, range(self.n_blocks))
@@ -116,6 +133,10 @@ def read_ahead(read: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[A
             coming += [pool.submit(read, i) for i in itertools.islice(left, 1)]
             yield block
             del block
+
+
+def _of_rows(values: Any, rows: slice) -> Any:
+    return values[rows] if np.ndim(values) else values
 
 
 class ListOfBlocks:
@@ -149,9 +170,10 @@ def as_matrix(X: Any) -> Any:
     if hasattr(X, "to_numpy"):  # a data frame
         X = X.to_numpy()
     if sp.issparse(X):
+        if X.ndim != 2:
+            raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
         X = X.tocsr()
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
+        X = _as_float(X)
         if X.indices.dtype != X.indptr.dtype:
             X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
         if not X.has_canonical_format:
@@ -161,6 +183,10 @@ def as_matrix(X: Any) -> Any:
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    return np.ascontiguousarray(X)
+    return np.ascontiguousarray(_as_float(X))
+
+
+def _as_float(X):
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

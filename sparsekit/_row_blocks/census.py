@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._linalg.structure import sound
 from .blocks import Block, RowBlocks, as_matrix
 
 
@@ -45,14 +46,21 @@ def take_census(blocks: RowBlocks) -> Census:
     """
     counts, squares, found = blocks.map_reduce(_of_block, blocks.n_columns)
     sizes = np.array([one["rows"] for one in found], dtype=np.int64)
-    kinds = [(one["dtype"], one["is_sparse"]) for one in found]
-    for number, kind in enumerate(kinds):
-        if kind != kinds[0]:
-            first, other = (f"{'sparse' if s else 'dense'} {d}" for d, s in (kinds[0], kind))
-            raise ValueError(f"block {number} of X is {other}, block 0 is {first}: all must be of one type.")
+    # what holds no rows has any type, as a filter of a data frame leaves it
+    filled = np.flatnonzero(sizes)
+    first = filled[0] if filled.size else 0
+    kinds = [(one["is_sparse"], one["dtype"]) for one in found]
+    for number in filled:
+        if kinds[number] != kinds[first]:
+            other, usual = (f"{'sparse' if s else 'dense'} {d}" for s, d in (kinds[number], kinds[first]))
+            raise ValueError(
+                f"block {number} of X is {other}, block {first} is {usual}: all must be of one type."
+            )
+    is_sparse, dtype = kinds[first]
+    filled = [one for one in found if one["rows"]] or found
     return Census(
-        (int(sizes.sum()), blocks.n_columns), np.dtype(kinds[0][0]), sizes, counts, squares, kinds[0][1],
-        _joined(found, "y"), _joined(found, "weight"),
+        (int(sizes.sum()), blocks.n_columns), np.dtype(dtype), sizes, counts, squares, is_sparse,
+        _joined(filled, "y"), _joined(filled, "weight"),
     )  # fmt: skip
 
 
@@ -63,12 +71,17 @@ def _joined(found, name):
 
 def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     who = f"block {block.number} of X"
-    X = as_matrix(block.X)
+    try:
+        X = as_matrix(sound(block.X, who))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{who} is no matrix of numbers: {error}") from error
     n, p = X.shape
     if p != n_columns:
         raise ValueError(f"{who} has {p} columns, and X has {n_columns}.")
     values = X.data if sp.issparse(X) else X
-    if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+    with np.errstate(all="ignore"):  # a sum that is finite says that all are
+        total = values.sum(dtype=np.float64)
+    if not np.isfinite(total) and not np.isfinite(values).all():
         kind = "NaN" if np.isnan(values).any() else "infinity"
         raise ValueError(f"{who} contains {kind}.")
     rows = {}
@@ -86,5 +99,5 @@ def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, lis
         squares = np.bincount(X.indices, weights=np.square(X.data, dtype=np.float64), minlength=p)
     else:
         counts, squares = np.full(p, n), np.einsum("ij,ij->j", X, X, dtype=np.float64)
-    info = dict(rows=n, dtype=X.dtype.str, is_sparse=sp.issparse(X), **rows)
+    info = dict(rows=n, dtype=X.dtype.name, is_sparse=sp.issparse(X), **rows)
     return counts.astype(np.float64), squares, [info]

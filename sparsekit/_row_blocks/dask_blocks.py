@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 
+from .._linalg.threads import blas_threads
 from .._messages import shown
-from .blocks import Block, RowBlocks
+from .blocks import Block, RoundError, RowBlocks
 from .reduction import combine, group_size, tree_sum
 
 # groups of blocks a worker and round: with the sums of pairs at most four tasks
@@ -31,10 +34,13 @@ class DaskBlocks(RowBlocks):
     """
 
     def __init__(self, X, y=None, weight=None):
+        if not hasattr(X, "shape"):
+            raise TypeError(f"X must be a Dask array or data frame; got {type(X).__name__}")
         if len(X.shape) != 2:
             raise ValueError(f"X must have two dimensions; got {len(X.shape)}")
         blocks = X.to_delayed()
-        if hasattr(X, "columns"):
+        self.is_frame = hasattr(X, "columns")
+        if self.is_frame:
             self.feature_names = list(X.columns)
             if not all(isinstance(name, str) for name in self.feature_names):
                 self.feature_names = None
@@ -46,6 +52,8 @@ class DaskBlocks(RowBlocks):
                     "X.rechunk({1: -1})."
                 )
             sizes = None if np.isnan(X.chunks[0]).any() else X.chunks[0]
+        if X.shape[1] != X.shape[1]:
+            raise ValueError("the number of columns of X is unknown: X.compute_chunk_sizes() counts them.")
         self.blocks = list(np.ravel(blocks))
         self.n_blocks, self.n_columns = len(self.blocks), int(X.shape[1])
         self.client = _client()
@@ -74,9 +82,12 @@ class DaskBlocks(RowBlocks):
             return parts
         values = np.asarray(values)
         if sizes is None:
+            frame = self.is_frame
+            parts = "partitions" if frame else "chunks"
             raise ValueError(
-                f"the sizes of X's chunks are unknown, so {name} can't be cut alike: give {name} as a Dask "
-                "array with X's chunks, or X.compute_chunk_sizes() first."
+                f"the sizes of X's {parts} are unknown, so {name} can't be cut alike: give {name} as a Dask "
+                f"{'series' if frame else 'array'} with X's {parts}"
+                f"{'' if frame else ', or X.compute_chunk_sizes() first'}."
             )
         if len(values) != sum(sizes):
             raise ValueError(f"{name} has {len(values)} rows, and X has {sum(sizes)}: give one for each row.")
@@ -88,9 +99,9 @@ class DaskBlocks(RowBlocks):
         self.n_rounds += 1
         client = self.client
         if client is not None and client.status != "running":
-            raise ConnectionError(f"the client of the cluster is {client.status}; its work can't go on")
+            raise RoundError(f"the client of the cluster is {client.status}.")
         message = delayed((kernel, arguments), traverse=False)
-        size = group_size(self.n_blocks, _GROUPS * _n_workers(client))
+        size = group_size(self.n_blocks, _GROUPS * _n_threads(client))
         task, pair = delayed(_of_group, pure=False), delayed(combine, pure=False)
         groups = [slice(at, at + size) for at in range(0, self.n_blocks, size)]
         rows = (self.blocks, self.y, self.weight, self.folds)
@@ -104,9 +115,10 @@ class DaskBlocks(RowBlocks):
 def _of_group(first, message, *rows):
     """The node of the tree above some neighbouring blocks."""
     kernel, arguments = message
-    return tree_sum(
-        kernel(Block(first + i, *parts), *arguments) for i, parts in enumerate(zip(*rows, strict=True))
-    )
+    parts = zip(*rows, strict=True)
+    # Dask has a thread for each processor already
+    with blas_threads(1):
+        return tree_sum(kernel(Block(first + i, *part), *arguments) for i, part in enumerate(parts))
 
 
 def _client():
@@ -121,30 +133,50 @@ def _client():
         return None
 
 
-def _n_workers(client):
+def _n_threads(client):
     """Threads of the cluster, or of this machine."""
     if client is None:
         from dask.system import CPU_COUNT
 
         return CPU_COUNT
-    return max(sum(client.nthreads().values()), 1)
+    try:
+        return max(sum(client.nthreads().values()), 1)
+    except OSError as error:
+        raise RoundError(f"the cluster's scheduler can't be reached: {error}") from error
 
 
 def compute(node, client):
-    """The value of a delayed node, by the cluster or by this process."""
+    """The value of a node; a RoundError where the cluster or the storage failed."""
+    if client is None:
+        try:
+            return node.compute()
+        except OSError as error:
+            raise RoundError(f"a block could not be read: {error}") from error
     from dask import config
     from dask.utils import parse_timedelta
+    from distributed.scheduler import KilledWorker
 
-    if client is None:
-        return node.compute()
     timeout = parse_timedelta(config.get("sparsekit.timeout", "1h"))
-    future = client.compute(node)
+    future = None
     try:
+        future = client.compute(node)
         return future.result(timeout=timeout)
-    except TimeoutError as error:
-        future.cancel()
-        raise TimeoutError(
-            f"the cluster gave no answer to one round within {shown(timeout)} s: a worker hangs, is paused "
-            "for memory, or has more to read than that; dask.config.set({'sparsekit.timeout': '4h'}) waits "
-            "longer."
-        ) from error
+    except (Exception, asyncio.CancelledError) as error:
+        # what a task raised is its own, unless workers died of it or it could not read
+        if future is not None and future.status == "error":
+            if isinstance(error, KilledWorker):
+                raise RoundError(f"workers died, one after another: {error}") from error
+            if isinstance(error, OSError):
+                raise RoundError(f"a block could not be read: {error}") from error
+            raise
+        if client.status != "running":
+            raise RoundError(f"the client of the cluster is {client.status}.") from error
+        if future is not None:
+            future.cancel()
+        if isinstance(error, TimeoutError):
+            raise RoundError(
+                f"the cluster gave no answer to one round within {shown(timeout)} s: a worker hangs, is "
+                "paused for memory, or has more to read than that; dask.config.set({'sparsekit.timeout': "
+                "'4h'}) waits longer."
+            ) from error
+        raise RoundError(f"the cluster dropped a round: {type(error).__name__}: {error}") from error

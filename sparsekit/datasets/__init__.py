@@ -1,16 +1,26 @@
-"""Loaders of the usual formats, and generators of the problems that the papers use."""
+"""Loaders of the usual formats, data on disk, and generators of the problems of the papers."""
 
 from ._arff import load_arff
+from ._convert_svmlight import convert_svmlight
+from ._csr_folder import CSRFolder, open_csr
 from ._generators import make_oba_synthetic, make_spelled_digits
 from ._listops import make_listops
+from ._parquet import ParquetTable, open_parquet
 from ._svmlight import load_svmlight
+from ._write_csr import write_csr
 from ._xc import load_xc
 
 __all__ = [
+    "CSRFolder",
+    "ParquetTable",
+    "convert_svmlight",
     "load_arff",
     "load_svmlight",
     "load_xc",
     "make_listops",
     "make_oba_synthetic",
     "make_spelled_digits",
+    "open_csr",
+    "open_parquet",
+    "write_csr",
 ]

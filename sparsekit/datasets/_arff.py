@@ -13,14 +13,16 @@ from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
 from .._typing import FileName
-from ._files import FileFormatError, open_bytes, shown
+from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
 
 _NUMERIC = {"numeric", "real", "integer"}
-# a name or value: quoted with ' or " (a backslash escapes), or anything up to a separator
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)$", re.IGNORECASE)
-_FIELD = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)")
-_SPARSE_FIELD = re.compile(rf"\s*(\d+)\s+({_QUOTED}|[^,'\"]*?)\s*(?:,|$)")
+# a name or value: quoted with ' or " (a backslash escapes), or anything up to a separator. No repetition
+# gives anything back (++, *+): a match, or the failure of one, takes time in proportion to what it reads
+_QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
+_ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{]++)\s*+(.*+)$", re.IGNORECASE)
+_VALUE = rf"(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)"
+_FIELD = re.compile(rf"\s*+{_VALUE}")
+_SPARSE_FIELD = re.compile(rf"\s*+(\d++)\s++{_VALUE}")
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,11 @@ class _Attribute:
 
 
 def load_arff(
-    path: FileName, *, target: FileName | list[str] | None = None, dtype: DTypeLike = np.float64
+    path: FileName,
+    *,
+    target: FileName | list[str] | None = None,
+    dtype: DTypeLike = np.float64,
+    max_bytes: int = MAX_BYTES,
 ) -> Bunch:
     """Read an ARFF file, dense or sparse, with numeric and nominal attributes.
 
@@ -54,6 +60,8 @@ def load_arff(
         one attribute, a list names several. None leaves every attribute in ``data``.
     dtype : dtype, default=float64
         Of ``data``.
+    max_bytes : int, default=2**34
+        Bytes that a compressed file may unpack to: more are an error, once so many have been read.
 
     Returns
     -------
@@ -78,8 +86,9 @@ def load_arff(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not in the format, has attributes of type string, date or relational, or lacks a
-        target; the message names the file, the line (counted from 1) and what is wrong there.
+        If the file is not in the format, unpacks to too much, has attributes of type string, date or
+        relational, or lacks a target; the message names the file, the line (counted from 1) and what is wrong
+        there.
 
     Notes
     -----
@@ -99,7 +108,7 @@ def load_arff(
     ([[0.5], [2.0]], ['b', 'a'])
     """
     path = os.fspath(path)
-    with open_bytes(path) as file:
+    with open_bytes(path, max_bytes) as file:
         lines = enumerate((raw.decode("utf-8", "replace") for raw in file), start=1)
         relation, attributes = _read_header(lines, path)
         matrix = _read_rows(lines, attributes, path, dtype)
@@ -132,13 +141,17 @@ def _unquote(text):
 
 
 def _fields(text, pattern=_FIELD):
-    """Split at commas outside quotes; None if the text does not follow the pattern to its end."""
+    """Split at commas outside quotes; None if the text does not follow the pattern to its end.
+
+    A list of groups, the last of them the value.
+    """
     found, position = [], 0
     while position < len(text):
         match = pattern.match(text, position)
         if match is None or match.end() == position:
             return None
-        found.append(match.groups())
+        *before, quoted, plain = match.groups()
+        found.append((*before, plain.rstrip() if quoted is None else quoted))
         position = match.end()
     return found
 
@@ -215,7 +228,11 @@ def _read_rows(lines, attributes, path, dtype):
         return np.vstack(dense)
     if len(indptr) == 1:
         raise FileFormatError(path, None, "holds no row after @data")
-    return _sparse_matrix(np.array(values, dtype=dtype), indices, indptr, attributes)
+    try:
+        stored = np.array(values, dtype=dtype)
+    except (OverflowError, ValueError) as error:
+        raise FileFormatError(path, None, f"a value does not fit into {np.dtype(dtype)}: {error}") from error
+    return _sparse_matrix(stored, indices, indptr, attributes)
 
 
 def _sparse_matrix(values, indices, indptr, attributes):
@@ -248,7 +265,12 @@ def _dense_row(line, attributes, path, number, dtype):
         raise FileFormatError(path, number, f"{found}, but {len(attributes)} attributes are declared")
     row = np.empty(len(texts), dtype=dtype)
     for j, (text, attribute) in enumerate(zip(texts, attributes, strict=True)):
-        row[j] = _value(text, attribute, path, number)
+        value = _value(text, attribute, path, number)
+        try:
+            row[j] = value
+        except (OverflowError, ValueError):
+            problem = f"attribute {shown(attribute.name)} has the value {shown(text)}, no {row.dtype}"
+            raise FileFormatError(path, number, problem) from None
     return row
 
 
@@ -257,13 +279,15 @@ def _sparse_row(line, attributes, path, number):
     fields = None if body is None else _fields(body, _SPARSE_FIELD)
     if fields is None:
         raise FileFormatError(path, number, f"{shown(line)} is not a sparse row {{index value, ...}}")
-    columns = [int(index) for index, _ in fields]
+    columns = [whole_number(index) for index, _ in fields]
+    for column, (index, _) in zip(columns, fields, strict=True):
+        if column is None or column >= len(attributes):
+            problem = (
+                f"index {numeral(index)}, but only {len(attributes)} attributes are declared (counted from 0)"
+            )
+            raise FileFormatError(path, number, problem)
     if len(set(columns)) != len(columns):
         raise FileFormatError(path, number, "an index occurs twice in the row")
-    for column in columns:
-        if column >= len(attributes):
-            problem = f"index {column}, but only {len(attributes)} attributes are declared (counted from 0)"
-            raise FileFormatError(path, number, problem)
     row = [
         _value(_unquote(text), attributes[j], path, number)
         for j, (_, text) in zip(columns, fields, strict=True)

@@ -2,14 +2,26 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import zlib
 from collections.abc import Callable
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# what those raise for a damaged file; bz2 raises a bare OSError
+DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
+# bytes that a compressed file may hold: above the largest public sets of this kind, and below what a few
+# megabytes can be made to unpack to
+MAX_BYTES = 2**34
+# columns that a file may have where the user has not said how many: more than any public set has, and vectors
+# of them still fit into memory
+WIDEST = 500_000_000
+# bytes asked of a decompressor at a time
+_BUFFER = 2**17
 
 
 class FileFormatError(ValueError):
@@ -20,28 +32,100 @@ class FileFormatError(ValueError):
         super().__init__(f"{where}: {problem}")
 
 
+class _Limited(io.RawIOBase):
+    """The bytes of a decompressor, counted as they are read."""
+
+    def __init__(self, file, path, max_bytes):
+        self.file, self.path, self.max_bytes, self.count = file, path, max_bytes, 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        size = self.file.readinto(buffer)
+        self.count += size
+        if self.count > self.max_bytes:
+            raise FileFormatError(
+                self.path,
+                None,
+                f"unpacks to more than max_bytes={self.max_bytes} bytes; raise max_bytes if it may",
+            )
+        return size
+
+    def close(self):
+        if not self.closed:
+            self.file.close()
+        super().close()
+
+
+def unpacked(opener, path, max_bytes, raw=None):
+    """A compressed file, by its module's ``open``, of which no more than ``max_bytes`` are read.
+
+    ``raw`` is the file itself, where it is open already.
+    """
+    return io.BufferedReader(_Limited(opener(path if raw is None else raw, "rb"), path, max_bytes), _BUFFER)
+
+
 @contextmanager
-def open_bytes(path):
+def open_bytes(path, max_bytes=None):
+    """Open a file for reading bytes, as `open_counted`, which yields the file alone."""
+    with open_counted(path, max_bytes) as (file, _):
+        yield file
+
+
+@contextmanager
+def open_counted(path, max_bytes=None):
     """Open a file for reading bytes; .gz, .bz2 and .xz are uncompressed on the way.
+
+    Yields the file, and a function that says how many bytes of the file on the disk were read.
+
+    Parameters
+    ----------
+    path : str or path-like
+    max_bytes : int, default=None
+        Uncompressed bytes of a compressed file at which reading ends with an error; None: `MAX_BYTES`.
 
     Raises
     ------
     FileNotFoundError, PermissionError, IsADirectoryError
         As from ``open``; they name the file.
     FileFormatError
-        If a compressed file is damaged or not compressed at all.
+        If a compressed file is damaged, not compressed at all, or unpacks to too much.
     """
-    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower(), open)
+    max_bytes = MAX_BYTES if max_bytes is None else max_bytes
+    if not isinstance(max_bytes, Integral) or max_bytes < 1:
+        raise ValueError(f"max_bytes must be a whole number, at least 1; got {max_bytes!r}")
+    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower())
     try:
-        with opener(path, "rb") as file:
-            yield file
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        with open(path, "rb") as raw:
+            if opener is None:
+                yield raw, raw.tell
+            else:
+                with unpacked(opener, path, int(max_bytes), raw) as file:
+                    yield file, raw.tell
+    except DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:
         # bz2 reports damage as a bare OSError; errors of the operating system have a number
         if error.errno is not None:
             raise
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
+
+
+def whole_number(token):
+    """The integer in a text, or None where there is none; of very many digits one beyond every limit."""
+    text = token.decode("utf-8", "replace") if isinstance(token, bytes) else token
+    try:
+        return int(text)
+    except ValueError:
+        digits = text.strip().removeprefix("+")
+        # Python converts no more than some thousand digits, which takes the square of their number in time
+        return 10**30 if len(digits) > 1000 and digits.isascii() and digits.isdigit() else None
+
+
+def numeral(token):
+    """A number as a file has it, its digits cut off where they are too many for a message."""
+    return shown(token)[1:-1]
 
 
 def shown(token, limit=40):

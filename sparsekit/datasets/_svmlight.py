@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from sklearn.datasets import load_svmlight_file
 
 from .._typing import FileName
-from ._files import FileFormatError, open_bytes, shown
+from ._files import MAX_BYTES, WIDEST, FileFormatError, numeral, open_bytes, shown, whole_number
 
 
 def load_svmlight(
@@ -21,6 +21,7 @@ def load_svmlight(
     dtype: DTypeLike = np.float64,
     multilabel: bool = False,
     zero_based: bool | Literal["auto"] = "auto",
+    max_bytes: int = MAX_BYTES,
 ) -> tuple[Any, Any]:
     """Read a file of lines ``label index:value index:value ...``.
 
@@ -29,14 +30,16 @@ def load_svmlight(
     path : str or path-like
         The file; names ending in .gz, .bz2 or .xz are uncompressed while reading.
     n_features : int, default=None
-        Number of columns of X; the largest index in the file if None. Give the training set's number when
-        reading a test set.
+        Number of columns of X; the largest index in the file if None, which may then be 500 million at the
+        most. Give the training set's number when reading a test set.
     dtype : dtype, default=float64
         Of the values of X (and of y where it is one label a line).
     multilabel : bool, default=False
         Labels are comma-separated lists, possibly empty.
     zero_based : bool or "auto", default="auto"
         Whether the indices start at 0 or at 1; "auto" takes 0 if a 0 occurs.
+    max_bytes : int, default=2**34
+        Bytes that a compressed file may unpack to: more are an error, once so many have been read.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def load_svmlight(
     """
     path = os.fspath(path)
     try:
-        with open_bytes(path) as file:
+        with open_bytes(path, max_bytes) as file:
             X, y = load_svmlight_file(
                 file, n_features=n_features, dtype=dtype, multilabel=multilabel, zero_based=zero_based
             )
@@ -80,58 +83,65 @@ def load_svmlight(
         raise
     except (ValueError, OverflowError, IndexError) as error:
         # scikit-learn's message names no line: read again, slowly, to find it
-        _diagnose(path, multilabel, zero_based, n_features)
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
         raise FileFormatError(path, None, str(error)) from error
+    if n_features is None and X.shape[1] > WIDEST:
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
     if X.shape[0] == 0:
         raise FileFormatError(path, None, "holds no row")
     if not np.isfinite(X.data).all() or not (multilabel or np.isfinite(y).all()):
-        _diagnose(path, multilabel, zero_based, n_features)
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
         raise FileFormatError(path, None, f"a value is NaN, infinite or too large for {np.dtype(dtype)}")
     return X, y
 
 
-def _diagnose(path, multilabel, zero_based, n_features):
+def _diagnose(path, multilabel, zero_based, n_features, max_bytes):
     """Raise FileFormatError for the first line that breaks the format, if one does."""
     lowest = 1 if zero_based is False else 0
     # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
-    highest = math.inf if n_features is None else n_features - (zero_based is True)
-    with open_bytes(path) as file:
+    highest = WIDEST if n_features is None else n_features - (zero_based is True)
+    with open_bytes(path, max_bytes) as file:
         for number, line in enumerate(file, start=1):
-            tokens = line.partition(b"#")[0].split()
-            if not tokens:
-                continue
-            if b":" not in tokens[0]:
-                label, tokens = tokens[0], tokens[1:]
-                for part in label.split(b",") if multilabel else [label]:
-                    _number(part, "label", path, number)
-            elif not multilabel:
-                raise FileFormatError(
-                    path, number, f"the line starts with {shown(tokens[0])}, not with a label"
-                )
-            previous = -1
-            for token in tokens:
-                index, colon, value = token.partition(b":")
-                if not colon:
-                    raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
-                if index == b"qid":
-                    continue
-                try:
-                    column = int(index)
-                except ValueError:
-                    raise FileFormatError(path, number, f"index {shown(index)} is not an integer") from None
-                if column < lowest:
-                    raise FileFormatError(
-                        path, number, f"index {column} is below {lowest}, the lowest allowed"
-                    )
-                if column > highest:
-                    raise FileFormatError(
-                        path, number, f"index {column} is too large for {n_features} features"
-                    )
-                if column <= previous:
-                    problem = f"index {column} comes after {previous}; indices must increase along a line"
-                    raise FileFormatError(path, number, problem)
-                previous = column
-                _number(value, f"value of index {column}", path, number)
+            read_line(line, path, number, multilabel, lowest, highest, n_features)
+
+
+def read_line(line, path, number, multilabel, lowest, highest, n_features):
+    """Labels and pairs (index, value) of a line, None where it has no row, or a FileFormatError."""
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    labels, entries = [], []
+    if b":" not in tokens[0]:
+        label, tokens = tokens[0], tokens[1:]
+        for part in label.split(b",") if multilabel else [label]:
+            labels.append(_number(part, "label", path, number))
+    elif not multilabel:
+        raise FileFormatError(path, number, f"the line starts with {shown(tokens[0])}, not with a label")
+    previous = -1
+    for token in tokens:
+        index, colon, value = token.partition(b":")
+        if not colon:
+            raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
+        if index == b"qid":
+            continue
+        column = whole_number(index)
+        if column is None:
+            raise FileFormatError(path, number, f"index {shown(index)} is not an integer")
+        if column < lowest:
+            raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
+        if column > highest:
+            room = (
+                f"{n_features} features"
+                if n_features is not None
+                else f"{WIDEST} features; give n_features if there are so many"
+            )
+            raise FileFormatError(path, number, f"index {numeral(index)} is too large for {room}")
+        if column <= previous:
+            problem = f"index {column} comes after {previous}; indices must increase along a line"
+            raise FileFormatError(path, number, problem)
+        previous = column
+        entries.append((column, _number(value, f"value of index {column}", path, number)))
+    return labels, entries
 
 
 def _number(token, what, path, line):
@@ -141,3 +151,4 @@ def _number(token, what, path, line):
         raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
     if not math.isfinite(value):
         raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")
+    return value

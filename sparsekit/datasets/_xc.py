@@ -12,13 +12,17 @@ from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
 from .._typing import FileName
-from ._files import FileFormatError, open_bytes, shown
+from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
 
 # Lines parsed at a time: enough to make NumPy's number reader the only cost, little beside the arrays made.
 _CHUNK = 20_000
+# rows, features or labels: what an index of 32 bits can count
+_MOST = 2**31 - 1
 
 
-def load_xc(path: FileName, *, dtype: DTypeLike = np.float64) -> tuple[csr_matrix, csr_matrix]:
+def load_xc(
+    path: FileName, *, dtype: DTypeLike = np.float64, max_bytes: int = MAX_BYTES
+) -> tuple[csr_matrix, csr_matrix]:
     """Read a multi-label data set in the format of the Extreme Classification repository.
 
     The first line is ``n_samples n_features n_labels``; each following line is one row,
@@ -31,6 +35,8 @@ def load_xc(path: FileName, *, dtype: DTypeLike = np.float64) -> tuple[csr_matri
         The file; names ending in .gz, .bz2 or .xz are uncompressed while reading.
     dtype : dtype, default=float64
         Of the values of X.
+    max_bytes : int, default=2**34
+        Bytes that a compressed file may unpack to: more are an error, once so many have been read.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def load_xc(path: FileName, *, dtype: DTypeLike = np.float64) -> tuple[csr_matri
            [0, 1, 0, 0]], dtype=int8)
     """
     path = os.fspath(path)
-    with open_bytes(path) as file:
+    with open_bytes(path, max_bytes) as file:
         n_samples, n_features, n_labels = _header(file.readline(), path)
         parts, line_number, rows = [], 2, 0
         while rows < n_samples:
@@ -92,15 +98,16 @@ def load_xc(path: FileName, *, dtype: DTypeLike = np.float64) -> tuple[csr_matri
 
 def _header(line, path):
     fields = line.split()
-    try:
-        sizes = [int(field) for field in fields]
-    except ValueError:
-        sizes = []
-    if len(sizes) != 3 or min(sizes) < 0:
+    sizes = [size for size in map(whole_number, fields) if size is not None]
+    if len(sizes) != 3 or len(fields) != 3 or min(sizes) < 0:
         problem = (
             f"the header must be three counts, n_samples n_features n_labels; it is {shown(line.strip())}"
         )
         raise FileFormatError(path, 1, problem)
+    for size, field, what in zip(sizes, fields, ("rows", "features", "labels"), strict=True):
+        if size > _MOST:
+            problem = f"the header says {numeral(field)} {what}; no more than {_MOST} can be read"
+            raise FileFormatError(path, 1, problem)
     return sizes
 
 
@@ -182,18 +189,17 @@ def _diagnose(heads, tails, path, first, n_features, n_labels):
             except ValueError:
                 finite = False
             if not finite:
-                problem = f"value of feature {int(index)} is {shown(value)}, not a finite number"
+                problem = f"value of feature {numeral(index)} is {shown(value)}, not a finite number"
                 raise FileFormatError(path, number, problem)
     raise FileFormatError(path, first, "unreadable numbers in this line or the ones after it")
 
 
 def _index(token, what, bound, seen, path, line):
-    try:
-        index = int(token)
-    except ValueError:
-        raise FileFormatError(path, line, f"{what} {shown(token)} is not an integer") from None
+    index = whole_number(token)
+    if index is None:
+        raise FileFormatError(path, line, f"{what} {shown(token)} is not an integer")
     if not 0 <= index < bound:
-        raise FileFormatError(path, line, f"{what} {index} is not between 0 and {bound - 1}")
+        raise FileFormatError(path, line, f"{what} {numeral(token)} is not between 0 and {bound - 1}")
     if index in seen:
         raise FileFormatError(path, line, f"{what} {index} occurs twice in the line")
     seen.add(index)

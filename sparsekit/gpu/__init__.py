@@ -10,6 +10,7 @@ Each module loads its CUDA C source from the ``.cu`` file of its name and compil
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
 _ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"
+_FILES = "files and their text are read in main memory"
 _ROOM = "the rounds of a device allocate what they work in"
 NOT_HERE: dict[str, str] = {
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
@@ -23,6 +24,12 @@ NOT_HERE: dict[str, str] = {
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
     "serves one face after another has not been tried there",
     "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",
+    "_row_files.ALL_READ": _FILES,
+    "_row_files.NO_ROOM": _FILES,
+    "_row_files.ODD_LINE": _FILES,
+    "_row_files.SvmlightRows": _FILES,
+    "_row_files.first_bad_row": _FILES,
+    "_row_files.number": _FILES,
     "_runtime.LEVELS": _HOST,
     "_runtime.run_on_one_thread": _HOST,
     "_runtime.simd_level": _HOST,

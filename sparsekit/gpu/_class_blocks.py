@@ -140,7 +140,7 @@ def draw_blocks(
     return blocks[:n], weights[:n]
 
 
-def permute_columns(W: DeviceArray, order: DeviceArray, n_threads: int) -> None:
+def permute_columns(W: DeviceArray, order: DeviceArray) -> None:
     """W[:, : len(order)] = W[:, order], some rows at a time."""
     n = len(order)
     height = max(1, COPIED // max(1, n))

@@ -38,7 +38,6 @@ def class_factors(
     start: int,
     U: DeviceArray,
     V: DeviceArray,
-    n_threads: int,
 ) -> None:
     """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
 
@@ -97,7 +96,7 @@ class _ClassOperator(QuadOperator):
     def _curve(self) -> None:
         """Scores become their curvature."""
         first = self.table[self.features] if self.intercept else None
-        _curvature.curve_scores(self.scores, self.P, self.top, self.weight, first, None, 1)
+        _curvature.curve_scores(self.scores, self.P, self.top, self.weight, first, None)
 
 
 class ClassRowOperator(_ClassOperator):
@@ -120,7 +119,6 @@ class ClassRowOperator(_ClassOperator):
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
-        n_threads: int,
     ) -> None:
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
@@ -158,10 +156,10 @@ class ClassRowOperator(_ClassOperator):
                 ),
             )  # fmt: skip
         else:
-            _curvature.product32(*self.rows, self.table, self.scores, 1)
+            _curvature.product32(*self.rows, self.table, self.scores)
             self._curve()
         indptr, rows, data = self._columns
-        _curvature.product32(indptr, rows, data, self.scores, self.sums, 1)
+        _curvature.product32(indptr, rows, data, self.scores, self.sums)
 
 
 class ClassDenseOperator(_ClassOperator):

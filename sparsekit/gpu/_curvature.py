@@ -78,7 +78,6 @@ def product32(
     data: DeviceArray,
     V: DeviceArray,
     out: DeviceArray,
-    n_threads: int,
 ) -> None:
     """out (rows, K) = A V for A in compressed rows and V (columns or more, K); K need not be padded."""
     multiply("curvature", "sk_product32", indptr, indices, data, V, out)
@@ -91,7 +90,6 @@ def curve_scores(
     weight: DeviceArray,
     first: DeviceArray | None,
     last: DeviceArray | None,
-    n_threads: int,
 ) -> None:
     """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both None.
 
@@ -109,12 +107,12 @@ def curve_scores(
         last[:] = S.sum(axis=0)
 
 
-def dot(a: DeviceArray, b: DeviceArray, n_threads: int) -> Value:
+def dot(a: DeviceArray, b: DeviceArray) -> Value:
     """<a, b>, which stays on the device until ``float`` asks for it."""
     return _launch("sk_dot", a.size, (a, b), real=a.dtype)
 
 
-def cg_curve(p: DeviceArray, Hp: DeviceArray, alpha: float, penalised: int, n_threads: int) -> Value:
+def cg_curve(p: DeviceArray, Hp: DeviceArray, alpha: float, penalised: int) -> Value:
     """Hp += alpha p in the first ``penalised`` entries; returns <p, Hp> over all, still on the device."""
     return _launch("sk_cg_curve", p.size, (p, Hp, float(alpha), penalised))
 
@@ -126,7 +124,6 @@ def cg_step(
     inverse: DeviceArray,
     d: DeviceArray,
     r: DeviceArray,
-    n_threads: int,
 ) -> Value:
     """d += c p, r -= c Hp; returns <r, inverse r>, which stays on the device.
 
@@ -136,9 +133,7 @@ def cg_step(
     return _launch("sk_cg_step", p.size, (*_ratio(c).arguments(), p, Hp, inverse, d, r))
 
 
-def cg_turn(
-    beta: Ratio | float, r: DeviceArray, inverse: DeviceArray, p: DeviceArray, n_threads: int
-) -> None:
+def cg_turn(beta: Ratio | float, r: DeviceArray, inverse: DeviceArray, p: DeviceArray) -> None:
     """p = beta p + inverse r."""
     n = p.size
     kernel("curvature", "sk_cg_turn")(

@@ -257,7 +257,7 @@ def alias_table(p: DeviceArray, keep: DeviceArray, alias: DeviceArray) -> None:
 
 def hashed_scores(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, width: int, lo: int, hi: int,
-    W: DeviceArray, shift: int, classes: DeviceArray, out: DeviceArray, n_threads: int,
+    W: DeviceArray, shift: int, classes: DeviceArray, out: DeviceArray,
 ) -> None:  # fmt: skip
     """out (hi - lo, n) = scores of rows lo .. hi for the n classes, from a hashed table W."""
     import cupy

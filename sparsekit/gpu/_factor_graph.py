@@ -219,13 +219,13 @@ class States:
         fixed = (*plan.arrays, self.block, plan.stride, self.off)
         launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
 
-    def vjp(self, to_eta: DeviceArray, to_add: DeviceArray, n_threads: int = 1) -> None:
+    def vjp(self, to_eta: DeviceArray, to_add: DeviceArray) -> None:
         """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
             self._launch("vjp", to_eta, to_add, self.plan.n_shared)
 
-    def jvp(self, d_eta: DeviceArray, d_add: DeviceArray, n_threads: int = 1) -> DeviceArray:
+    def jvp(self, d_eta: DeviceArray, d_add: DeviceArray) -> DeviceArray:
         """How mu (n, n_var) moves with the scores."""
         import cupy
 
@@ -248,7 +248,7 @@ def plain_options(options: dict[str, float]) -> list[float]:
     ]
 
 
-def solve(batches: list[States], options: dict[str, float], warm: bool, n_threads: int = 1) -> None:
+def solve(batches: list[States], options: dict[str, float], warm: bool) -> None:
     """Solve all graphs of a list of `States`; options are fg_options' fields."""
     given = plain_options(options)
     for batch in batches:

@@ -84,8 +84,7 @@ class LabelGraph:
 
     def marginals(
         self, eta: DeviceArray, start: DeviceArray, other: DeviceArray, pair: DeviceArray, plus: DeviceArray,
-        minus: DeviceArray, gain: DeviceArray, loss: DeviceArray, options: dict[str, float], n_threads: int,
-        mu: DeviceArray,
+        minus: DeviceArray, gain: DeviceArray, loss: DeviceArray, options: dict[str, float], mu: DeviceArray,
     ) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
         """mu (n, K) of scores eta (n, K), pair scores plus - minus; statuses (n,) and passes.
 

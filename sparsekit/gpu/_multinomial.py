@@ -15,7 +15,6 @@ def matmat(
     data: DeviceArray,
     W: DeviceArray,
     Z: DeviceArray,
-    n_threads: int,
 ) -> None:
     """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
     multiply("multinomial", "sk_matmat", indptr, indices, data, W, Z, real=data.dtype, index=indices.dtype)
@@ -27,25 +26,20 @@ def rmatmat(
     data: DeviceArray,
     U: DeviceArray,
     G: DeviceArray,
-    n_threads: int,
 ) -> None:
     """G = A^T U for A in compressed rows, U (n, K), G (p, K).
 
     It makes A's transpose, so that no sum needs atomic additions; who has it uses `matmat`.
     """
-    matmat(*transpose(indptr, indices, data, len(G)), U, G, n_threads)
+    matmat(*transpose(indptr, indices, data, len(G)), U, G)
 
 
-def value_and_derivative(
-    Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray, n_threads: int
-) -> float:
+def value_and_derivative(Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:
     """sum_i s_i (logsumexp z_i - z_{i, c_i}); U (n, K) gets its derivative in Z."""
     return _loss("sk_multinomial_value", Z, (codes, s, bool(s.size), U))
 
 
-def target_value_and_derivative(
-    Z: DeviceArray, Q: DeviceArray, s: DeviceArray, U: DeviceArray, n_threads: int
-) -> float:
+def target_value_and_derivative(Z: DeviceArray, Q: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:
     """sum_i s_i (logsumexp z_i - <q_i, z_i>); U (n, K) gets its derivative in Z."""
     return _loss("sk_multinomial_targets", Z, (Q, s, U))
 
@@ -64,7 +58,7 @@ def _loss(name: str, Z: DeviceArray, arguments: tuple[object, ...]) -> float:
 
 
 def model_probabilities(
-    Z: DeviceArray, radius: DeviceArray, P: DeviceArray, rest: DeviceArray, top: DeviceArray, n_threads: int
+    Z: DeviceArray, radius: DeviceArray, P: DeviceArray, rest: DeviceArray, top: DeviceArray
 ) -> None:
     """Softmax P (n, K) without each row's largest entry: ``top`` names it, ``rest`` is 1 - it.
 
@@ -81,9 +75,7 @@ def model_probabilities(
     )
 
 
-def row_entries(
-    indptr: DeviceArray, indices: DeviceArray, held: DeviceArray, out: DeviceArray, n_threads: int
-) -> None:
+def row_entries(indptr: DeviceArray, indices: DeviceArray, held: DeviceArray, out: DeviceArray) -> None:
     """out[i] = sum over the entries of row i of held[column]."""
     n = out.shape[0]
     if n:

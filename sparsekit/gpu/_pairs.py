@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import to_host
+from .._arrays import enlarged, to_host
 from .._typing import DeviceArray
 from ._compile import THREADS, Sizes, grid1d, kernel, sm_count
 from ._reduce import WARP, block_of, finish, finish_on_device
@@ -17,6 +17,8 @@ from ._reduce import WARP, block_of, finish, finish_on_device
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
 _WIDEST = 128  # columns of W that a block takes
 _ROOM = 2**22  # numbers in the blocks' Gram matrices at most
+
+ROOM = 64  # pairs that there is room for at first
 
 
 def _launch(name: str, blocks: Sizes, threads: int, args: tuple[object, ...]) -> None:
@@ -55,13 +57,28 @@ class Pairs:
     def __init__(self, n: int, memory: int) -> None:
         import cupy
 
-        m, c = int(memory), 2 * int(memory)
-        self.n, self.memory, self.c = int(n), m, c
-        self.W = cupy.zeros((n, c))
+        self.n, self.most, self.memory = int(n), int(memory), 0
+        self.W = cupy.zeros((n, 0))
         self.free, self.fresh = cupy.zeros(n, dtype=np.uint8), cupy.zeros(n, dtype=np.uint8)
-        self.sts, self.sty, self.yty = np.zeros((m, m)), np.zeros((m, m)), np.zeros(m)
-        self.gram = np.zeros((c, c))  # of the free rows
+        self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
+        self.gram = np.zeros((0, 0))  # of the free rows
         self.order: list[int] = []  # slots, the oldest first
+        self._make_room(min(self.most, ROOM))
+
+    def _make_room(self, room: int) -> None:
+        import cupy
+
+        old, self.memory, self.c = self.memory, room, 2 * room
+        c, former, gram = self.c, self.W, self.gram
+        self.W, self.gram = cupy.zeros((self.n, c)), np.zeros((c, c))
+        # the steps' halves stay first, those of the gradients come after the new room
+        halves = (slice(0, old), slice(0, old)), (slice(room, room + old), slice(old, 2 * old))
+        for here, there in halves:
+            self.W[:, here] = former[:, there]
+            for also, too in halves:
+                self.gram[here, also] = gram[there, too]
+        self.sts, self.sty = enlarged(self.sts, (room, room)), enlarged(self.sty, (room, room))
+        self.yty = enlarged(self.yty, (room,))
         side = -(-c // _TILE)
         self.tiles = [(j, k) for j in range(side) for k in range(j + 1)]
         # variables that changed and that are free, W_F^T g_F, tiles of the Gram matrix's change
@@ -89,12 +106,14 @@ class Pairs:
 
     def put(self, x: DeviceArray, x_new: DeviceArray, g: DeviceArray, g_new: DeviceArray) -> None:
         """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room."""
-        m, c = self.memory, self.c
-        if m == 0:
+        if self.most == 0:
             return
         if self._pending:
             self._settle(self.box.get())
-        slot = self.order.pop(0) if len(self.order) == m else len(self.order)
+        slot = self.order.pop(0) if len(self.order) == self.most else len(self.order)
+        if slot == self.memory:
+            self._make_room(min(2 * slot, self.most))
+        m, c = self.memory, self.c
         a, b = slot, m + slot
         threads = block_of(self.n)
         args = self.n, c, self.W, a, b

@@ -32,7 +32,6 @@ def rank_scores(
     total: DeviceArray,
     own: DeviceArray,
     own_score: DeviceArray,
-    n_threads: int,
 ) -> None:
     """Scores (n, m) of the classes lo, lo + 1, ... into what is known of each row.
 

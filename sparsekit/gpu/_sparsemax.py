@@ -25,14 +25,13 @@ def sparsemax_rows(
     size: DeviceArray | None,
     loss: DeviceArray | None,
     minus: bool,
-    n_threads: int,
 ) -> bool:
     """Sparsemax of the rows of z (n, K), K > 0.
 
     Each of the other arrays may be None: targets q (n, K) or codes y (n,); results p (n, K),
     which may be z itself, tau (n,), size (n,), loss (n,). With ``minus`` p becomes p - q. Entries of a row of
-    p are neighbours; rows of z and q that are not so are copied. ``n_threads`` is ignored.
-    Returns whether all targets q were distributions, which waits for the device; without q nothing waits.
+    p are neighbours; rows of z and q that are not so are copied. Returns whether all targets q were
+    distributions, which waits for the device; without q nothing waits.
     """
     import cupy
 
@@ -138,11 +137,10 @@ class _Call:
             )
 
 
-def sparsemax_jvp_rows(p: DeviceArray, v: DeviceArray, out: DeviceArray, n_threads: int) -> None:
+def sparsemax_jvp_rows(p: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     """out = s (v - mean of v over s), s the support of p; all (n, K).
 
     ``out`` may be v; entries of its rows are neighbours, rows of p and v that are not so are copied.
-    ``n_threads`` is ignored.
     """
     import cupy
 

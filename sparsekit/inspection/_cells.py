@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import host_only
+from .._linalg.structure import sound
 
 # where a sequential colour map is dark enough to be told from the blank of a zero
 _FAINTEST = 0.18
@@ -71,7 +72,7 @@ def check_weights(weights, argument, what):
         If they are of another shape, empty, not finite or negative.
     """
     host_only(**{argument: weights})
-    weights = weights.toarray() if sp.issparse(weights) else np.asarray(weights)
+    weights = sound(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold numbers; got {weights.dtype}.")
     if weights.ndim != 2 or not weights.size:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import host_only
 from .._bounded.classifier import BoundedClassifier
@@ -24,6 +24,7 @@ from .._bounded.problem import BoundedProblem
 from .._bounded.regressor import BoundedRegressor
 from .._estimator.checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .._estimator.targets import check_targets
+from .._estimator.validation import validate_data
 from .._extreme.classifier import ExtremeSoftmaxSGD
 from .._extreme.targets import check_extreme_targets, encode
 from .._factor_graph.classifier import LPSparseMAPClassifier
@@ -171,7 +172,7 @@ def _logistic(estimator, X, y, weight):
 
 def _lasso(estimator, X, y, weight):
     threads = count_threads(estimator.n_jobs)
-    loss = LeastSquaresLoss(
+    loss = LeastSquaresLoss._of_sound(
         X, y.astype(np.float64), weight, fit_intercept=estimator.fit_intercept, n_threads=threads
     )
     total = float(X.shape[0] if weight is None else weight.sum())

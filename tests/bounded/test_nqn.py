@@ -1,5 +1,7 @@
 """minimize_nqn and its parts, against the reference, dense matrices, SciPy and closed forms."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import reference_nqn as reference
@@ -43,7 +45,9 @@ def filled(rng, memory, n_pairs, n=N):
 
 @pytest.mark.parametrize("memory, n_pairs", [(1, 1), (5, 0), (5, 3), (5, 5), (5, 17), (20, 23)])
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 300.0])
-def test_direction(memory, n_pairs, theta):
+@pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
+def test_direction(memory, n_pairs, theta, room, monkeypatch):
+    monkeypatch.setattr(_pairs, "ROOM", room)
     rng = np.random.default_rng(memory + n_pairs)
     pairs, kept = filled(rng, memory, n_pairs)
     B = reference.bfgs_matrix(kept, theta, N)
@@ -404,6 +408,41 @@ def test_bad_input(kwargs, error, words):
     given_ = {"fun": lambda x: (x @ x, 2 * x), "x0": [1.0, 1.0], "jac": True, **kwargs}
     with pytest.raises(error, match=words):
         minimize_nqn(**given_)
+
+
+@pytest.mark.parametrize("active_set", ["corrected", "corrected-subgradient"])
+def test_room_for_very_many_pairs_is_made_as_they_come(active_set):
+    """What is asked for here would take 7 TiB."""
+
+    def fun(x):
+        return np.abs(x).sum() + 0.5 * x @ x, np.sign(x) + x
+
+    x0, options = np.arange(1.0, 6.0), dict(jac=True, active_set=active_set)
+    tracemalloc.start()
+    try:
+        many = minimize_nqn(fun, x0, memory=10**6, n_gradients=10**30, **options)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+    some = minimize_nqn(fun, x0, memory=500, n_gradients=500, **options)
+    np.testing.assert_array_equal(many.x, some.x)
+    assert many.nit == some.nit > 2
+
+
+def test_gradients_are_kept_as_room_grows(monkeypatch):
+    rng, n = np.random.default_rng(0), 7
+    rows, kept = nqn.RecentGradients(n, 5, np.empty(0)), []
+    monkeypatch.setattr(nqn, "ROOM", 2)
+    growing = nqn.RecentGradients(n, 5, np.empty(0))
+    for _ in range(12):
+        g = rng.standard_normal(n)
+        rows.put(g)
+        growing.put(g)
+        kept = [*kept, g][-5:]
+        np.testing.assert_array_equal(growing.least(), rows.least())
+        sizes = np.sort(np.diag(growing.gram[: growing.count, : growing.count]))
+        np.testing.assert_allclose(sizes, np.sort([g @ g for g in kept]))
+    assert rows.rows.shape == growing.rows.shape == (5, n)
 
 
 def test_errors_of_the_function_come_through():

@@ -254,9 +254,9 @@ def test_batch():
 
 
 def test_users_factor_with_additional_scores():
-    """Structures that are no 0/1 vectors, additional scores in two dimensions, variables in two."""
+    """Structures in the box but no 0/1 vectors, additional scores in two dimensions, variables in two."""
     rng = np.random.default_rng(6)
-    M, N = rng.normal(size=(4, 7)), rng.normal(size=(6, 7))
+    M, N = np.clip(rng.normal(size=(4, 7)), 0, 1), rng.normal(size=(6, 7))
     scores = 0.3 * rng.normal(size=(2, 3))
     eta = 0.5 * rng.normal(size=4)
     described = ref.Factor("users", {}, np.zeros(4, bool), np.arange(4), M, N, scores.ravel())
@@ -267,8 +267,6 @@ def test_users_factor_with_additional_scores():
         users = Enumerated(u, M, N, scores)
         graph.add(users)
         if budget is not None:
-            # any point of the hull has to be in the box here
-            M[:] = np.clip(M, 0, 1)
             factors = [described, ref.make_factor("knapsack", range(4), costs=np.ones(4), budget=budget)]
             graph.add(as_factor(u.ravel(), factors[1]))
         mu, ps = ref.solve_exact(eta, factors)

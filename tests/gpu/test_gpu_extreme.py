@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_extreme_kernels import D, K, N, make_rows, problem, table
 
+from sparsekit._arrays import thread_arguments
 from sparsekit._cython import _extreme as host
 from sparsekit._extreme.noise import MOST, Noise, rows_at_once
 from sparsekit._extreme.solver import DataRows, epoch, init_work, steps
@@ -129,8 +130,9 @@ def test_a_hashed_table_is_the_cpus(cupy):
     there = device_rows(rows, cupy)
     for module, r, table_, to in ((host, rows, W, scores), (gpu, there, cupy.asarray(W), out)):
         module.hashed_scores(
-            r.data, r.indices, r.indptr, D, 1, N, table_, 44, np.arange(K, like=table_), to, 1
-        )
+            r.data, r.indices, r.indptr, D, 1, N, table_, 44, np.arange(K, like=table_), to,
+            *thread_arguments(to, 1),
+        )  # fmt: skip
     np.testing.assert_allclose(out.get(), scores, atol=1e-14)
     assert np.abs(scores).max() > 0.1
 

@@ -52,7 +52,7 @@ class Both:
     def solve(self, warm=False, **options):
         options = asdict(GraphOptions(**options))
         on_cpu.solve([self.cpu], options, warm, 1)
-        on_gpu.solve([self.gpu], options, warm, 1)
+        on_gpu.solve([self.gpu], options, warm)
         return self
 
     def compare(self, atol=1e-9, passes=0):
@@ -298,7 +298,7 @@ def test_one_launch_a_solve(cupy):
     both = Both(cupy, graph_with("xor", 3), 3).draw(3)
     both.solve()
     before = dict(cupy.emulation.counts)
-    on_gpu.solve([both.gpu], asdict(GraphOptions()), False, 1)
+    on_gpu.solve([both.gpu], asdict(GraphOptions()), False)
     assert cupy.emulation.counts["launches"] == before["launches"] + 1
     assert cupy.emulation.counts["syncs"] == before["syncs"]
 

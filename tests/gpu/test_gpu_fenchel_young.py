@@ -38,14 +38,14 @@ def test_products_of_uneven_rows(cupy, K):
     rng = np.random.default_rng(K)
     W, U = rng.standard_normal((280, K)), rng.standard_normal((90, K))
     Z, G = cupy.empty((90, K)), cupy.empty((280, K))
-    _multinomial.matmat(*parts_of(A, cupy), cupy.asarray(W), Z, 1)
+    _multinomial.matmat(*parts_of(A, cupy), cupy.asarray(W), Z)
     np.testing.assert_allclose(Z.get(), A @ W, rtol=1e-12, atol=1e-12)
-    _multinomial.rmatmat(*parts_of(A, cupy), cupy.asarray(U), G, 1)
+    _multinomial.rmatmat(*parts_of(A, cupy), cupy.asarray(U), G)
     np.testing.assert_allclose(G.get(), A.T @ U, rtol=1e-12, atol=1e-12)
     single = A.astype(np.float32)
     out = cupy.empty((93, K), dtype=np.float32)
     out[90:] = 7.0
-    _curvature.product32(*parts_of(single, cupy), cupy.asarray(W.astype(np.float32)), out, 1)
+    _curvature.product32(*parts_of(single, cupy), cupy.asarray(W.astype(np.float32)), out)
     np.testing.assert_allclose(out.get()[:90], A @ W, rtol=1e-4, atol=1e-4)
     assert bool((out[90:] == 7.0).all())
 
@@ -58,7 +58,7 @@ def test_products_of_every_type(cupy, dtype, index):
     W = np.random.default_rng(0).standard_normal((50, 3))
     expected, Z = np.empty((60, 3)), cupy.empty((60, 3))
     host_multinomial.matmat(A.indptr.astype(np.int64), A.indices.astype(index), A.data, W, expected, 1)
-    _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z, 1)
+    _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z)
     np.testing.assert_allclose(Z.get(), expected, rtol=1e-13, atol=1e-13)
 
 
@@ -66,8 +66,8 @@ def test_products_of_every_type(cupy, dtype, index):
 def test_products_of_nothing(cupy, n, p):
     A = sp.csr_matrix((n, p))
     Z, G = cupy.full((n, 2), 5.0), cupy.full((p, 2), 5.0)
-    _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z, 1)
-    _multinomial.rmatmat(*parts_of(A, cupy), cupy.ones((n, 2)), G, 1)
+    _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z)
+    _multinomial.rmatmat(*parts_of(A, cupy), cupy.ones((n, 2)), G)
     assert not Z.any() and not G.any()
 
 
@@ -108,7 +108,7 @@ def test_loss_of_classes(cupy, scores):
     Z, codes, s, _ = scores
     for weight in (s, np.empty(0)):
         U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
-        value = _multinomial.value_and_derivative(*map(cupy.asarray, (Z, codes, weight)), U, 1)
+        value = _multinomial.value_and_derivative(*map(cupy.asarray, (Z, codes, weight)), U)
         reference = host_multinomial.value_and_derivative(Z, codes, weight, expected, 1)
         assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
         # relative: what is left of a saturated row has all its digits
@@ -116,7 +116,7 @@ def test_loss_of_classes(cupy, scores):
     rows = np.delete(np.arange(21), 5)
     plain = s[rows] @ (logsumexp(Z[rows], axis=1) - Z[rows, codes[rows]])
     trusted = _multinomial.value_and_derivative(
-        *map(cupy.asarray, (Z[rows], codes[rows], s[rows])), cupy.empty((20, Z.shape[1])), 1
+        *map(cupy.asarray, (Z[rows], codes[rows], s[rows])), cupy.empty((20, Z.shape[1]))
     )
     assert trusted == pytest.approx(plain, rel=1e-12, abs=1e-14)
 
@@ -124,7 +124,7 @@ def test_loss_of_classes(cupy, scores):
 def test_saturated_rows_keep_their_digits(cupy):
     U = cupy.empty((1, 3))
     value = _multinomial.value_and_derivative(
-        cupy.asarray([[0.0, 60.0, 0.0]]), cupy.ones(1, np.int32), cupy.ones(1), U, 1
+        cupy.asarray([[0.0, 60.0, 0.0]]), cupy.ones(1, np.int32), cupy.ones(1), U
     )
     miss = 2.0 * np.exp(-60.0)
     assert value == pytest.approx(miss, rel=1e-12, abs=0.0)
@@ -136,7 +136,7 @@ def test_loss_of_distributions(cupy, scores):
     Q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.7) + 1e-3
     Q /= Q.sum(axis=1, keepdims=True)
     U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
-    value = _multinomial.target_value_and_derivative(*map(cupy.asarray, (Z, Q, s)), U, 1)
+    value = _multinomial.target_value_and_derivative(*map(cupy.asarray, (Z, Q, s)), U)
     reference = host_multinomial.target_value_and_derivative(Z, Q, s, expected, 1)
     assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
     np.testing.assert_allclose(U.get(), expected, rtol=1e-11, atol=1e-17)
@@ -147,7 +147,7 @@ def test_probabilities_without_the_largest(cupy, scores, raised):
     Z, _, _, rng = scores
     radius = rng.random(21) * 4.0 if raised else np.empty(0)
     found = cupy.empty(Z.shape), cupy.empty(21), cupy.empty(21, dtype=np.int32)
-    _multinomial.model_probabilities(cupy.asarray(Z), cupy.asarray(radius), *found, 1)
+    _multinomial.model_probabilities(cupy.asarray(Z), cupy.asarray(radius), *found)
     expected = np.empty(Z.shape), np.empty(21), np.empty(21, dtype=np.int32)
     host_multinomial.model_probabilities(Z, radius, *expected, 1)
     np.testing.assert_array_equal(found[2].get(), expected[2])
@@ -162,7 +162,7 @@ def test_probabilities_without_the_largest(cupy, scores, raised):
 def test_rows_of_nan_are_read_nowhere_else(cupy):
     Z = cupy.full((3, 5), np.nan)
     found = cupy.empty((3, 5)), cupy.empty(3), cupy.empty(3, dtype=np.int32)
-    _multinomial.model_probabilities(Z, cupy.empty(0), *found, 1)
+    _multinomial.model_probabilities(Z, cupy.empty(0), *found)
     assert np.isnan(found[1].get()).all() and (found[2].get() == 0).all()
 
 
@@ -171,7 +171,7 @@ def test_entries_of_rows(cupy):
     held = np.random.default_rng(0).integers(0, 5, 71)
     out = cupy.empty(40, dtype=np.int64)
     indptr, indices, _ = parts_of(A, cupy)
-    _multinomial.row_entries(indptr, indices, cupy.asarray(held), out, 1)
+    _multinomial.row_entries(indptr, indices, cupy.asarray(held), out)
     np.testing.assert_array_equal(out.get(), [held[A[i].indices].sum() for i in range(40)])
 
 
@@ -188,7 +188,7 @@ def test_curvature_of_scores(cupy, scores, shifted):
     mine = cupy.asarray(S)
     mine_last = cupy.empty(K, dtype=np.float32) if shifted else None
     on_device = [cupy.asarray(x) for x in (P, top, s)]
-    _curvature.curve_scores(mine, *on_device, None if first is None else cupy.asarray(first), mine_last, 1)
+    _curvature.curve_scores(mine, *on_device, None if first is None else cupy.asarray(first), mine_last)
     # the reference adds in another order, in single precision
     host_curvature.curve_scores(S, P, top, s, first, last, 1)
     np.testing.assert_allclose(mine.get(), S, rtol=1e-4, atol=1e-6 * np.abs(S).max())
@@ -204,21 +204,21 @@ def test_passes_of_conjugate_gradients(cupy, n):
     there = [cupy.asarray(x) for x in here]
     weights = cupy.asarray(inverse)
     (p, Hp, d, r), (P, HP, D, R) = here, there
-    before = _curvature.dot(R, P, 1)
+    before = _curvature.dot(R, P)
     assert float(before) == pytest.approx(np.dot(r.astype(float), p), rel=1e-12)
     host = [host_curvature.cg_curve(p, Hp, 0.3, n // 2, 1)]
-    curve = _curvature.cg_curve(P, HP, 0.3, n // 2, 1)
+    curve = _curvature.cg_curve(P, HP, 0.3, n // 2)
     np.testing.assert_allclose(HP.get(), Hp, rtol=1e-6, atol=1e-7)
     host.append(host_curvature.cg_step(0.7, p, Hp, inverse, d, r, 1))
-    step = _curvature.cg_step(0.7, P, HP, weights, D, R, 1)
+    step = _curvature.cg_step(0.7, P, HP, weights, D, R)
     assert float(curve) == pytest.approx(host[0], rel=1e-5, abs=1e-3)
     assert float(step) == pytest.approx(host[1], rel=1e-5)
     host_curvature.cg_turn(-0.4, r, inverse, p, 1)
-    _curvature.cg_turn(-0.4, R, weights, P, 1)
+    _curvature.cg_turn(-0.4, R, weights, P)
     for mine, theirs in zip((P, D, R), (p, d, r)):
         np.testing.assert_allclose(mine.get(), theirs, rtol=1e-5, atol=1e-6)
     wide = cupy.asarray(p.astype(float))
-    assert float(_curvature.dot(wide, wide, 1)) == pytest.approx(np.sum(p.astype(float) ** 2), rel=1e-12)
+    assert float(_curvature.dot(wide, wide)) == pytest.approx(np.sum(p.astype(float) ** 2), rel=1e-12)
 
 
 def test_quotients_stay_on_the_device(cupy):
@@ -229,9 +229,9 @@ def test_quotients_stay_on_the_device(cupy):
     d, Hp = cupy.zeros(n, np.float32), p * cupy.asarray(bend)
     counts = cupy.emulation.counts if hasattr(cupy, "emulation") else {"syncs": 0}
     before = counts["syncs"]
-    size, curve = _curvature.dot(p, p, 1), _curvature.cg_curve(p, Hp, 0.0, n, 1)
-    new = _curvature.cg_step(size / curve, p, Hp, ones, d, r, 1)
-    _curvature.cg_turn(new / size, r, ones, p, 1)
+    size, curve = _curvature.dot(p, p), _curvature.cg_curve(p, Hp, 0.0, n)
+    new = _curvature.cg_step(size / curve, p, Hp, ones, d, r)
+    _curvature.cg_turn(new / size, r, ones, p)
     assert counts["syncs"] == before
     wide = x.astype(float)
     square, form = wide @ wide, wide @ (wide * bend)
@@ -246,6 +246,6 @@ def test_quotients_stay_on_the_device(cupy):
     np.testing.assert_allclose(_curvature.numbers([size, curve]), [float(size), float(curve)], rtol=1e-14)
     # where the curvature is not positive nothing moves
     before = d.get(), r.get()
-    for flat in (_curvature.dot(ones, cupy.zeros_like(p), 1), _curvature.dot(ones, -ones, 1)):
-        assert not _curvature.cg_step(size / flat, ones, ones, ones, d, r, 1) > 0.0
+    for flat in (_curvature.dot(ones, cupy.zeros_like(p)), _curvature.dot(ones, -ones)):
+        assert not _curvature.cg_step(size / flat, ones, ones, ones, d, r) > 0.0
     np.testing.assert_array_equal((d.get(), r.get()), before)

@@ -8,6 +8,7 @@ from reference_lp_sparsemap import solve_exact
 from test_label_loss import SHARP, USUAL, draw_scores, pair_factors, pair_value, random_labels
 
 from sparsekit import Budget, FactorGraph, Xor
+from sparsekit._arrays import thread_arguments
 from sparsekit._factor_graph.label_loss import Labels
 from sparsekit._factor_graph.layout import GraphOptions
 from sparsekit.gpu import _label_graph
@@ -161,7 +162,7 @@ def test_a_decided_label_decides_its_neighbours(cupy):
     graph = labels._graph_for(e)
     start, other, pair, *sums = graph.live(p, m)
     mu = cupy.ones_like(e)
-    passes = graph.marginals(e, start, other, pair, p, m, *sums, asdict(GraphOptions(**SHARP)), 1, mu)[1]
+    passes = graph.marginals(e, start, other, pair, p, m, *sums, asdict(GraphOptions(**SHARP)), mu)[1]
     assert passes.get().tolist() == [0]
     assert mu.get().tolist() == [[0.0, 0.0, 0.0]]
 
@@ -181,7 +182,8 @@ def test_rows_that_are_decided_take_no_pass(cupy):
             sums = [np.bincount(labels.pairs.T.ravel(), np.tile(s, 2), minlength=31) for s in (plus, minus)]
         else:
             start, other, pair, *sums = graph.live(p, m)
-        passes.append(graph.marginals(e, start, other, pair, p, m, *sums, options, 1, 0 * e)[1])
+        threads = thread_arguments(e, 1)
+        passes.append(graph.marginals(e, start, other, pair, p, m, *sums, options, 0 * e, *threads)[1])
     cpu, gpu = passes[0], passes[1].get()
     assert 0 < np.count_nonzero(cpu) < len(cpu)
     np.testing.assert_array_equal(gpu > 0, cpu > 0)

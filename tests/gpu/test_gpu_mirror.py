@@ -96,11 +96,18 @@ def takes(target, expected):
     return shared == [name for name in expected if name in shared] and set(own) <= set(optional)
 
 
-def unused(source):
-    """Parameters of public functions and of constructors that nothing reads, but n_threads.
+def leaves_threads_out(target, expected):
+    """Whether a twin takes no n_threads, and is called without it by text that hands on ``*threads``.
 
-    Text that works on both sides hands n_threads on.
+    So where nothing else is left out, n_threads is the last parameter of the CPU's function.
     """
+    taken, _ = taken_by(target)
+    left_out = [name for name in expected if name not in taken]
+    return "n_threads" not in taken and (left_out != ["n_threads"] or expected[-1] == "n_threads")
+
+
+def unused(source):
+    """Parameters of public functions and of constructors that nothing reads."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
@@ -110,13 +117,13 @@ def unused(source):
             found += [
                 f"{node.name}: {name}"
                 for name in names
-                if name not in read and name not in ("self", "n_threads") and not is_stub
+                if name not in read and name != "self" and not is_stub
             ]
     return found
 
 
 def test_twins_use_what_they_accept(checkout):
-    assert unused("def f(a, b, n_threads): return a\ndef g(c): raise TypeError(c)") == ["f: b"]
+    assert unused("def f(a, n_threads): return a\ndef g(c): raise TypeError(c)") == ["f: n_threads"]
     for path in sorted((checkout / "sparsekit" / "gpu").glob("*.py")):
         assert unused(path.read_text(encoding="utf-8")) == [], path.name
 
@@ -144,6 +151,18 @@ def test_the_reader_of_sources():
     }  # fmt: skip
 
 
+def test_the_place_of_threads():
+    """A twin takes all but n_threads, which is last; where it takes less, no text is common."""
+
+    def twin(z, out):
+        return z, out
+
+    assert leaves_threads_out(twin, ["z", "out"]) and leaves_threads_out(twin, ["z", "out", "n_threads"])
+    assert not leaves_threads_out(twin, ["z", "n_threads", "out"])
+    assert leaves_threads_out(twin, ["z", "n_threads", "out", "work"])
+    assert not leaves_threads_out(lambda z, n_threads: (z, n_threads), ["z", "n_threads"])
+
+
 def test_names_and_parameters(sources):
     wrong = []
     for module, names in sources.items():
@@ -157,6 +176,8 @@ def test_names_and_parameters(sources):
                 wrong.append(f"{key} has no twin, and no reason in NOT_HERE")
             elif expected is not None and not takes(target, expected):
                 wrong.append(f"{key}({', '.join(taken_by(target)[0])}) must take ({', '.join(expected)})")
+            elif expected is not None and not leaves_threads_out(target, expected):
+                wrong.append(f"{key} must take no n_threads, and its twin on the CPU take it last")
     assert not wrong, "\n".join(wrong)
 
 

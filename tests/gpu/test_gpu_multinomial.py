@@ -65,7 +65,7 @@ def test_class_factors(cupy, kernels, real, out, m):
     U, V = np.empty((2, size, m), dtype=out)
     on_cpu.class_factors(*args, has, start, U, V, 1)
     Ud, Vd = cupy.empty((2, size, m), dtype=out)
-    kernels.class_factors(*[cupy.asarray(a) for a in args], has, start, Ud, Vd, 1)
+    kernels.class_factors(*[cupy.asarray(a) for a in args], has, start, Ud, Vd)
     rtol = 1e-13 if out == np.float64 else 1e-6
     np.testing.assert_allclose(Ud.get(), U, rtol=rtol)
     np.testing.assert_allclose(Vd.get(), V, rtol=rtol)
@@ -106,7 +106,7 @@ def test_operators(cupy, kernels, K, intercept, dense):
     if dense:
         operator = kernels.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
     else:
-        operator = kernels.ClassRowOperator(*[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5, 1)
+        operator = kernels.ClassRowOperator(*[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5)
     v = rng.standard_normal(len(place))
     out = operator.matvec(cupy.asarray(v)).get()
     scale = np.abs(H).sum(axis=1).max() * np.abs(v).max()
@@ -138,7 +138,7 @@ def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
         monkeypatch.setattr(_class_operators, "_LONG", long)
         monkeypatch.setattr(_class_operators, "_UNEVEN", 1)
         operator = kernels.ClassRowOperator(
-            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0, 1
+            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0
         )
         found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
     assert [group for group, _ in found] == [4, 0]
@@ -149,9 +149,7 @@ def test_operator_of_no_rows_and_no_variables(cupy, kernels):
     empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
     P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
     place, diagonal = cupy.arange(4), cupy.zeros(4)
-    operator = kernels.ClassRowOperator(
-        empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0, 1
-    )
+    operator = kernels.ClassRowOperator(empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0)
     assert not operator.matvec(cupy.ones(4)).get().any()
     operator = kernels.ClassDenseOperator(
         cupy.empty((3, 0), dtype=np.float32), cupy.zeros((3, 3), dtype=np.float32),

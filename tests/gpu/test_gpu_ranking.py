@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparsekit._arrays import thread_arguments
 from sparsekit._cython import _ranking as on_cpu
 
 NOBODY = np.iinfo(np.int64).max
@@ -63,7 +64,7 @@ def check(known, other, scores, own, sums, lo=0, rtol=1e-13):
 
 def rank(kernels, known, scores, cuts):
     for begin, end in itertools.pairwise(cuts):
-        kernels.rank_scores(scores[:, begin:end].copy(), begin, *known.arrays(), 1)
+        kernels.rank_scores(scores[:, begin:end].copy(), begin, *known.arrays(), *thread_arguments(scores, 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -88,7 +89,7 @@ def test_scores_that_are_not_finite(cupy, ranking):
     scores = np.array([[1.0, np.nan, 3.0], [-np.inf] * 3, [-np.inf, 2.0, -np.inf], [0.0, -0.0, 0.0]])
     known, other = Known(4, 2, np.float64).to(cupy.asarray), Known(4, 2, np.float64)
     for kernels, state, data in ((ranking, known, cupy.asarray(scores)), (on_cpu, other, scores)):
-        kernels.rank_scores(data, 5, *state.arrays(), 1)
+        kernels.rank_scores(data, 5, *state.arrays(), *thread_arguments(data, 1))
     found = known.to(cupy.asnumpy)
     np.testing.assert_array_equal(found.codes, [[7, 5], [5, 6], [6, 5], [5, 6]])
     np.testing.assert_array_equal(np.sort(found.codes), np.sort(other.codes))
@@ -100,7 +101,7 @@ def test_scores_that_are_not_finite(cupy, ranking):
 def test_nothing_to_look_at(cupy, ranking):
     for shape in ((0, 4), (3, 0)):
         known = Known(shape[0], 2, np.float32).to(cupy.asarray)
-        ranking.rank_scores(cupy.zeros(shape, dtype=np.float32), 0, *known.arrays(), 1)
+        ranking.rank_scores(cupy.zeros(shape, dtype=np.float32), 0, *known.arrays())
         assert (cupy.asnumpy(known.codes) == NOBODY).all()
 
 

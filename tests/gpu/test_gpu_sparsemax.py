@@ -53,7 +53,7 @@ def on_device(cupy, Z, q=None, y=None, minus=False):
     Z, q, y = (x if x is None or isinstance(x, cupy.ndarray) else cupy.asarray(x) for x in (Z, q, y))
     n = len(Z)
     out = cupy.empty(Z.shape, Z.dtype), cupy.empty(n), cupy.empty(n, np.int64), cupy.full(n, 7.0)
-    good = _sparsemax.sparsemax_rows(Z, q, y, *out, minus, 1)
+    good = _sparsemax.sparsemax_rows(Z, q, y, *out, minus)
     return *(x.get() for x in out), good
 
 
@@ -208,14 +208,14 @@ def test_jacobian_vector_product(cupy, monkeypatch, K, dtype, in_parts):
     expected = np.empty_like(V)
     host.sparsemax_jvp_rows(p, V, expected, 1)
     out = cupy.empty(V.shape, V.dtype)
-    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(V), out, 1)
+    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(V), out)
     np.testing.assert_allclose(out.get(), expected, rtol=0, atol=10 * TOL[dtype])
     for i in (1, 2, 6):
         np.testing.assert_allclose(out.get()[i], reference.jacobian(p[i]) @ V[i], atol=10 * TOL[dtype])
     # outside of the support nothing counts, and the result may take v's place
     V[p == 0] = np.nan
     v = cupy.asarray(V)
-    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), v, v, 1)
+    _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), v, v)
     np.testing.assert_array_equal(v.get(), out.get())
 
 
@@ -230,7 +230,7 @@ def test_every_order_of_the_threads_gives_the_same_bits(cupy, monkeypatch, K):
             cupy.emulation.seed(seed)
         p, *rest = on_device(cupy, Z)
         out = cupy.empty(Z.shape, Z.dtype)
-        _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(q), out, 1)
+        _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), cupy.asarray(q), out)
         found.append([p, *rest, *on_device(cupy, Z, q, minus=True), out.get()])
     for other in found[1:]:
         for a, b in zip(found[0], other):
@@ -241,7 +241,7 @@ def test_every_order_of_the_threads_gives_the_same_bits(cupy, monkeypatch, K):
 def test_results_take_their_inputs_place(cupy, short, K):
     Z = hard_rows(K, np.float32)
     p, z = on_device(cupy, Z)[0], cupy.asarray(Z)
-    _sparsemax.sparsemax_rows(z, None, None, z, None, None, None, False, 1)
+    _sparsemax.sparsemax_rows(z, None, None, z, None, None, None, False)
     np.testing.assert_array_equal(z.get(), p)
 
 
@@ -252,12 +252,10 @@ def test_strides(cupy):
     for view in (np.s_[::2, :K], np.s_[::-1, 1 : K + 1], np.s_[:, : 2 * K : 2], np.s_[3:4, :K]):
         z = device[view]
         out = cupy.zeros((len(z), 3 * K), dtype=np.float32)[:, K : 2 * K]
-        _sparsemax.sparsemax_rows(z, None, None, out, None, None, None, False, 1)
+        _sparsemax.sparsemax_rows(z, None, None, out, None, None, None, False)
         np.testing.assert_allclose(out.get(), sparsekit.sparsemax(big[view]), atol=2e-6)
     with pytest.raises(ValueError, match="neighbours in memory"):
-        _sparsemax.sparsemax_rows(
-            device[:, :K], None, None, device[:, : 2 * K : 2], None, None, None, False, 1
-        )
+        _sparsemax.sparsemax_rows(device[:, :K], None, None, device[:, : 2 * K : 2], None, None, None, False)
 
 
 def test_rows_are_worked_in_goes_that_fit_the_scratch(cupy, short, monkeypatch):

@@ -38,7 +38,7 @@ def _store(X, height, n_threads=1):
 
 def _operator(X, cols, d, intercept=False, ridge=0.0, height=7, n_threads=1, rows=None):
     cols = np.asarray(cols, dtype=np.int32)
-    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, n_threads, rows)
+    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, rows, n_threads)
 
 
 def _row_operator(X, cols, d, intercept, ridge):

@@ -1,9 +1,12 @@
 """L-BFGS: the compact operator against dense BFGS, its reduced solve, and OBA with it."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparsekit._l1 import lbfgs as lbfgs_module
 from sparsekit._l1.lbfgs import LBFGS
 from sparsekit._l1.multinomial import MultinomialLoss
 from sparsekit._l1.quasi_newton import QuasiNewtonProblem
@@ -47,7 +50,9 @@ def as_matrix(operator):
 
 @pytest.mark.parametrize("count, memory", [(0, 4), (1, 4), (4, 4), (11, 4), (7, 1), (30, 25)])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_operator_equals_dense_recursion(count, memory, sparse):
+@pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
+def test_operator_equals_dense_recursion(count, memory, sparse, room, monkeypatch):
+    monkeypatch.setattr(lbfgs_module, "_ROOM", room)
     rng = np.random.default_rng(count + 100 * memory)
     n = 20
     pairs = quadratic_pairs(rng, n, count, sparse)
@@ -70,7 +75,7 @@ def test_inner_products_after_replacements_equal_rebuilt_ones():
     S = np.array([s / np.linalg.norm(s) for s, _ in pairs[-5:]])
     Y = np.array([y / np.linalg.norm(s) for s, y in pairs[-5:]])
     square = np.ix_(lbfgs._order, lbfgs._order)
-    np.testing.assert_allclose(lbfgs._sty[square], S @ Y.T, rtol=1e-12)
+    np.testing.assert_allclose(lbfgs._sty[square] * lbfgs._unit, S @ Y.T, rtol=1e-12)
     np.testing.assert_allclose(lbfgs._sts[square], S @ S.T, rtol=1e-12, atol=1e-15)
 
 
@@ -300,3 +305,16 @@ def test_bad_options():
     for memory in (0, -3, 1.5):
         with pytest.raises(ValueError, match="memory"):
             minimize_oba(loss, 1.0, hessian="lbfgs", memory=memory)
+
+
+def test_room_for_very_many_pairs_is_made_as_they_come():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    loss = LogisticLoss(X, np.where(X[:, 0] > 0.3, 1.0, -1.0))
+    tracemalloc.start()
+    try:
+        many = minimize_oba(loss, 0.1, hessian="lbfgs", memory=10**9)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+    some = minimize_oba(loss, 0.1, hessian="lbfgs", memory=500)
+    np.testing.assert_array_equal(many.x, some.x)

@@ -57,6 +57,10 @@ def test_centred_leaves_features_of_which_a_class_is_missing():
     place = np.array([0, 1, 2, 4, 5])  # of two features and three classes
     x = centred(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), place, 2, 3, np.ones(5))
     np.testing.assert_array_equal(x, [-1.0, 0.0, 1.0, 4.0, 5.0])
+    # in between, of the last one
+    place = np.array([0, 1, 2, 3, 4, 7])
+    x = centred(np.array([1.0, 2.0, 3.0, 4.0, 1.0, -2.0]), place, 2, 4, np.ones(6))
+    np.testing.assert_array_equal(x, [-1.0, 0.0, 1.0, 2.0, 1.0, -2.0])
 
 
 def test_anchored_drops_the_zero_class_that_least_wants_to_leave():

@@ -22,7 +22,7 @@ FLOORS = {
 }
 # The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
 WINGS = {
-    "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "path", "path_solver"},
+    "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "magnitudes", "path", "path_solver"},
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
     "_extreme": {
@@ -177,6 +177,18 @@ def test_no_fit_asks_where_its_arrays_are(source):
                 assert "is_device" not in names, f"{path.name}, line {node.lineno}"
                 seen += 1
     assert seen >= 10
+
+
+def test_nobody_asks_scikit_learn_about_a_matrix_that_may_be_broken(source):
+    """`_estimator/validation.py` looks at its structure first; a vector may go to `check_array`."""
+    seen = 0
+    for path in python_files(source):
+        name, is_package = module_name(path, source)
+        for target, _ in imports(path.read_text(encoding="utf-8"), name, is_package):
+            checks = re.search(r"\.(validate_data|check_X_y)$", target)
+            seen += checks is not None
+            assert not checks or target.startswith("sparsekit._estimator.validation."), f"{name}: {target}"
+    assert seen >= 8
 
 
 def test_kernels_import_no_python_of_the_package(source):

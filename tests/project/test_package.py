@@ -25,7 +25,7 @@ DISTRIBUTIONS = {
 }
 # solvers to compare with that no extra can name: one is only there as source, one asks for NumPy below 2
 BY_HAND = {"blitzl1", "adelie"}
-EXTRAS = {"gpu", "torch", "plot", "compare", "dask", "doc", "test"}
+EXTRAS = {"gpu", "torch", "plot", "parquet", "compare", "dask", "doc", "test"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,42 @@
+"""Files that are there whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path to write to in place of ``path``, which gets the file when all went well.
+
+    What was there before stays if the writing fails or is interrupted. A link goes on leading to the file.
+    What is no file (a pipe, a device) is written to as it is, and so is a file in a folder that takes no new
+    ones.
+    """
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = target.stat().st_mode
+    if mode is not None and not stat.S_ISREG(mode):
+        yield target
+        return
+    try:
+        with open(part, "xb"):
+            pass
+    except PermissionError:
+        if mode is None:
+            raise
+        yield target
+        return
+    try:
+        yield part
+        if mode is not None:
+            part.chmod(stat.S_IMODE(mode))
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,65 @@
+/* Ends that come from outside while solves run without the interpreter's lock: a key that was pressed, or an oracle of
+ * the user that failed, in this graph or in another one of the same call. */
+#ifndef SPARSEKIT_FACTOR_WATCH_H
+#define SPARSEKIT_FACTOR_WATCH_H
+
+#include <time.h>
+
+#include "simd.h"
+
+/* seconds between two looks at the interpreter, and units of work (about a nanosecond or a few) between two at the
+ * clock: a pass over a small graph is not to pay for either */
+#define FG_LOOK_SECONDS 0.1
+#define FG_LOOK_WORK 100000
+
+/* What all threads of a call share. */
+typedef struct {
+    volatile int stop;
+    volatile sk_size next, done;    /* graphs that were begun, and that are done */
+    void *held;                     /* what the interpreter keeps its exception in */
+} fg_call;
+
+/* What a thread has; only the one that made the call may look at the interpreter. */
+typedef struct {
+    fg_call *call;
+    int is_caller;
+    sk_size work;
+    double due;
+} fg_watch;
+
+/* Whether a signal's handler has raised; set by the extension module when it is loaded. */
+static int (*fg_interrupted)(void *held);
+
+static double fg_seconds(void) {
+    struct timespec now;
+    if (timespec_get(&now, TIME_UTC) == 0) return 0.0;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* a fifth of a millisecond, where there is a way that all compilers of the system know */
+static void fg_pause(void) {
+#if defined(_POSIX_TIMERS) || defined(__unix__) || defined(__APPLE__)
+    struct timespec rest = {0, 200000};
+    nanosleep(&rest, NULL);
+#endif
+}
+
+static void fg_look(fg_watch *w) {
+    double now = fg_seconds();
+    /* a clock that was set back is no reason to wait */
+    if (now < w->due && w->due < now + 2.0 * FG_LOOK_SECONDS) return;
+    w->due = now + FG_LOOK_SECONDS;
+    if (fg_interrupted != NULL && fg_interrupted(w->call->held)) w->call->stop = 1;
+}
+
+/* Whether to end; `work` is what has been done since the last time. Without a watch (derivatives) nothing ends. */
+SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
+    if (w == NULL) return 0;
+    if (w->call->stop) return 1;
+    if (!w->is_caller || (w->work += work) < FG_LOOK_WORK) return 0;
+    w->work = 0;
+    fg_look(w);
+    return w->call->stop;
+}
+
+#endif

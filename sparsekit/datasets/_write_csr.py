@@ -1,0 +1,278 @@
+"""Matrices, or an iterator of their rows, into a folder of CSR blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.sparse import csr_matrix
+
+from .._messages import check_whole, shown
+from .._typing import Array, FileName, MatrixLike
+from ._block_files import Progress
+from ._csr_folder import INT32, CSRFolder
+
+# where a block ends by default, in bytes: long to read beside what opening a file costs, little beside a
+# memory
+BLOCK_BYTES = 2**28
+# what int32 can count, in a block and of columns
+MOST = 2**31 - 1
+
+
+def check_format(dtype: DTypeLike, block_bytes: int) -> tuple[np.dtype[Any], int]:
+    """The type of the values, and the bytes of a block, with fewer than 2^31 values."""
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    return dtype, min(check_whole(block_bytes, "block_bytes", 1), MOST * (4 + dtype.itemsize))
+
+
+def write_csr(
+    folder: FileName,
+    X: MatrixLike | Iterable[Any],
+    y: MatrixLike | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> CSRFolder:
+    """Write a matrix, or the chunks of an iterator, to a folder of CSR blocks.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        A new or empty folder, or one that an earlier call has not finished.
+    X : sparse matrix, ndarray, or iterable of them
+        The matrix, or chunks of its rows, each with the same number of columns; or pairs (X, y) of a chunk
+        and its targets. Chunks are taken one at a time. How the rows are cut into blocks does not depend on
+        the chunks.
+    y : array-like of shape (n_samples,) or (n_samples, n_labels), default=None
+        Targets: numbers, one a row, or indicators, dense or sparse, of which labels a row has. None where
+        there are none or the chunks have theirs.
+    dtype : dtype, default=None
+        Of the values of X, float32 or float64; if None the first chunk's if that is float32, else float64.
+    block_bytes : int, default=2**28
+        Blocks take so many bytes at most, unless a single row takes more.
+
+    Returns
+    -------
+    CSRFolder
+        The folder, opened.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder holds something already.
+    ValueError
+        If there is no row, the chunks do not fit together, or a value is NaN or infinite.
+
+    See Also
+    --------
+    convert_svmlight : The same of text files.
+    open_csr : Open the folder later.
+
+    Notes
+    -----
+    One block and one chunk are in memory at a time. The manifest, without which a folder cannot be opened,
+    is written at the end; what was interrupted begins anew in the next call.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import scipy.sparse as sp
+    >>> from sparsekit.datasets import write_csr
+    >>> chunks = ((sp.eye_array(4, format="csr"), [k, k, k, k]) for k in range(3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     X = write_csr(os.path.join(folder, "train"), chunks)
+    ...     X.shape, X.y
+    ((12, 4), array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]))
+    """
+    whole = sp.issparse(X) or isinstance(X, np.ndarray)
+    if y is not None and not whole:
+        raise ValueError("y must be None where X is an iterator: let it yield pairs (X, y)")
+    chunks = iter([(X, y)] if whole else X)  # type: ignore[arg-type]
+    try:
+        first = _pair(next(chunks), 0)
+    except StopIteration:
+        raise ValueError("X holds no chunk") from None
+    if dtype is None:
+        dtype = np.float32 if first[0].dtype == np.float32 else np.float64
+    dtype, block_bytes = check_format(dtype, block_bytes)
+    targets = _Targets(first[1])
+    progress = Progress(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
+    block = _Block(progress, dtype, targets, block_bytes)
+    n_features = first[0].shape[1]
+    if n_features > MOST:
+        raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
+    for k, (part, target) in enumerate(_pairs(first, chunks)):
+        if part.shape[1] != n_features:
+            raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
+        if not np.isfinite(part.data).all():
+            raise ValueError(f"chunk {k} holds NaN or infinity")
+        block.add(part, targets.checked(target, part.shape[0], k))
+        del part, target  # before the next one is made
+    block.write()
+    if not progress.blocks:
+        progress.clear()
+        raise ValueError("X holds no row")
+    progress.finish(
+        n_features=n_features,
+        dtype=dtype.name,
+        first_index=0,
+        y=targets.kind,
+        n_labels=targets.n_labels,
+        source=None,
+    )
+    return CSRFolder(folder)
+
+
+def _pairs(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    box = [first]
+    del first
+    yield box.pop()
+    for k, chunk in enumerate(rest, start=1):
+        yield _pair(chunk, k)
+
+
+def _pair(chunk: Any, k: int) -> tuple[Any, Any]:
+    """A chunk as CSR, and its targets."""
+    X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
+    if not (sp.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2:
+        raise TypeError(
+            f"chunk {k} must be a matrix, or a pair of a matrix and its targets; got {shown(type(X))}"
+        )
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"chunk {k} must hold real numbers; its type is {X.dtype}")
+    return (X.tocsr() if sp.issparse(X) else csr_matrix(X)), y
+
+
+class _Targets:
+    """Of one kind in all chunks, the first one's: none, numbers, or indicators."""
+
+    def __init__(self, first: Any):
+        self.kind: str | None = None
+        self.n_labels = 0
+        if first is None:
+            return
+        first = first if sp.issparse(first) else np.asarray(first)
+        if first.ndim == 2:
+            self.kind, self.n_labels = "indicator", first.shape[1]
+            return
+        types = {"i": np.int64, "u": np.int64, "b": np.int64, "f": np.float64}
+        if first.dtype.kind not in types:
+            raise ValueError(
+                f"y must hold numbers, got {first.dtype}; sklearn's LabelEncoder makes numbers of names"
+            )
+        narrow = first.dtype in (np.float32, np.int32)
+        self.kind = (first.dtype if narrow else np.dtype(types[first.dtype.kind])).name
+
+    def checked(self, y: Any, n_rows: int, k: int) -> Any:
+        if (y is None) != (self.kind is None):
+            raise ValueError(
+                f"chunk {k} has {'no targets' if y is None else 'targets'}, unlike the first one"
+            )
+        if y is None:
+            return None
+        y = y if sp.issparse(y) else np.asarray(y)
+        if y.shape[0] != n_rows:
+            raise ValueError(f"chunk {k} has {n_rows} rows and {y.shape[0]} targets")
+        if self.kind == "indicator":
+            if y.ndim != 2 or y.shape[1] != self.n_labels:
+                raise ValueError(
+                    f"targets of chunk {k} must have shape (n_rows, {self.n_labels}), got {y.shape}"
+                )
+            y = csr_matrix(y)
+            if not np.isin(y.data, (0, 1)).all():
+                raise ValueError(f"targets of chunk {k}: indicators must be 0 or 1")
+            return y
+        if y.ndim != 1 or not np.can_cast(y.dtype, str(self.kind), casting="same_kind"):
+            raise ValueError(
+                f"targets of chunk {k} must be {self.kind}, one a row; got {y.dtype} of shape {y.shape}"
+            )
+        if not np.isfinite(y).all():
+            raise ValueError(f"targets of chunk {k} hold NaN or infinity")
+        return y.astype(self.kind, copy=False)
+
+
+class _Block:
+    """Rows that wait until there are enough of them for a block."""
+
+    def __init__(self, progress: Progress, dtype: np.dtype[Any], targets: _Targets, most: int):
+        self.progress, self.dtype, self.targets, self.most = progress, dtype, targets, most
+        self._clear()
+
+    def _clear(self) -> None:
+        self.X: list[Any] = []
+        self.y: list[Any] = []
+        self.bytes = 4  # the first 0 of indptr
+        self.rows = 0
+
+    def add(self, X: Any, y: Any) -> None:
+        """Rows, and targets where there are any; blocks that get full are written."""
+        start = 0
+        while start < X.shape[0]:
+            sizes = self._sizes(X, y, start)
+            count = int(np.searchsorted(sizes, self.most - self.bytes, side="right"))
+            if not count and not self.rows:
+                count = 1  # a row that fits into no block has one of its own
+            if count:
+                self._take(X[start : start + count], None if y is None else y[start : start + count])
+                self.bytes += int(sizes[count - 1])
+                start += count
+            if start < X.shape[0]:
+                self.write()
+
+    def _sizes(self, X: Any, y: Any, start: int) -> Array:
+        """Bytes of the rows from start to each later one, as many rows as may fit into a block."""
+        end = min(X.shape[0], start + self.most // 4 + 1)
+        indptr = X.indptr[start : end + 1].astype(np.int64)
+        sizes = (indptr[1:] - indptr[0]) * (4 + self.dtype.itemsize) + 4 * np.arange(1, end - start + 1)
+        if self.targets.kind == "indicator":
+            labels = y.indptr[start : end + 1].astype(np.int64)
+            sizes += 4 * (labels[1:] - labels[0]) + 4 * np.arange(1, end - start + 1)
+        elif self.targets.kind is not None:
+            sizes += np.dtype(self.targets.kind).itemsize * np.arange(1, end - start + 1)
+        return sizes
+
+    def _take(self, X: Any, y: Any) -> None:
+        X = _canonical(X)
+        with np.errstate(over="ignore"):  # infinity is looked for
+            data = X.data.astype(self.dtype)
+        self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
+        if not np.isfinite(data).all():
+            raise ValueError(f"a value is too large for {self.dtype}")
+        if self.targets.kind == "indicator":
+            y = _canonical(y)
+            y.eliminate_zeros()
+            self.y.append((np.diff(y.indptr), y.indices.astype(np.int32)))
+        elif y is not None:
+            self.y.append(y.copy())
+        self.rows += X.shape[0]
+
+    def write(self) -> None:
+        """Write the rows that wait as a block."""
+        if not self.rows:
+            return
+        counts, indices, data = map(list, zip(*self.X, strict=True))
+        arrays = {"indptr": (INT32, [_ends(counts)]), "indices": (INT32, indices), "data": (self.dtype, data)}
+        if self.targets.kind == "indicator":
+            counts, indices = map(list, zip(*self.y, strict=True))
+            arrays |= {"y_indptr": (INT32, [_ends(counts)]), "y_indices": (INT32, indices)}
+        elif self.targets.kind is not None:
+            arrays["y"] = (np.dtype(self.targets.kind), self.y)
+        self.progress.add(arrays)
+        self._clear()
+
+
+def _canonical(X: Any) -> Any:
+    """X with columns in their order and no column twice; never X itself, which is the user's."""
+    X = csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    X.sum_duplicates()
+    return X
+
+
+def _ends(counts: list[ArrayLike]) -> Array:
+    return np.concatenate([[0], np.cumsum(np.concatenate(counts), dtype=np.int64)]).astype(np.int32)

@@ -1,0 +1,410 @@
+"""Folders of CSR blocks: what is read equals what was written, and a file that is not as it was is named."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from sparsekit._cython._row_files import first_bad_row
+from sparsekit.datasets import CSRFolder, open_csr, write_csr
+from sparsekit.datasets._block_files import npy_header
+from sparsekit.datasets._row_blocks import read_ahead
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_the_disk(monkeypatch):
+    """Tests that end without the power going off need none."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def random_csr(n, p, density, seed=0, dtype=np.float64):
+    return sp.random_array((n, p), density=density, rng=seed, format="csr", dtype=dtype)
+
+
+@pytest.fixture
+def X():
+    """With rows and a whole stretch of rows that hold nothing."""
+    X = random_csr(300, 40, 0.1).tolil()
+    X[[0, 7, 299]] = 0
+    X[100:180] = 0
+    return sp.csr_array(X)
+
+
+@pytest.fixture
+def folder(X, tmp_path):
+    return write_csr(tmp_path / "folder", X, np.arange(300) % 7, block_bytes=2000)
+
+
+def same(A, B):
+    assert A.shape == B.shape and A.dtype == B.dtype
+    for name in ("indptr", "indices", "data"):
+        assert_array_equal(getattr(A, name), getattr(B, name))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_blocks_are_the_rows(X, tmp_path, dtype, index):
+    X = X.astype(dtype)
+    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
+    folder = write_csr(tmp_path / "folder", X, block_bytes=2000)
+    assert folder.shape == X.shape and folder.dtype == dtype and folder.nnz == X.nnz
+    assert folder.n_blocks == len(folder.starts) - 1 >= 5
+    assert folder.starts.dtype == np.int64 and folder.starts[0] == 0 and folder.starts[-1] == 300
+    assert folder.y is None and folder.block_y(0) is None
+    for i, block in enumerate(folder.blocks()):
+        same(block, sp.csr_matrix(X[folder.starts[i] : folder.starts[i + 1]]))
+        assert block.format == "csr" and block.indices.dtype == block.indptr.dtype == np.int32
+        assert block.has_canonical_format
+        size = sum(len(a) * a.itemsize for a in (block.indptr, block.indices, block.data))
+        assert size <= 2000
+
+
+def test_blocks_without_values(tmp_path):
+    X = sp.csr_array((50, 3))
+    folder = write_csr(tmp_path / "folder", X, block_bytes=44)
+    assert_array_equal(folder.starts, [0, 10, 20, 30, 40, 50])
+    assert folder.nnz == 0 and folder.block(4).shape == (10, 3) and folder.block(4).nnz == 0
+    same(folder[:], sp.csr_matrix(X))
+
+
+def test_a_row_that_fits_into_no_block_has_one_of_its_own(tmp_path):
+    X = sp.csr_array(np.vstack([np.eye(3, 100), np.ones((1, 100)), np.eye(2, 100)]))
+    folder = write_csr(tmp_path / "folder", X, block_bytes=60)
+    assert_array_equal(folder.starts, [0, 3, 4, 6])
+    same(folder[:], sp.csr_matrix(X))
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 3])
+def test_order_of_blocks(folder, X, prefetch):
+    order = np.random.default_rng(0).permutation(folder.n_blocks)
+    found = [block.toarray() for block in folder.blocks(order=order, prefetch=prefetch)]
+    for i, block in zip(order, found, strict=True):
+        assert_array_equal(block, X[folder.starts[i] : folder.starts[i + 1]].toarray())
+    with pytest.raises(IndexError, match=f"block {folder.n_blocks} of {folder.n_blocks}"):
+        folder.blocks(order=[0, folder.n_blocks])
+    with pytest.raises(ValueError, match="prefetch must be at least 0"):
+        folder.blocks(prefetch=-1)
+
+
+def test_slices(folder, X):
+    starts = folder.starts
+    for key in (
+        slice(None), slice(5, 5), slice(9, 3), slice(-4, None), slice(3, 10**6), slice(0, 1),
+        slice(int(starts[1]), int(starts[2])), slice(int(starts[1]) + 1, int(starts[3]) - 1),
+    ):  # fmt: skip
+        same(folder[key], sp.csr_matrix(X[key]))
+    with pytest.raises(TypeError, match="slices"):
+        folder[3]
+    with pytest.raises(ValueError, match="step 2"):
+        folder[::2]
+
+
+def test_repr_pickle_and_number_of_samples(folder, X):
+    from sklearn.utils.validation import _num_samples
+
+    assert "300 rows and 40 columns of float64" in repr(folder) and folder.path in repr(folder)
+    again = pickle.loads(pickle.dumps(folder))
+    assert type(again) is CSRFolder
+    same(again.block(2), folder.block(2))
+    assert _num_samples(folder) == 300
+
+
+# targets
+
+
+@pytest.mark.parametrize(
+    "y, expected",
+    [
+        (np.arange(300), np.int64),
+        (np.arange(300, dtype=np.int32), np.int32),
+        (np.arange(300, dtype=np.uint8), np.int64),
+        (np.arange(300) % 2 == 0, np.int64),
+        (np.linspace(0, 1, 300), np.float64),
+        (np.linspace(0, 1, 300, dtype=np.float32), np.float32),
+        (list(range(300)), np.int64),
+    ],
+    ids=["int64", "int32", "uint8", "bool", "float64", "float32", "list"],
+)
+def test_targets(X, tmp_path, y, expected):
+    folder = write_csr(tmp_path / "folder", X, y, block_bytes=2000)
+    assert folder.y.dtype == expected
+    assert_array_equal(folder.y, y)
+    assert_array_equal(folder.block_y(2), folder.y[folder.starts[2] : folder.starts[3]])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.coo_matrix])
+def test_indicators(X, tmp_path, make):
+    Y = (np.random.default_rng(0).random((300, 6)) < 0.2).astype(float)
+    Y[:20] = 0
+    folder = write_csr(tmp_path / "folder", X, make(Y), block_bytes=2000)
+    assert folder.y.format == "csr" and folder.y.dtype == np.int8
+    assert_array_equal(folder.y.toarray(), Y)
+    assert_array_equal(folder.block_y(1).toarray(), Y[folder.starts[1] : folder.starts[2]])
+
+
+# chunks
+
+
+def test_blocks_do_not_depend_on_the_chunks(X, folder, tmp_path):
+    y = np.arange(300) % 7
+
+    def chunks():
+        for first, last in ((0, 1), (1, 1), (1, 130), (130, 299), (299, 300)):
+            yield X[first:last], y[first:last]
+
+    other = write_csr(tmp_path / "other", chunks(), block_bytes=2000)
+    assert files(other.path) == files(folder.path)
+
+
+def files(path):
+    return {name: open(os.path.join(path, name), "rb").read() for name in os.listdir(path)}
+
+
+def test_chunks_of_several_kinds_are_left_as_they_were(tmp_path):
+    untidy = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 4))
+    dense = np.array([[0.0, 5.0, 0.0, 0.0]])
+    whole = sp.csc_matrix(np.array([[1, 0, 0, 2]]))
+    folder = write_csr(tmp_path / "folder", [untidy, dense, whole])
+    assert_array_equal(folder[:].toarray(), [[2, 0, 4, 0], [0, 5, 0, 0], [1, 0, 0, 2]])
+    assert_array_equal(untidy.indices, [2, 0, 2])
+
+
+def test_float32_is_taken_from_the_first_chunk(tmp_path):
+    chunks = [np.eye(2, dtype=np.float32), np.eye(2)]
+    assert write_csr(tmp_path / "a", chunks).dtype == np.float32
+    assert write_csr(tmp_path / "b", chunks, dtype=np.float64).dtype == np.float64
+    assert write_csr(tmp_path / "c", [np.eye(2, dtype=np.int8)]).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "X, y, message",
+    [
+        ([], None, "no chunk"),
+        ([np.zeros((0, 3))], None, "no row"),
+        ([np.eye(2), np.eye(3)], None, "chunk 1 has 3 columns, the first one 2"),
+        ([np.array([[1.0, np.nan]])], None, "chunk 0 holds NaN or infinity"),
+        ([np.array([[1e300]])], None, "too large for float32"),
+        ([(np.eye(2), [0, 1]), np.eye(2)], None, "chunk 1 has no targets"),
+        ([(np.eye(2), [0, 1, 2])], None, "2 rows and 3 targets"),
+        ([(np.eye(2), [0, 1]), (np.eye(2), [0.5, 1])], None, "targets of chunk 1 must be int64"),
+        ([(np.eye(2), [0.5, np.inf])], None, "targets of chunk 0 hold NaN or infinity"),
+        ([(np.eye(2), ["a", "b"])], None, "y must hold numbers"),
+        ([(np.eye(2), np.full((2, 2), 2))], None, "indicators must be 0 or 1"),
+        ([np.eye(2)], [0, 1], "y must be None where X is an iterator"),
+        ([np.eye(2) * 1j], None, "real numbers"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        write_csr(tmp_path / "folder", X, y, dtype=np.float32 if "float32" in message else None)
+    assert not (tmp_path / "folder" / "manifest.json").exists()
+    write_csr(tmp_path / "folder", np.eye(2))  # what is left is in nobody's way
+
+
+def test_what_is_no_chunk(tmp_path):
+    with pytest.raises(TypeError, match="chunk 0 must be a matrix"):
+        write_csr(tmp_path / "folder", ["rows"])
+    with pytest.raises(ValueError, match="dtype must be float32 or float64, got int32"):
+        write_csr(tmp_path / "folder", np.eye(2), dtype=np.int32)
+
+
+def test_folders_that_hold_something_are_left_alone(folder, tmp_path):
+    with pytest.raises(FileExistsError, match="a finished data set"):
+        write_csr(folder.path, np.eye(2))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match=r"other files \('letter.txt'\)"):
+        write_csr(tmp_path / "other", np.eye(2))
+    assert (tmp_path / "other" / "letter.txt").read_text() == "dear"
+
+
+# damage
+
+
+def change(path, at, value):
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= value
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "data", "y"])
+@pytest.mark.parametrize("how", ["cut", "longer", "changed", "header", "gone"])
+def test_a_file_that_is_not_as_it_was_is_named(folder, tmp_path, part, how):
+    path = tmp_path / "folder" / f"000002.{part}.npy"
+    opened = open_csr(folder.path)
+    raw = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    elif how in ("cut", "longer"):
+        path.write_bytes(raw[:-3] if how == "cut" else raw + b"12345678")
+        with pytest.raises(ValueError, match=rf"000002\.{part}\.npy: has \d+ bytes, and not {len(raw)}"):
+            open_csr(folder.path)
+    else:
+        change(path, -5 if how == "changed" else 20, 1)
+    kind = FileNotFoundError if how == "gone" else ValueError
+    read = opened.block_y if part == "y" else opened.block
+    for _ in range(2):  # nothing is taken for checked
+        with pytest.raises(kind, match=rf"000002\.{part}\.npy"):
+            read(2)
+    assert read(1) is not None
+    with pytest.raises(kind, match=rf"000002\.{part}\.npy"):
+        list(opened.blocks()) if part != "y" else opened.y
+
+
+def test_rows_that_are_none_are_found_where_sums_agree(folder, tmp_path):
+    """Of a folder that another program wrote."""
+    import zlib
+
+    place = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(place.read_text())
+    record = manifest["blocks"][1]["files"]["indices"]
+    path = tmp_path / "folder" / "000001.indices.npy"
+    change(path, 128, 0x40)
+    record["crc32"] = zlib.crc32(path.read_bytes())
+    place.write_text(json.dumps(manifest))
+    opened = open_csr(folder.path)
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=r"000001.indices.npy \(with 000001.indptr.npy\): row \d+ of the block"
+        ):
+            opened.block(1)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("{", "manifest.json: damaged"),
+        ("[1]", "not the manifest"),
+        ('{"format": "sparsekit CSR folder", "version": 2}', "has version 2"),
+        (lambda m: m.pop("shape"), "no shape"),
+        (lambda m: m.update(dtype="object"), "no dtype"),
+        (lambda m: m.update(y="object"), "type of y"),
+        (lambda m: m.update(shape=[299, 40]), "do not add up"),
+        (lambda m: m["blocks"][3].update(rows=-1), "entry of block 3"),
+        (lambda m: m["blocks"][3]["files"].pop("data"), "entry of block 3"),
+    ],
+)
+def test_a_damaged_manifest(folder, tmp_path, content, message):
+    path = tmp_path / "folder" / "manifest.json"
+    if callable(content):
+        manifest = json.loads(path.read_text())
+        content(manifest)
+        content = json.dumps(manifest)
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        open_csr(folder.path)
+
+
+def test_no_folder_and_no_manifest(tmp_path):
+    with pytest.raises(FileNotFoundError, match="write_csr and convert_svmlight make such folders"):
+        open_csr(tmp_path)
+    (tmp_path / "progress.jsonl").write_text("")
+    with pytest.raises(ValueError, match="was not finished"):
+        open_csr(tmp_path)
+
+
+def test_files_are_numpys(folder):
+    for name in sorted(os.listdir(folder.path)):
+        if name.endswith(".npy"):
+            assert np.load(os.path.join(folder.path, name), allow_pickle=False).ndim == 1
+    for length in (0, 1, 10**18):
+        assert len(npy_header(np.dtype(np.float32), length)) == 128
+
+
+def test_more_rows_than_int32_counts(folder, tmp_path):
+    """Three blocks of 2^30 rows in files with holes, which nobody reads."""
+    place = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(place.read_text())
+    block = {"rows": 2**30, "nnz": 0, "files": {}}
+    for part, size in (("indptr", 4 * (2**30 + 1)), ("indices", 0), ("data", 0)):
+        block["files"][part] = {"bytes": 128 + size, "crc32": 0}
+        for i in range(3):
+            with open(tmp_path / "folder" / f"{i:06d}.{part}.npy", "wb") as file:
+                file.truncate(128 + size)
+    manifest.update(shape=[3 * 2**30, 40], nnz=0, y=None, blocks=3 * [block])
+    place.write_text(json.dumps(manifest))
+    opened = open_csr(folder.path)
+    assert opened.shape == (3 * 2**30, 40)
+    assert_array_equal(opened.starts, 2**30 * np.arange(4, dtype=np.int64))
+    for i in range(3):
+        os.remove(tmp_path / "folder" / f"{i:06d}.indptr.npy")
+
+
+# parts
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(-1, 6), min_size=1, max_size=6), st.lists(st.integers(-1, 5), max_size=6))
+def test_first_bad_row(indptr, indices):
+    n = len(indptr) - 1
+    expected = -1
+    if indptr[0] != 0 or indptr[-1] != len(indices):
+        expected = 0
+    else:
+        for i in range(n):
+            row = indices[indptr[i] : indptr[i + 1]]
+            sound = 0 <= indptr[i] <= indptr[i + 1] <= len(indices)
+            if not sound or any(not 1 <= j <= 4 for j in row) or sorted(set(row)) != row:
+                expected = i
+                break
+    assert first_bad_row(np.array(indptr, np.int32), np.array(indices, np.int32), 1, 4) == expected
+
+
+def test_reading_ahead():
+    made = []
+
+    def items():
+        for k in range(5):
+            made.append(k)
+            yield k
+        raise ValueError("no more")
+
+    found = read_ahead(items(), 2)
+    assert next(found) == 0 and next(found) == 1
+    with pytest.raises(ValueError, match="no more"):
+        list(found)
+    assert list(read_ahead([], 1)) == []
+    made.clear()
+    found = read_ahead(items(), 1)
+    next(found)
+    found.close()  # ends the thread
+    assert made in ([0], [0, 1])
+
+
+MEASURE = """
+import resource, sys
+import numpy as np, scipy.sparse as sp
+from sparsekit.datasets import convert_svmlight, open_csr, write_csr
+
+scale = 1 if sys.platform == "darwin" else 1024
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6
+folder, text = sys.argv[1:]
+X = sp.random_array((4000, 1000), density=0.1, rng=0, format="csr")
+X.sum()
+before = peak()
+made = write_csr(folder, ((X, np.arange(4000)) for _ in range(30)), block_bytes=2**22)
+size = made.nnz * 12 / 1e6
+wrote = peak()
+total = sum(block.sum() for block in open_csr(folder).blocks())
+assert abs(total - 30 * X.sum()) < 1e-6 * total
+read = peak()
+made = convert_svmlight(text, folder + "_text", block_bytes=2**22)
+print(size, wrote - before, read - before, made.nnz * 12 / 1e6, peak() - before)
+"""
+
+
+def test_memory_stays_bounded(run_python, tmp_path):
+    """Over blocks of 4 MiB, one chunk of 5 MB, and 4 MiB of text read ahead."""
+    pytest.importorskip("resource", reason="Windows does not say how much memory a process has had")
+    line = b"1 " + b" ".join(b"%d:0.5" % j for j in range(1, 1001)) + b"\n"
+    (tmp_path / "text.svm").write_bytes(8000 * line)
+    out = run_python(MEASURE, str(tmp_path / "folder"), str(tmp_path / "text.svm"))
+    size, wrote, read, text_size, converted = map(float, out.split())
+    assert size > 140 and text_size > 95
+    assert wrote < 45 and read < 45 and converted < 60, out

@@ -1,0 +1,240 @@
+"""Files made to take long, to fill the memory or to break a reader end with an error that names them."""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+from sparsekit._compare import io as compare_io
+from sparsekit._compare.tables import DataError
+from sparsekit.datasets import _arff, _files, load_arff, load_svmlight, load_xc
+
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+HEAD = b"@relation r\n@attribute a numeric\n@attribute b {x,'y z'}\n@data\n"
+
+
+def says(path, line, problem):
+    """Regular expression of an error that names file, line and problem."""
+    return rf"{path.name}{f', line {line}' if line else ''}: .*{problem}"
+
+
+def packed(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](text))
+    return path
+
+
+# ARFF: the patterns of before, which gave back what they had read again and again
+QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+OLD = {
+    _arff._FIELD: re.compile(rf"\s*({QUOTED}|[^,'\"]*?)\s*(?:,|$)"),
+    _arff._SPARSE_FIELD: re.compile(rf"\s*(\d+)\s+({QUOTED}|[^,'\"]*?)\s*(?:,|$)"),
+}
+
+
+def old_fields(text, pattern):
+    found, position = [], 0
+    while position < len(text):
+        match = OLD[pattern].match(text, position)
+        if match is None or match.end() == position:
+            return None
+        found.append(match.groups())
+        position = match.end()
+    return found
+
+
+@pytest.mark.parametrize("pattern", list(OLD), ids=["dense", "sparse"])
+def test_arff_fields_are_split_as_before(pattern):
+    rng = np.random.default_rng(0)
+    pieces = ["a", "1", "12 ", "3 b", " ", "  ", ",", ",", "'", '"', "'x y'", '"q,"', "\\", r"'\''", "{", "?"]
+    seen = 0
+    for _ in range(4000):
+        fields = ["".join(rng.choice(pieces, rng.integers(0, 4))) for _ in range(rng.integers(0, 4))]
+        if pattern is _arff._SPARSE_FIELD:
+            fields = [
+                rng.choice(["1 ", " 20  ", "3", ""], p=[0.5, 0.4, 0.05, 0.05]) + field for field in fields
+            ]
+        text = ",".join(fields).strip()
+        expected = old_fields(text, pattern)
+        assert _arff._fields(text, pattern) == expected, text
+        seen += expected is not None and len(expected) > 1
+    assert seen > 100
+
+
+LONG = 10**6
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"'x'," + b" " * LONG + b"x y",
+        b"1" + b" " * LONG + b"'",
+        b"'" + rb"\'" * LONG,
+        b"{0 1," + b" " * LONG + b"x}",
+        b"{0 " + b"1 " * LONG + b"'}",
+        b"'1'" + b",1" * LONG,
+        b'"' * (LONG + 1),
+    ],
+    ids=range(7),
+)
+def test_arff_lines_of_a_megabyte(tmp_path, line):
+    """50 kB took 15 s, and this 400 times as long: it would end by the limit of tests."""
+    path = packed(tmp_path, "long.arff", HEAD + line + b"\n")
+    with pytest.raises(ValueError, match=says(path, 5, "")):
+        load_arff(path)
+
+
+@pytest.mark.parametrize(
+    "kind", [b"{a" + b" " * LONG + b"'}", b" " * LONG + b"numeri", b"{" + b"'a" * LONG + b"}"], ids=range(3)
+)
+def test_arff_declarations_of_a_megabyte(tmp_path, kind):
+    path = packed(tmp_path, "long.arff", b"@relation r\n@attribute a " + kind + b"\n@data\n1\n")
+    with pytest.raises(ValueError, match=says(path, 2, "attribute")):
+        load_arff(path)
+
+
+def test_arff_numbers_without_end(tmp_path):
+    path = packed(tmp_path, "huge.arff", HEAD + b"{0 1, " + b"9" * 100_000 + b" x}\n")
+    with pytest.raises(ValueError, match=says(path, 5, r"index 999.*only 2 attributes")):
+        load_arff(path)
+    path = packed(tmp_path, "large.arff", HEAD + b"1e999,x\n")
+    with pytest.raises(ValueError, match=says(path, 5, "'1e999', no int64")):
+        load_arff(path, dtype=np.int64)
+    path = packed(tmp_path, "sparse.arff", HEAD + b"{0 1e999}\n")
+    with pytest.raises(ValueError, match="does not fit into int64"):
+        load_arff(path, dtype=np.int64)
+
+
+NINES = b"9" * 10_000
+
+
+@pytest.mark.parametrize(
+    "header", [b"1 1000000000000 3", b"1 3 1000000000000", b"9999999999999 3 3", b"1 " + NINES + b" 3"]
+)
+def test_xc_headers_of_great_width(tmp_path, header):
+    path = packed(tmp_path, "wide.txt", header + b"\n0 1:1\n")
+    with pytest.raises(ValueError, match=says(path, 1, r"the header says .* no more than 2147483647")):
+        load_xc(path)
+
+
+@pytest.mark.parametrize("line", [b"0 " + NINES + b":1", NINES + b" 1:1", b"0 1:" + NINES])
+def test_xc_indices_without_end(tmp_path, line):
+    path = packed(tmp_path, "huge.txt", b"1 3 3\n" + line + b"\n")
+    with pytest.raises(ValueError, match=says(path, 2, "9999")):
+        load_xc(path)
+
+
+@pytest.mark.parametrize("index", [b"1000000000", b"99999999999999999999", NINES], ids=len)
+def test_svmlight_of_great_width(tmp_path, index):
+    path = packed(tmp_path, "wide.svm", b"1 1:1\n-1 2:1 " + index + b":1\n")
+    with pytest.raises(ValueError, match=says(path, 2, "too large for 500000000 features; give n_features")):
+        load_svmlight(path)
+    with pytest.raises(DataError, match=r"wide\.svm:2: index '.* no more than 500000000"):
+        compare_io.read_problem(path)
+
+
+def test_svmlight_is_as_wide_as_the_user_says(tmp_path):
+    path = packed(tmp_path, "wide.svm", b"1 1:1\n-1 2:1 1000000000:1\n")
+    assert load_svmlight(path, n_features=10**9)[0].shape == (2, 10**9)
+
+
+LOADERS = {"bomb.svm": load_svmlight, "bomb.txt": load_xc, "bomb.arff": load_arff}
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("name", list(LOADERS))
+def test_what_unpacks_to_too_much(tmp_path, name, suffix, monkeypatch):
+    """One line of 4 MB, of which a megabyte is read."""
+    path = packed(tmp_path, name + suffix, b"1 " * 2**21)
+    read, readinto = [], _files._Limited.readinto
+
+    def counting(self, buffer):
+        read.append(len(buffer))
+        return readinto(self, buffer)
+
+    monkeypatch.setattr(_files._Limited, "readinto", counting)
+    with pytest.raises(ValueError, match=says(path, None, "more than max_bytes=1000000 bytes")):
+        LOADERS[name](path, max_bytes=1_000_000)
+    assert 0 < sum(read) < 3_000_000
+    for wrong in (0, -1, 1.5, "many"):
+        with pytest.raises(ValueError, match="max_bytes must be a whole number"):
+            LOADERS[name](path, max_bytes=wrong)
+
+
+def test_the_limit_is_of_compressed_files_alone(tmp_path):
+    text = b"1 1:1\n-1 2:1\n"
+    X, _ = load_svmlight(packed(tmp_path, "plain.svm", text), max_bytes=1)
+    assert X.shape == (2, 2)
+    X, _ = load_svmlight(packed(tmp_path, "small.svm.gz", text), max_bytes=len(text))
+    assert X.shape == (2, 2)
+    with pytest.raises(ValueError, match="max_bytes=12"):
+        load_svmlight(packed(tmp_path, "small.svm.gz", text), max_bytes=len(text) - 1)
+
+
+@pytest.mark.parametrize("name", ["table.csv.gz", "rows.svm.xz", "arrays.npz"])
+def test_compare_reads_no_more_than_its_limit(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(compare_io, "MAX_BYTES", 1000)
+    path = tmp_path / name
+    if name == "arrays.npz":
+        np.savez_compressed(path, X=np.zeros((50, 40)), y=np.zeros(50))
+    else:
+        packed(tmp_path, name, b"1,1\n" * 1000)
+    with pytest.raises(DataError, match=rf"{name}: unpacks to .*1000"):
+        compare_io.read_problem(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "svm"])
+def test_damage_of_every_kind(tmp_path, kind):
+    """Bytes of a compressed file changed one at a time: zlib's own error came through."""
+    text = gzip.compress(b"1,2\n0,3\n" * 500 if kind == "csv" else b"1 1:1\n-1 2:1\n" * 500)
+    path, causes = tmp_path / f"damaged.{kind}.gz", set()
+    for at in range(len(text)):
+        path.write_bytes(text[:at] + bytes([text[at] ^ 0x55]) + text[at + 1 :])
+        try:
+            compare_io.read_problem(path)
+        except DataError as error:
+            causes.add(type(error.__cause__).__name__)
+        if kind == "svm":
+            with contextlib.suppress(_files.FileFormatError):
+                load_svmlight(path)
+    assert "error" in causes, causes  # zlib.error
+
+
+def test_damaged_archives(tmp_path):
+    path = tmp_path / "damaged.npz"
+    np.savez_compressed(path, X=np.arange(200.0).reshape(50, 4), y=np.arange(50) % 2)
+    text, refused = path.read_bytes(), 0
+    for at in range(0, len(text), 3):
+        path.write_bytes(text[:at] + bytes([text[at] ^ 0x55]) + text[at + 1 :])
+        try:
+            compare_io.read_problem(path)
+        except DataError:
+            refused += 1
+    assert refused > 50
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    with pytest.raises(DataError, match="not a readable"):
+        compare_io.read_problem(tmp_path / "array.npz")
+
+
+@pytest.mark.parametrize("width", [1e12, 2.0**80, np.inf, np.nan])
+def test_archives_of_great_width(tmp_path, width):
+    path = tmp_path / "wide.npz"
+    arrays = dict(X_data=[1.0, 1.0], X_indices=[0, 1], X_indptr=[0, 1, 2], X_shape=[2.0, width], y=[0, 1])
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match=r"wide\.npz: X (has 1000000000000 columns|is not a valid CSR)"):
+        compare_io.read_problem(path)
+
+
+def test_bombs_of_zip(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare_io, "MAX_BYTES", 2**20)
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", b"\0" * 2**22)
+    with pytest.raises(DataError, match="unpacks to 4194304 bytes"):
+        compare_io.read_problem(path)

@@ -1,0 +1,112 @@
+"""Matrices on the GPU whose arrays describe none: the kernels against the CPU's, and every door."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparsekit as sk
+from sparsekit._cython import _compressed
+from sparsekit._linalg.structure import sound
+from sparsekit.optimize import LogisticLoss
+
+N, P = 40, 12
+FAULTS = {
+    "index too large": ("indices", -1, 10**6),
+    "index negative": ("indices", 0, -5),
+    "first pointer": ("indptr", 0, 2),
+    "pointer falls": ("indptr", 3, 0),
+    "last pointer": ("indptr", -1, 10**6),
+}
+A = np.where(np.random.default_rng(0).random((N, P)) < 0.4, 1.0, 0.0)
+A[0, 0] = A[-1, -1] = 1.0
+LABELS = np.arange(N) % 3
+GRAPHIC = {  # what fits on a GPU
+    "L1LogisticOBA": sk.L1LogisticOBA(),
+    "LassoOBA": sk.LassoOBA(),
+    "BoundedClassifier": sk.BoundedClassifier(),
+    "SparsemaxClassifier": sk.SparsemaxClassifier(),
+    "LPSparseMAPClassifier": sk.LPSparseMAPClassifier(),
+    "ExtremeSoftmaxSGD": sk.ExtremeSoftmaxSGD(max_iter=1, learning_rate=0.1),
+}
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [0, 1, 33, 5000])
+def test_kernels(cupy, index, size):
+    from sparsekit.gpu import _compressed as gpu
+
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 100, size, dtype=index)
+    for wrong in ([], [size - 1], [size // 2, size - 1]):
+        for bad in (-1, 100, np.iinfo(index).max):
+            here = values.copy()
+            here[[k for k in wrong if 0 <= k < size]] = bad
+            assert gpu.index_fault(cupy.asarray(here), 100) == _compressed.index_fault(here, 100)
+            here = np.concatenate([[0], np.sort(values)]).astype(index)
+            here[wrong] = bad
+            assert gpu.pointer_fault(cupy.asarray(here), 99) == _compressed.pointer_fault(here, 99)
+
+
+def matrices(cupy, A):
+    from cupyx.scipy.sparse import csc_matrix, csr_matrix
+
+    for name, (array, place, value) in FAULTS.items():
+        for kind in (csr_matrix, csc_matrix):
+            X = kind(getattr(sp, kind.__name__)(A))
+            getattr(X, array)[place] = value
+            yield name, X
+
+
+def test_what_is_said(cupy):
+    from cupyx.scipy.sparse import coo_matrix, csr_matrix
+
+    X = csr_matrix(sp.csr_matrix(np.eye(3)))
+    assert sound(X) is X
+    X.indices[1] = 7
+    with pytest.raises(ValueError, match=r"X is no valid CSR .*row 1 has the column index 7 .* 0 \.\. 2"):
+        sound(X)
+    X = coo_matrix(sp.coo_matrix(np.eye(3)))
+    assert sound(X) is X
+    X.col[2] = -1
+    with pytest.raises(ValueError, match=r"col\[2\] is -1"):
+        sound(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", GRAPHIC)
+def test_doors(cupy, name):
+    model = GRAPHIC[name]
+    y = cupy.asarray(LABELS.astype(float) if name == "LassoOBA" else LABELS)
+    model.fit(cupy.asarray(A), y)
+    methods = ["predict", "decision_function", "predict_proba", "predict_topk"]
+    calls = [getattr(model, method) for method in methods if hasattr(model, method)]
+    calls += [lambda X: model.fit(X, y), lambda X: model.score(X, y)]
+    if name == "ExtremeSoftmaxSGD":
+        calls += [lambda X: model.partial_fit(X, y), lambda X: model.log_loss(X, y)]
+    for said, X in matrices(cupy, A):
+        for call in calls:
+            with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
+                call(X)
+                pytest.fail(said)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["SparsemaxClassifier", "ExtremeSoftmaxSGD", "LPSparseMAPClassifier"])
+def test_targets(cupy, name):
+    X, Y = cupy.asarray(A), np.eye(3)[LABELS]
+    model = GRAPHIC[name]
+    if name != "ExtremeSoftmaxSGD":
+        model.fit(X, cupy.asarray(Y))
+    for said, y in matrices(cupy, Y):
+        for call in (model.fit, *([model.score] if name != "ExtremeSoftmaxSGD" else [])):
+            with pytest.raises(ValueError, match=r"y is no valid CS[RC] matrix: "):
+                call(X, y)
+                pytest.fail(said)
+
+
+def test_losses(cupy):
+    y = cupy.asarray(np.where(LABELS > 0, 1.0, -1.0))
+    for said, X in matrices(cupy, A):
+        with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
+            LogisticLoss(X, y)
+            pytest.fail(said)

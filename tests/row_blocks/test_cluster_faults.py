@@ -1,0 +1,331 @@
+"""What goes wrong in a cluster: the fit ends with the same result, or with one error and its last iterate."""
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from unittest import mock
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import (
+    Struck,
+    as_dask,
+    assert_holds_an_iterate,
+    from_disk,
+    in_blocks,
+    labels,
+    pause,
+    text,
+    write,
+)
+
+from sparsekit import L1LogisticOBA
+from sparsekit._row_blocks import dask_blocks
+from sparsekit._row_blocks.blocks import RoundError
+
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+CUTS = (0, 130, 131, 320, 500)
+# a penalty that takes several expansions
+C = 20.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two workers, each a process with one thread. Memory is not watched, so that a test can pause them."""
+    with mock.patch.dict(os.environ):  # which nannies change
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0,
+            local_directory=str(tmp_path_factory.mktemp("workers")), silence_logs=logging.CRITICAL,
+        ) as cluster:  # fmt: skip
+            yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster.scheduler_address, set_as_default=False) as client, client.as_current():
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, scores = text()
+    return X, labels(scores)
+
+
+@pytest.fixture(scope="module")
+def wanted(data):
+    """The fit without a cluster."""
+    return L1LogisticOBA(C).fit(in_blocks(data[0], CUTS), data[1])
+
+
+@pytest.fixture
+def lazy(tmp_path, data):
+    """X and y that workers read from the disk in every round."""
+    write(tmp_path, *data, cuts=CUTS)
+    return from_disk(tmp_path, data[0].shape[1], data[1].dtype, CUTS)
+
+
+@pytest.fixture
+def strike(monkeypatch, tmp_path):
+    """``strike(how, kernel, nth, block)``: in that kernel's nth round a worker dies, or hangs."""
+
+    def plan(how, kernel, nth=1, block=2):
+        (tmp_path / how).write_text(kernel)
+        seen, before = Counter(), dask_blocks.DaskBlocks.map_reduce
+
+        def map_reduce(self, one, *arguments):
+            seen[one.__name__] += 1
+            if one.__name__ == kernel and seen[kernel] == nth:
+                one = Struck(one, tmp_path, kernel, block)
+            return before(self, one, *arguments)
+
+        monkeypatch.setattr(dask_blocks.DaskBlocks, "map_reduce", map_reduce)
+
+    yield plan
+    for name in ("kill", "hang"):  # or a worker would hang on
+        (tmp_path / name).unlink(missing_ok=True)
+
+
+def assert_same_bits(model, wanted):
+    assert_array_equal(model.coef_, wanted.coef_)
+    assert_array_equal(model.intercept_, wanted.intercept_)
+    assert (model.objective_, model.dual_gap_) == (wanted.objective_, wanted.dual_gap_)
+    assert (model.n_rounds_, *model.n_iter_) == (wanted.n_rounds_, *wanted.n_iter_)
+
+
+def pids(client):
+    return set(client.run(os.getpid).values())
+
+
+# Workers that die.
+
+DEATHS = {
+    "loading": ("read 2", 0),
+    "census": ("_of_block", 1),
+    "start": ("start_of_block", 1),
+    "gather": ("columns_of_block", 2),
+    "gradient": ("gradient_of_block", 1),
+    "certificate": ("gradient_of_block", -1),
+}
+
+
+@pytest.mark.parametrize("where", DEATHS)
+def test_a_worker_dies(where, client, lazy, wanted, strike, tmp_path):
+    kernel, nth = DEATHS[where]
+    last = (wanted.n_rounds_ - 2) // 2  # an expansion takes two rounds
+    strike("kill", kernel, last if nth < 0 else nth)
+    before = pids(client)
+    model = L1LogisticOBA(C).fit(*lazy)
+    assert not (tmp_path / "kill").exists()
+    assert_same_bits(model, wanted)
+    client.wait_for_workers(2, timeout=60)
+    assert len(pids(client) - before) == 1
+
+
+def test_a_worker_dies_with_the_blocks_that_it_holds(client, data, wanted, strike, tmp_path):
+    X, y = as_dask(data[0], CUTS).persist(), da.from_array(data[1], chunks=100).persist()
+    distributed.wait([X, y], timeout=60)
+    strike("kill", "gradient_of_block")
+    assert_same_bits(L1LogisticOBA(C).fit(X, y), wanted)
+    assert not (tmp_path / "kill").exists()
+
+
+def test_each_worker_dies_of_a_task(client, cluster, lazy, data, strike, monkeypatch):
+    """Dask gives up after some; here at once."""
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    strike("kill", "gradient_of_block", 2)
+    model = L1LogisticOBA(C)
+    with pytest.raises(RoundError, match=r"workers died.*L1LogisticOBA holds the last iterate") as caught:
+        model.fit(*lazy)
+    assert isinstance(caught.value.__cause__.__cause__, distributed.KilledWorker)
+    assert_holds_an_iterate(model, *data)
+
+
+# Workers that do not answer.
+
+
+def test_a_worker_never_comes_back(client, lazy, data, wanted, strike, tmp_path):
+    strike("hang", "gradient_of_block", 2)
+    model = L1LogisticOBA(C)
+    with (
+        dask.config.set({"sparsekit.timeout": "1s"}),
+        pytest.raises(RoundError, match=r"within 1 s.*sparsekit.timeout.*holds the last iterate") as caught,
+    ):
+        model.fit(*lazy)
+    assert isinstance(caught.value.__cause__.__cause__, TimeoutError)
+    assert (tmp_path / "hangs").exists()
+    (tmp_path / "hang").unlink()
+    assert_holds_an_iterate(model, *data)
+    # the cluster is as good as new
+    assert_same_bits(L1LogisticOBA(C).fit(*lazy), wanted)
+
+
+def test_a_hang_in_the_first_round_leaves_an_old_model_alone(client, lazy, strike, wanted):
+    strike("hang", "_of_block")
+    model = L1LogisticOBA(C)
+    model.coef_ = wanted.coef_
+    with (
+        dask.config.set({"sparsekit.timeout": 0.5}),
+        pytest.raises(RoundError, match=r"within 0.5 s") as caught,
+    ):
+        model.fit(*lazy)
+    assert "iterate" not in str(caught.value) and model.coef_ is wanted.coef_
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_a_worker_is_paused_for_memory(kind, client, data, wanted):
+    """The other one does the work, with what the paused one holds."""
+    X, y = data
+    paused = min(client.scheduler_info()["workers"])
+    blocks = (
+        as_dask(X, CUTS)
+        if kind == "sparse"
+        else da.from_array(X.toarray(), chunks=(tuple(np.diff(CUTS).tolist()), -1))
+    )
+    blocks = client.persist(blocks, workers=[paused])
+    distributed.wait(blocks, timeout=60)
+    seen = []
+
+    def stop(intermediate_result):
+        if intermediate_result.nit == 3:
+            client.run(pause, True, workers=[paused])
+        seen.append(intermediate_result.nit)
+
+    try:
+        for callback in (stop, None):
+            model = L1LogisticOBA(C, callback=callback).fit(blocks, y)
+            assert client.scheduler_info()["workers"][paused]["status"] == "paused"
+            assert_allclose(model.objective_, wanted.objective_, rtol=1e-6)
+            if kind == "sparse":
+                assert_same_bits(model, wanted)
+    finally:
+        client.run(pause, False, workers=[paused])
+    assert 3 in seen
+
+
+@pytest.mark.parametrize("cuts", [(0, 500), (0, 250, 500), (0, 499, 500)])
+def test_workers_without_blocks(cuts, client, data):
+    X, y = data
+    assert_same_bits(
+        L1LogisticOBA(C).fit(as_dask(X, cuts), da.from_array(y, chunks=(tuple(np.diff(cuts).tolist()),))),
+        L1LogisticOBA(C).fit(in_blocks(X, cuts), y),
+    )
+
+
+def test_two_fits_at_once(client, lazy, data):
+    found = {}
+
+    def fit(C):
+        with client.as_current():
+            found[C] = L1LogisticOBA(C).fit(*lazy)
+
+    threads = [threading.Thread(target=fit, args=(C,)) for C in (1.0, 20.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for C in (1.0, 20.0):
+        assert_same_bits(found[C], L1LogisticOBA(C).fit(in_blocks(data[0], CUTS), data[1]))
+
+
+# Clients and clusters that go.
+
+
+def test_the_client_is_closed_between_rounds(cluster, lazy, data):
+    with distributed.Client(cluster.scheduler_address, set_as_default=False) as client, client.as_current():
+
+        def close(intermediate_result):
+            if intermediate_result.nit == 3:
+                client.close(timeout=10)
+
+        model = L1LogisticOBA(C, callback=close)
+        with pytest.raises(RoundError, match=r"client.*is closed.*holds the last iterate"):
+            model.fit(*lazy)
+    assert_holds_an_iterate(model, *data)
+
+
+def test_the_client_is_closed_in_the_middle_of_a_round(cluster, lazy, data, strike, tmp_path):
+    strike("hang", "gradient_of_block", 2)
+    with distributed.Client(cluster.scheduler_address, set_as_default=False) as client, client.as_current():
+
+        def close():
+            end = time.monotonic() + 60
+            while not (tmp_path / "hangs").exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            client.close(timeout=10)
+
+        closer = threading.Thread(target=close)
+        closer.start()
+        model = L1LogisticOBA(C)
+        with pytest.raises(RoundError, match=r"client.*is clos.*holds the last iterate"):
+            model.fit(*lazy)
+        closer.join(60)
+    assert_holds_an_iterate(model, *data)
+
+
+def test_the_tasks_are_cancelled(client, lazy, data, strike, tmp_path):
+    """As by `Client.restart`, or by hand."""
+    strike("hang", "gradient_of_block", 2)
+
+    def cancel():
+        end = time.monotonic() + 60
+        while not (tmp_path / "hangs").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        client.cancel([distributed.Future(key, client) for key in list(client.futures)], force=True)
+
+    closer = threading.Thread(target=cancel)
+    closer.start()
+    model = L1LogisticOBA(C)
+    with pytest.raises(RoundError, match=r"the cluster dropped a round.*holds the last iterate"):
+        model.fit(*lazy)
+    closer.join(60)
+    assert_holds_an_iterate(model, *data)
+
+
+def test_the_cluster_is_closed(data, tmp_path):
+    with (
+        mock.patch.dict(os.environ),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", memory_limit=0,
+            local_directory=str(tmp_path), silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):  # fmt: skip
+
+        def close(intermediate_result):
+            if intermediate_result.nit == 3:
+                cluster.close(timeout=10)
+
+        model = L1LogisticOBA(C, callback=close)
+        with pytest.raises(RoundError, match="holds the last iterate"):
+            model.fit(as_dask(data[0], CUTS), data[1])
+    assert_holds_an_iterate(model, *data)
+
+
+# What a worker finds.
+
+
+def test_a_block_with_nan_is_named(client, data):
+    X, y = data[0].copy(), data[1]
+    X.data[X.indptr[400]] = np.nan
+    with pytest.raises(ValueError, match="block 3 of X contains NaN"):
+        L1LogisticOBA().fit(as_dask(X, CUTS), y)
+
+
+def test_a_file_that_is_gone_is_named(client, lazy, data, tmp_path):
+    def lose(intermediate_result):
+        if intermediate_result.nit == 3:
+            (tmp_path / "block2.npz").unlink()
+
+    model = L1LogisticOBA(C, callback=lose)
+    with pytest.raises(RoundError, match=r"could not be read:.*block2.npz.*holds the last iterate"):
+        model.fit(*lazy)
+    assert_holds_an_iterate(model, *data)

@@ -1,0 +1,333 @@
+"""Fits on blocks against those of main memory: results, certificates, rounds, limits, reports."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import CUTS, cut, in_blocks, labels, text
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import L1LogisticOBA, LassoOBA
+from sparsekit._row_blocks import gather
+from sparsekit._row_blocks.blocks import ListOfBlocks
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, scores = text()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(scores))
+    weight[::7] = 0.0
+    return X, scores, weight
+
+
+def strength(X, y, share):
+    """C at ``share`` of the penalty from which on the model is empty, for classes as many."""
+    codes = np.unique(y, return_inverse=True)[1]
+    indicator = np.eye(codes.max() + 1)[codes]
+    return 1.0 / (share * np.abs(X.T @ (indicator - indicator.mean(axis=0))).max())
+
+
+FITS = {
+    "plain": dict(),
+    "weak": dict(share=0.003),
+    "weights": dict(weighted=True),
+    "balanced": dict(weighted=True, class_weight="balanced"),
+    "class weights": dict(class_weight={"low": 2.0, "mid": 0.3}),
+    "no intercept": dict(fit_intercept=False),
+    "unpenalised": dict(penalty_weights={3: 0.0, 290: 0.0, 5: 0.0, 0: 2.5}),
+    "all unpenalised but few": dict(penalty_weights=np.arange(300) % 100 // 4),
+    "lbfgs": dict(hessian="lbfgs", tol=1e-4, max_iter=2000, share=0.1),
+    "threads": dict(n_jobs=2),
+}
+
+
+def logistic(X, y, share=0.02, weighted=False, **parameters):
+    return L1LogisticOBA(strength(X, y, share), **{"tol": 1e-7, **parameters})
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", FITS)
+def test_logistic(name, n_classes, data):
+    X, scores, weight = data
+    y, settings = labels(scores, n_classes), FITS[name]
+    if n_classes == 4 and name == "class weights":
+        settings = dict(class_weight={"low": 2.0, "top": 0.3})
+    weight = weight if settings.get("weighted") else None
+    wanted = logistic(X, y, **settings).fit(X, y, weight)
+    found = logistic(X, y, **settings).fit(in_blocks(X), y, weight)
+    assert_allclose(found.objective_, wanted.objective_, rtol=1e-3 if name == "lbfgs" else 1e-8)
+    # where the objective is flat, coefficients differ; probabilities don't
+    assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=0.1 if name == "lbfgs" else 1e-3)
+    tol = settings.get("tol", 1e-7)
+    assert found.optimality_ <= tol and found.dual_gap_ <= 10 * tol * found.objective_
+    certified(found, lambda: logistic(X, y, **settings), X, y, weight)
+
+
+@pytest.mark.parametrize("name", ["plain", "weights", "no intercept", "unpenalised"])
+def test_lasso(name, data):
+    X, scores, weight = data
+    settings = dict(FITS[name])
+    weight = weight if settings.pop("weighted", False) else None
+    y = scores + 40.0
+    model = LassoOBA(2e-4, tol=1e-8, **settings)
+    wanted = LassoOBA(2e-4, tol=1e-8, **settings).fit(X, y, weight)
+    model.fit(in_blocks(X), y, weight)
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-8)
+    assert_allclose(model.coef_, wanted.coef_, atol=1e-3 * np.abs(wanted.coef_).max())
+    assert_allclose(model.intercept_, wanted.intercept_, atol=1e-4)
+    certified(model, lambda: LassoOBA(2e-4, **settings), X, y, weight)
+
+
+def certified(model, make, X, y, weight):
+    """The bound holds, and so it does where the fit stops early."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = make().set_params(tol=1e-13, hessian="exact", max_iter=500).fit(X, y, weight)
+        rough = make().set_params(max_iter=2).fit(in_blocks(X), y, weight)
+    least = best.objective_ - best.dual_gap_  # a lower bound, whatever rounding did
+    for one in (model, rough):
+        error = one.objective_ - best.objective_
+        assert error >= -1e-11 * abs(best.objective_)
+        assert one.dual_gap_ >= error - 1e-12 * abs(best.objective_)
+        assert one.objective_ - one.dual_gap_ <= best.objective_ * (1 + 1e-12)
+    assert least <= best.objective_
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense", "lasso", "multinomial"])
+def test_other_partitions_move_a_fit_by_rounding(kind, data):
+    X, scores, weight = data
+    y = labels(scores, 3 if kind == "multinomial" else 2)
+    X = X.toarray() if kind == "dense" else X
+    make = (lambda: LassoOBA(2e-4, tol=1e-8)) if kind == "lasso" else (lambda: logistic(X, y))
+    target = scores if kind == "lasso" else y
+    one = make().fit(in_blocks(X, (0, 500)), target, weight)
+    for cuts in (CUTS, (0, 250, 500), tuple(range(0, 501, 4))):
+        other = make().fit(in_blocks(X, cuts), target, weight)
+        assert_allclose(other.coef_, one.coef_, rtol=0, atol=1e-10 * np.abs(one.coef_).max())
+        assert_allclose(other.intercept_, one.intercept_, rtol=1e-10)
+        assert other.n_rounds_ == one.n_rounds_
+
+
+def test_few_rounds_to_a_tight_certificate():
+    """At most 15, at a hundredth of the largest penalty."""
+    for seed in range(3):
+        X, scores = text(2000, 3000, seed, density=0.01)
+        for n_classes in (2, 3):
+            y = labels(scores, n_classes)
+            model = logistic(X, y, share=0.01, tol=1e-7).fit(in_blocks(X, range(0, 2001, 250)), y)
+            assert model.dual_gap_ <= 1e-6 * model.objective_
+            assert model.n_rounds_ <= 15, (seed, n_classes)
+        model = LassoOBA(0.01 * np.abs(X.T @ (scores - scores.mean())).max() / 2000, tol=1e-7)
+        model.fit(in_blocks(X, range(0, 2001, 250)), scores)
+        assert model.dual_gap_ <= 1e-6 * model.objective_ and model.n_rounds_ <= 15, seed
+
+
+def test_only_columns_that_matter_come_here(data, monkeypatch):
+    """And never all rows as one matrix, nor a dense block of sparse ones."""
+    X, scores = text(600, 2000, density=0.01)
+    y = labels(scores)
+    for name in ("toarray", "todense"):
+        for kind in (sp.csr_matrix, sp.csr_array, sp.csc_array, sp.csc_matrix):
+            monkeypatch.setattr(kind, name, lambda *_: pytest.fail("made dense"))
+    widths = []
+    monkeypatch.setattr(gather.sp, "vstack", spy(sp.vstack, widths))
+    monkeypatch.setattr(gather.sp, "hstack", spy(sp.hstack, widths))
+    model = logistic(X, y, share=0.3).fit(in_blocks(X, (0, 200, 201, 600)), y)
+    assert 0 < np.count_nonzero(model.coef_) < 100
+    assert widths and sum(widths) < 500
+
+
+def spy(function, widths):
+    def stack(parts, *args, **kwargs):
+        found = function(parts, *args, **kwargs)
+        widths.append(found.shape[1])
+        return found
+
+    return stack
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("tol", [1e-5, 1e-7])
+def test_float32(dense, tol, data):
+    X, scores, _ = data
+    X = X.astype(np.float32)
+    X = X.toarray() if dense else X
+    for make, y in (
+        (lambda: LassoOBA(2e-4, tol=tol), scores),
+        (lambda: logistic(X, labels(scores), tol=tol), labels(scores)),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if tol < 1e-6 else "error", ConvergenceWarning)
+            found, wanted = make().fit(in_blocks(X), y), make().fit(X, y)
+        assert found.coef_.dtype == np.float32
+        assert_allclose(found.objective_, wanted.objective_, rtol=max(10 * tol, 1e-6))
+        # where rounding forbids more, it ends
+        assert found.n_rounds_ <= 20 and found.n_iter_ < 60
+
+
+def test_rounding_ends_a_fit_with_a_warning():
+    """Columns of very different size, to a tolerance that cannot be reached."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 30)) * 10.0 ** rng.uniform(-3, 3, 30)).astype(np.float32)
+    y = X @ rng.normal(size=30).astype(np.float32) + 100 * rng.normal(size=300)
+    model = LassoOBA(0.5, tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="rounding errors allow no further progress"):
+        model.fit(in_blocks(X, (0, 100, 300)), y)
+    assert model.n_rounds_ <= 20 and model.n_iter_ < 200
+
+
+def test_columns_without_values_and_rows_without_weight():
+    X, scores = text(200, 40)
+    X = X.tolil()
+    X[:, 7] = 0.0
+    X[50:90] = 0.0
+    X, y = sp.csr_array(X), labels(scores)
+    weight = np.r_[np.zeros(60), np.ones(140)]
+    cuts = (0, 60, 80, 200)
+    model = logistic(X, y).fit(in_blocks(X, cuts), y, weight)
+    wanted = logistic(X, y).fit(X[60:], y[60:])
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-8)
+    # no feature at all, with and without an intercept
+    nothing = sp.csr_array((200, 5))
+    for intercept in (True, False):
+        model = L1LogisticOBA(fit_intercept=intercept).fit(in_blocks(nothing, cuts), y)
+        wanted = L1LogisticOBA(fit_intercept=intercept).fit(nothing, y)
+        assert_allclose(model.objective_, wanted.objective_)
+        assert not model.coef_.any()
+
+
+def test_the_empty_model_takes_few_rounds(data):
+    X, scores, _ = data
+    y = labels(scores)
+    model = logistic(X, y, share=1.01).fit(in_blocks(X), y)
+    assert not model.coef_.any() and model.n_rounds_ <= 4
+    assert model.dual_gap_ <= 1e-6 * model.objective_
+
+
+def test_a_class_that_few_blocks_hold(data):
+    X, scores, _ = data
+    order = np.argsort(scores)
+    X, y = X[order], labels(scores, 3)[order]
+    model = logistic(X, y).fit(in_blocks(X), y)
+    assert_allclose(model.objective_, logistic(X, y).fit(X, y).objective_, rtol=1e-8)
+
+
+def test_warm_start(data):
+    X, scores, _ = data
+    y = labels(scores)
+    model = logistic(X, y, warm_start=True).fit(in_blocks(X), y)
+    first, n_iter = model.objective_, model.n_iter_
+    model.fit(in_blocks(X), y)
+    assert model.n_iter_ < n_iter and model.n_rounds_ <= 5
+    assert_allclose(model.objective_, first, rtol=1e-10)
+    model.set_params(C=model.C * 1.5).fit(in_blocks(X), y)
+    wanted = logistic(X, y, share=0.02 / 1.5).fit(X, y)
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-8)
+    # from main memory to blocks and back, and to another number of features
+    model.fit(X, y)
+    assert not hasattr(model, "n_rounds_")
+    assert_allclose(model.fit(in_blocks(X), y).objective_, wanted.objective_, rtol=1e-8)
+    model.fit(in_blocks(X[:, :100]), y)
+    assert model.coef_.shape == (1, 100)
+    lasso = LassoOBA(2e-4, tol=1e-8, warm_start=True).fit(in_blocks(X), scores + 7)
+    assert lasso.fit(in_blocks(X), scores + 7).n_iter_ <= 2
+
+
+@pytest.mark.parametrize("limit", [dict(max_iter=3), dict(max_time=1e-4)])
+def test_limits_keep_the_best_iterate(limit, data):
+    X, scores, _ = data
+    y = labels(scores)
+    name = next(iter(limit))
+    model = logistic(X, y, share=0.003, **limit)
+    with pytest.warns(ConvergenceWarning, match=f"reached {name}={limit[name]}"):
+        model.fit(in_blocks(X), y)
+    assert model.n_iter_ <= 3 or name == "max_time"
+    value = objective(model, X, y)
+    assert_allclose(model.objective_, value, rtol=1e-10)
+    assert value <= len(y) * np.log(2) + 1e-9
+    # what it says of the distance holds here too
+    best = logistic(X, y, share=0.003).fit(X, y)
+    assert model.dual_gap_ >= value - best.objective_ > 0
+    if name == "max_iter":
+        longer = logistic(X, y, share=0.003, max_iter=6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            longer.fit(in_blocks(X), y)
+        assert longer.objective_ < value
+
+
+def objective(model, X, y):
+    margins = np.where(y == model.classes_[1], 1, -1) * (X @ model.coef_[0] + model.intercept_)
+    return np.logaddexp(0, -margins).sum() + np.abs(model.coef_).sum() / model.C
+
+
+def test_every_limit_of_iterations_is_kept(data):
+    X, scores, _ = data
+    y = labels(scores)
+    whole = logistic(X, y, share=0.003).fit(in_blocks(X), y)
+    for most in range(1, int(whole.n_iter_[0])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = logistic(X, y, share=0.003, max_iter=most).fit(in_blocks(X), y)
+        assert model.n_iter_ <= most
+        assert model.objective_ >= whole.objective_ - 1e-9
+    warnings.simplefilter("error")
+    model = logistic(X, y, share=0.003, max_iter=int(whole.n_iter_[0])).fit(in_blocks(X), y)
+    assert_array_equal(model.coef_, whole.coef_)
+
+
+def test_history_and_callback(data):
+    X, scores, _ = data
+    y = labels(scores, 3)
+    seen = []
+
+    def note(intermediate_result):
+        seen.append(intermediate_result)
+
+    model = logistic(X, y, share=0.01, history=True, callback=note).fit(in_blocks(X), y)
+    history = model.history_
+    assert len({len(values) for values in history.values()}) == 1
+    assert len(history["time"]) >= model.n_iter_
+    assert np.all(np.diff(history["time"]) >= 0)
+    assert np.all(np.diff(history["fun"]) <= 1e-9 * model.objective_)
+    assert_allclose(history["fun"][-1], model.objective_, rtol=1e-10)
+    assert [one.nit for one in seen] == sorted(one.nit for one in seen) and seen[-1].nit == model.n_iter_
+    assert all(one.x.shape == (3 * 301,) for one in seen)
+    assert_array_equal(seen[-1].x[: 3 * 300].reshape(300, 3).T, model.coef_)
+
+
+def test_a_callback_stops_a_fit(data):
+    X, scores, _ = data
+    y = labels(scores)
+    model = logistic(X, y, share=0.003, callback=lambda intermediate_result: intermediate_result.nit >= 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(in_blocks(X), y)
+    assert model.n_iter_ == 2 and model.dual_gap_ > 0
+
+    def fail(intermediate_result):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        model.set_params(callback=fail).fit(in_blocks(X), y)
+
+
+def test_a_block_is_read_once_a_round_and_one_ahead(data):
+    X, scores, _ = data
+    source, y = Watched(cut(X)), labels(scores)
+    model = logistic(X, y).fit(source, y)
+    assert source.read == list(range(5)) * model.n_rounds_
+
+
+class Watched(ListOfBlocks):
+    """Notes which blocks are read."""
+
+    def __init__(self, matrices):
+        super().__init__(matrices)
+        self.read = []
+
+    def block(self, i):
+        self.read.append(i)
+        return super().block(i)

@@ -22,7 +22,10 @@ _THREAD_WORK = 16384
 
 
 def _threads(n_jobs, rows):
-    return thread_arguments(rows, min(count_threads(n_jobs), max(rows.size // _THREAD_WORK, 1)))
+    most = max(rows.size // _THREAD_WORK, 1)
+    # asking what is granted takes as long as a small call
+    asked = most > 1 or (n_jobs is not None and n_jobs <= 0)
+    return thread_arguments(rows, min(count_threads(n_jobs), most) if asked else 1)
 
 
 def _kernels(xp: ModuleType, z: EitherArray) -> ModuleType:

@@ -132,3 +132,15 @@ def penalty_of(
         )
     penalty_weights = check_device_vector(penalty_weights, p, "penalty_weights", X=X, minimum=0.0)
     return l1_weights(penalty_weights, strength)
+
+
+def all_classes(coef, intercept, present, n_classes):
+    """Add the classes that a fold lacks, with probability zero."""
+    if len(present) == n_classes:
+        return coef, intercept
+    if len(present) == 2:  # a binary model, as scores of its two classes
+        coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+    full = np.zeros((n_classes, coef.shape[1]), dtype=coef.dtype)
+    scores = np.full(n_classes, -np.inf, dtype=intercept.dtype)
+    full[present], scores[present] = coef, intercept
+    return full, scores

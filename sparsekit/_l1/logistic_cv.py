@@ -40,7 +40,7 @@ from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
-from .coefficients import check_penalty_weights, l1_weights, unpack
+from .coefficients import all_classes, check_penalty_weights, l1_weights, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, weights_in_units
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from .magnitudes import named_overflow, sum_in_units
@@ -448,7 +448,7 @@ def _score_fold(
     scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
     for result in part.path(loss, l1, lambdas, x_null, options, max_time):
         coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
-        coef, model.intercept_ = _all_classes(coef, intercept, present, len(classes))
+        coef, model.intercept_ = all_classes(coef, intercept, present, len(classes))
         X_test, model.coef_ = seen(coef)
         model.n_features_in_ = X_test.shape[1]
         scores.append(scorer(model, X_test, y_test, **score_params))
@@ -458,15 +458,3 @@ def _score_fold(
         if keep_coefs:
             solutions.append((sp.csr_array(coef), model.intercept_))
     return np.array(scores), np.array(n_iters), np.array(statuses), np.array(optimality), solutions
-
-
-def _all_classes(coef, intercept, present, n_classes):
-    """Add the classes that a fold lacks, with probability zero."""
-    if len(present) == n_classes:
-        return coef, intercept
-    if len(present) == 2:  # a binary model, as scores of its two classes
-        coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
-    full = np.zeros((n_classes, coef.shape[1]), dtype=coef.dtype)
-    scores = np.full(n_classes, -np.inf, dtype=intercept.dtype)
-    full[present], scores[present] = coef, intercept
-    return full, scores

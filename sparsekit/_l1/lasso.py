@@ -83,6 +83,8 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
+    n_rounds_ : int
+        Only of a fit to X in blocks: passes over them.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -164,7 +166,8 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, used without a copy as in :class:`L1LogisticOBA`. A CuPy array or sparse matrix is
-            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too.
+            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too. A Dask array or
+            data frame, or a folder on disk, is fitted in blocks of rows.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -145,6 +145,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
+    n_rounds_ : int
+        Only of a fit to X in blocks: passes over them.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -230,7 +232,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too.
+            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted in
+            blocks of rows: see the guide's page "Data that does not fit".
         y : array-like of shape (n_samples,)
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -295,7 +295,7 @@ class _FenchelYoungClassifierCV(
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        tasks = [None] * len(folds)
+        tasks: list[Any] = [None] * len(folds)
         if context is not None:
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
             for task in tasks:

@@ -290,22 +290,19 @@ class _FenchelYoungClassifierCV(
             cv = max(2, min(5, rows))
         splitter = check_cv(cv, y, classifier=not targets.multilabel)
         folds = list(splitter.split(X, y, **routed.splitter.split))
-        context = metadata = None
-        if sample_weight is not None:
-            metadata = {"sample_weight": sample_weight}
+        context = None
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        tasks = [None] * len(folds)
+        tasks: list[Any] = [None] * len(folds)
         if context is not None:
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
-        for task in tasks:
-            if task is not None:
+            for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)
         scorer = with_labels(self._get_scorer(), targets.classes)
         done = []
-        # BLAS has one setting for all threads
-        with blas_threads(1):
+        with blas_threads(1):  # one setting for all threads
             calls = (
                 delayed(self._score_fold)(X, y, targets, fold, k, options, scorer, routed.scorer.score)
                 for k, fold in enumerate(folds)
@@ -344,8 +341,7 @@ class _FenchelYoungClassifierCV(
         self.mean_score_ = scores.mean(axis=0)
         spread = scores.std(axis=0, ddof=1) if len(scores) > 1 else np.zeros(len(self.alphas_))
         self.se_ = spread / np.sqrt(len(scores))
-        # the first, so the largest alpha, of equal ones
-        self.alpha_ = float(self.alphas_[int(np.argmax(self.mean_score_))])
+        self.alpha_ = float(self.alphas_[int(np.argmax(self.mean_score_))])  # the largest of equal ones
 
     def _loss(self, X, targets, rows, threads):
         weight = None if targets.weight is None else targets.weight[rows]

@@ -22,7 +22,17 @@ FLOORS = {
 }
 # The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
 WINGS = {
-    "_l1": {"coefficients", "fit", "lasso", "logistic", "logistic_cv", "magnitudes", "path", "path_solver"},
+    "_l1": {
+        "coefficients",
+        "cv_problems",
+        "fit",
+        "lasso",
+        "logistic",
+        "logistic_cv",
+        "magnitudes",
+        "path",
+        "path_solver",
+    },
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
     "_extreme": {

@@ -232,8 +232,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted in
-            blocks of rows: see the guide's page "Data that does not fit".
+            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
+            in blocks of rows: see the guide's page "Data that does not fit".
         y : array-like of shape (n_samples,)
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -239,7 +239,7 @@ class _Conversion:
             if not fits:
                 problem = f"value of index {index} is {shown(value)}, too large for {self.dtype}"
                 raise FileFormatError(path, self.line + 1, problem)
-        plain = ",".join(map(repr, labels)) + "".join(f" {index}:{value!r}" for index, value in entries)
+        plain = ",".join(map(repr, labels)) + "".join(f" {index}:{value:.17g}" for index, value in entries)
         _, status = self.rows.read(plain.encode("ascii") + b"\n", 0)
         if status == ODD_LINE:
             raise FileFormatError(path, self.line + 1, f"cannot be read: {shown(line)}")

@@ -43,6 +43,14 @@ class _Limited(io.RawIOBase):
     def readable(self):
         return True
 
+    def seekable(self):
+        return self.file.seekable()
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        # what is skipped was unpacked as well
+        self.count = self.file.seek(offset, whence)
+        return self.count
+
     def readinto(self, buffer):
         size = self.file.readinto(buffer)
         self.count += size

@@ -130,11 +130,9 @@ def read_line(line, path, number, multilabel, lowest, highest, n_features):
         if column < lowest:
             raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
         if column > highest:
-            room = (
-                f"{n_features} features"
-                if n_features is not None
-                else f"{WIDEST} features; give n_features if there are so many"
-            )
+            room = "int32" if n_features is None else f"{n_features} features"
+            if highest == WIDEST:
+                room = f"{WIDEST} features; give n_features if there are so many"
             raise FileFormatError(path, number, f"index {numeral(index)} is too large for {room}")
         if column <= previous:
             problem = f"index {column} comes after {previous}; indices must increase along a line"

@@ -134,8 +134,8 @@ def test_a_copy_says_what_it_lacks():
 SOLVES = {
     "the label classifier": """
         from sparsekit import LPSparseMAPClassifier
-        X = rng.standard_normal((20000, 20))
-        Y = (rng.random((20000, 20)) < 0.3).astype(int)
+        X = rng.standard_normal((60000, 20))
+        Y = (rng.random((60000, 20)) < 0.3).astype(int)
         graph = FactorGraph()
         graph.add(Budget(graph.variable(np.ones(3)), 2))
         run = lambda: LPSparseMAPClassifier(1e-9, tol=1e-14, max_iter=10**6, n_jobs=n_jobs).fit(X, Y)
@@ -204,7 +204,7 @@ print("goes on", flush=True)
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("name", SOLVES)
 def test_a_key_ends_every_solve(name, n_jobs):
-    """The solves would take hours."""
+    """The solves would take hours, the classifier more than a second."""
     with Talk(WAITS.format(make=textwrap.dedent(SOLVES[name]), n_jobs=n_jobs)) as child:
         assert float(child.line(100)) < 1.0 * n_jobs
         assert child.line(60) == "goes on"

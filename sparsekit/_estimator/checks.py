@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 
 from .._arrays import host_only
 from .._linalg.special import largest
+from .._linalg.structure import canonical
 from .._messages import numbers, shown
 
 # what the losses take without a copy; anything else is converted to float64
@@ -28,12 +29,7 @@ def as_kernel_input(X):
     integer type. The user's X is never changed.
     """
     if sp.issparse(X):
-        if X.indices.dtype != X.indptr.dtype:
-            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return canonical(X)
     if not (X.flags.c_contiguous or X.flags.f_contiguous):
         return np.ascontiguousarray(X)
     return X

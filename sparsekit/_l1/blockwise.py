@@ -183,10 +183,9 @@ def minimize_on_blocks(
     return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
 
 
-def minimise(loss: Any, l1: np.ndarray, x0: np.ndarray | None, **options: Any) -> OptimizeResult:
-    """Minimise by the solver of what the loss is: one in memory, or a `BlockProblem`."""
-    solver: Any = minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
-    return solver(loss, l1, x0, **options)
+def solver_of(loss: Any) -> Any:
+    """The solver of what the loss is: one in memory, or a `BlockProblem`."""
+    return minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
 
 
 class _Run:

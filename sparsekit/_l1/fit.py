@@ -13,7 +13,7 @@ from .._estimator.block_data import BlockedMatrix
 from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
-from .blockwise import BlockProblem, minimise
+from .blockwise import BlockProblem, solver_of
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
@@ -113,11 +113,11 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
     def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
         """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
 
-        failed = []
+        failed, solver = [], solver_of(loss)
 
         def minimize(start, callback):
             try:
-                found = minimise(
+                found = solver(
                     loss, l1, start, callback=callback, history=self.history, **self._solver_options
                 )
             except RoundError as error:

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._estimator.checks import as_kernel_input
 from .._solver import outcome
 from .._typing import FloatArray
-from .blockwise import BlockProblem, minimise
+from .blockwise import BlockProblem, solver_of
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
 from .oba import minimize_oba
@@ -190,7 +190,9 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
         if end is not None:
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
-        result = minimise(loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options)
+        result = solver_of(loss)(
+            loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
+        )
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return

@@ -55,6 +55,16 @@ def sound(X: Any, name: str = "X") -> Any:
     return _coordinates(X.tocoo(), name)
 
 
+def canonical(X: Any) -> Any:
+    """X, CSR or CSC, if its indices are sorted, unique and of one integer type, else a copy that is so."""
+    if X.indices.dtype != X.indptr.dtype:
+        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def _fault(X: Any, name: str, what: str) -> ValueError:
     return ValueError(f"{name} is no valid {X.format.upper()} matrix: {what}. {_REMEDY}")
 

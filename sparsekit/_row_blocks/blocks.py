@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._linalg.structure import canonical, sound
 from .._messages import shown
+from .ahead import read_ahead
 from .reduction import TreeSum
 
 
@@ -118,22 +118,7 @@ class LocalBlocks(RowBlocks):
         return Block(i, X, *parts)
 
     def _ahead(self) -> Iterator[Block]:
-        return read_ahead(self._read, range(self.n_blocks))
-
-
-def read_ahead(read: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[Any]:
-    """``read(i)`` of each number in turn; a thread reads the next one meanwhile.
-
-    A user who drops one before asking for the next has two in memory at most.
-    """
-    left = iter(numbers)
-    with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read") as pool:
-        coming = [pool.submit(read, i) for i in itertools.islice(left, 1)]
-        while coming:
-            block = coming.pop().result()
-            coming += [pool.submit(read, i) for i in itertools.islice(left, 1)]
-            yield block
-            del block
+        return read_ahead(map(self._read, range(self.n_blocks)))
 
 
 def _of_rows(values: Any, rows: slice) -> Any:
@@ -173,18 +158,36 @@ def as_matrix(X: Any) -> Any:
     if sp.issparse(X):
         if X.ndim != 2:
             raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-        X = X.tocsr()
-        X = _as_float(X)
-        if X.indices.dtype != X.indptr.dtype:
-            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return canonical(_as_float(X.tocsr()))
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
     return np.ascontiguousarray(_as_float(X))
+
+
+def checked_matrix(X: Any, number: int, n_columns: int) -> Any:
+    """`as_matrix` of a block that nobody has looked at.
+
+    Raises
+    ------
+    ValueError
+        If it is no matrix of numbers, has other columns than X, or holds NaN or infinity. The message names
+        the block.
+    """
+    who = f"block {number} of X"
+    X = sound(X, who)
+    try:
+        X = as_matrix(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{who} is no matrix of numbers: {error}") from error
+    if X.shape[1] != n_columns:
+        raise ValueError(f"{who} has {X.shape[1]} columns, and X has {n_columns}.")
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(all="ignore"):  # a sum that is finite says that all are
+        total = values.sum(dtype=np.float64)
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise ValueError(f"{who} contains {'NaN' if np.isnan(values).any() else 'infinity'}.")
+    return X
 
 
 def _as_float(X):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._linalg.structure import sound
-from .blocks import Block, RowBlocks, as_matrix
+from .blocks import Block, RowBlocks, checked_matrix
 
 
 @dataclass
@@ -71,19 +70,8 @@ def _joined(found, name):
 
 def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     who = f"block {block.number} of X"
-    try:
-        X = as_matrix(sound(block.X, who))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{who} is no matrix of numbers: {error}") from error
+    X = checked_matrix(block.X, block.number, n_columns)
     n, p = X.shape
-    if p != n_columns:
-        raise ValueError(f"{who} has {p} columns, and X has {n_columns}.")
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(all="ignore"):  # a sum that is finite says that all are
-        total = values.sum(dtype=np.float64)
-    if not np.isfinite(total) and not np.isfinite(values).all():
-        kind = "NaN" if np.isnan(values).any() else "infinity"
-        raise ValueError(f"{who} contains {kind}.")
     rows = {}
     for name, part in (("y", block.y), ("weight", block.weight)):
         part = None if part is None else np.asarray(part)

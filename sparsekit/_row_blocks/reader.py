@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._messages import shown
-from .blocks import as_matrix, read_ahead
+from .ahead import read_ahead
+from .blocks import checked_matrix
 from .dask_blocks import DaskBlocks, compute, is_dask
 
 
@@ -58,7 +59,7 @@ class BlockReader:
                 raise ValueError(f"{name} has {n} rows, and X has {self.n_rows}: give one for each row.")
         dtype = getattr(X, "dtype", None)
         if dtype is None:
-            dtype = as_matrix(self._fetch(0)).dtype
+            dtype = checked_matrix(self._fetch(0), 0, int(X.shape[1])).dtype
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
     @property
@@ -73,21 +74,16 @@ class BlockReader:
         ValueError
             If a block does not go with the others, or holds NaN or infinity; the message names it.
         """
-        return read_ahead(self.block, [int(i) for i in numbers])
+        return read_ahead(self.block(int(i)) for i in numbers)
 
     def block(self, i: int) -> tuple[int, Any]:
         """(i, block i), C-ordered or canonical CSR, checked."""
-        X, who = as_matrix(self._fetch(i)), f"block {i} of X"
-        if X.shape[1] != self.n_columns:
-            raise ValueError(f"{who} has {X.shape[1]} columns, and X has {self.n_columns}.")
+        X, who = checked_matrix(self._fetch(i), i, self.n_columns), f"block {i} of X"
         n = int(self.starts[i + 1] - self.starts[i])
         if X.shape[0] != n:
             raise ValueError(f"{who} has {X.shape[0]} rows, where {n} were expected.")
         if X.dtype != self.dtype:
             raise ValueError(f"{who} is {X.dtype}, X is {self.dtype}: all blocks must be of one type.")
-        values = X.data if sp.issparse(X) else X
-        if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
-            raise ValueError(f"{who} contains {'NaN' if np.isnan(values).any() else 'infinity'}.")
         return i, X
 
     def _fetch(self, i):

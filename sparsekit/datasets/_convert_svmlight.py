@@ -14,11 +14,11 @@ from scipy.sparse import csr_matrix
 
 from .._cython._row_files import ALL_READ, ODD_LINE, SvmlightRows
 from .._messages import check_whole, shown
+from .._row_blocks.ahead import read_ahead
 from .._typing import FileName
 from ._block_files import MANIFEST, PROGRESS, Progress, read_manifest
 from ._csr_folder import INT32, CSRFolder
 from ._files import FileFormatError, open_counted
-from ._row_blocks import read_ahead
 from ._svmlight import read_line
 from ._write_csr import BLOCK_BYTES, MOST, check_format
 

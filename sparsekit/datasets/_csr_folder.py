@@ -12,12 +12,12 @@ from scipy.sparse import csr_matrix
 from .._cython._row_files import first_bad_row
 from .._typing import Array, FileName
 from ._block_files import block_path, read_array, read_manifest
-from ._row_blocks import RowBlocks
+from ._on_disk import BlocksOnDisk
 
 INT32 = np.dtype(np.int32)
 
 
-class CSRFolder(RowBlocks):
+class CSRFolder(BlocksOnDisk):
     """A CSR matrix in a folder, of which one block of rows is read at a time.
 
     `open_csr`, `write_csr` and `convert_svmlight` return it. It can be pickled: what is pickled is the path.

@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike
 
 from .._messages import shown
 from .._typing import Array, FileName, FloatArray
-from ._row_blocks import RowBlocks
+from ._on_disk import BlocksOnDisk
 
 # rows that are turned from columns to rows at a time: they stay in the processor's caches
 BATCH = 4096
 
 
-class ParquetTable(RowBlocks):
+class ParquetTable(BlocksOnDisk):
     """Numeric columns of a Parquet file or folder, of which one row group is read at a time.
 
     `open_parquet` returns it. It can be pickled: what is pickled is the path.

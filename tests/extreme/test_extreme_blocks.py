@@ -9,7 +9,8 @@ from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.block_rows import StreamedRows
-from sparsekit._row_blocks.blocks import ListOfBlocks, read_ahead
+from sparsekit._row_blocks.ahead import read_ahead
+from sparsekit._row_blocks.blocks import ListOfBlocks
 
 METHODS = ["implicit", "umax", "ove", "nce", "is", "sgd"]
 
@@ -205,7 +206,7 @@ def test_two_blocks_are_in_memory_at_most():
             alive.discard(self.i)
 
     seen = []
-    for thing in read_ahead(Thing, range(20)):
+    for thing in read_ahead(map(Thing, range(20))):
         seen.append(thing.i)
         del thing
     assert seen == list(range(20)) and max(most) <= 2 and not alive

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from row_data import CUTS, as_dask, cut, in_blocks, labels, text
 
-from sparsekit import L1LogisticOBA, LassoOBA
+from sparsekit import ExtremeSoftmaxSGD, L1LogisticOBA, LassoOBA, SoftmaxClassifier
 from sparsekit._row_blocks.blocks import ListOfBlocks, as_matrix
 
 da = pytest.importorskip("dask.array")
@@ -351,3 +351,15 @@ def test_blocks_are_not_copied_where_kernels_can_read_them(data):
     assert np.shares_memory(as_matrix(X).data, X.data) and np.shares_memory(as_matrix(dense), dense)
     twice = sp.csr_matrix(([1.0, 2.0], [1, 1], [0, 2]), shape=(1, 3))
     assert as_matrix(twice).nnz == 1 and twice.nnz == 2
+
+
+@pytest.mark.parametrize("model", [L1LogisticOBA(), SoftmaxClassifier(), ExtremeSoftmaxSGD(max_iter=1)])
+def test_indices_out_of_range_are_refused_before_a_kernel_follows_them(model):
+    X = sp.random(60, 20, 0.2, format="csr", random_state=0)
+    broken = X.copy()
+    broken.indices[7] = 99
+    blocks = ListOfBlocks([X, broken])
+    with pytest.raises(
+        ValueError, match=r"^block 1 of X is no valid CSR matrix: row \d+ has the column index 99"
+    ):
+        model.fit(blocks, np.arange(120) % 3)

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._messages import check_whole, shown
-
-T = TypeVar("T")
-
-
-def read_ahead(items: Iterable[T], count: int = 1) -> Generator[T]:
-    """The items in their order; while the caller works on one, a thread makes the next ``count``."""
-    end = object()
-    iterator = iter(items)
-    pool = ThreadPoolExecutor(1, thread_name_prefix="sparsekit-read-ahead")
-    waiting: deque[Any] = deque()
-    try:
-        waiting.extend(pool.submit(next, iterator, end) for _ in range(count + 1))
-        while True:
-            # no name here may hold on to an item while the caller has it: it can be a gigabyte
-            box = [waiting.popleft().result()]
-            if box[0] is end:
-                return
-            yield box.pop()
-            waiting.append(pool.submit(next, iterator, end))
-    finally:
-        pool.shutdown(cancel_futures=True)
+from .._row_blocks.ahead import read_ahead
 
 
-class RowBlocks:
+class BlocksOnDisk(ABC):
     """Base of matrices on disk, of which one block of rows is read at a time.
 
     A subclass sets ``shape``, ``dtype`` and ``starts`` and has `block`.
@@ -50,9 +29,9 @@ class RowBlocks:
         """Number of blocks."""
         return len(self.starts) - 1
 
+    @abstractmethod
     def block(self, i: int) -> Any:
         """Read rows ``starts[i]`` to ``starts[i + 1]``."""
-        raise NotImplementedError
 
     def blocks(self, *, order: Iterable[int] | None = None, prefetch: int = 1) -> Iterator[Any]:
         """Read all blocks, one after the other; a thread reads ahead.

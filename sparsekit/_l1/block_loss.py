@@ -111,6 +111,45 @@ def gradient_of_block(
     return value, gradient if mask is None else gradient[np.unpackbits(mask, count=len(gradient)).view(bool)]
 
 
+def model_of_block(
+    block: Block,
+    spec: LossOfBlocks,
+    fold: int | None,
+    x: Sparse,
+    mask: np.ndarray,
+    hessian_of: np.ndarray | None,
+) -> tuple[float, np.ndarray, np.ndarray | None] | None:
+    """Value at x, gradient of the variables that the bits ``mask`` name, and the Hessian of sorted ones."""
+    if not block.X.shape[0]:
+        return None
+    problem = spec.of(block, fold).problem()
+    value, gradient = problem.start(x.dense()), problem.gradient()
+    hessian = None if hessian_of is None else problem.hessian(hessian_of)
+    return float(value), gradient[np.unpackbits(mask, count=len(gradient)).view(bool)], hessian
+
+
+def product_of_block(
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, v: Sparse, mask: np.ndarray
+) -> np.ndarray | None:
+    """The Hessian at x times v, of the variables that the bits ``mask`` name."""
+    if not block.X.shape[0]:
+        return None
+    chosen = np.flatnonzero(np.unpackbits(mask, count=x.size))
+    full = v.dense()
+    return spec.of(block, fold).hessian_product(x.dense(), chosen, full[chosen])
+
+
+def dual_value_of_block(
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, move: Sparse | None, scale: float
+) -> float | None:
+    """Dual objective at ``scale`` times theta, see `theta_at`."""
+    if not block.X.shape[0]:
+        return None
+    loss = spec.of(block, fold)
+    _, theta = theta_at(loss, x.dense(), None if move is None else move.dense())
+    return float(loss.dual_value(scale * theta))
+
+
 def start_of_block(
     block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:

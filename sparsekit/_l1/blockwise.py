@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
@@ -23,6 +22,7 @@ from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
 from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
+from .block_columns import HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .multinomial import null_intercept
 from .oba import minimize_oba
@@ -64,6 +64,7 @@ class BlockProblem:
     fold: int | None = None
     gathered: GatheredColumns | None = None
     origin_scale: float | None = None
+    value_at_zero: float | None = None
     _reach: np.ndarray | None = None
     _working: tuple[np.ndarray, Any] | None = None
     _known: tuple[np.ndarray, np.ndarray] | None = None
@@ -106,18 +107,16 @@ class BlockProblem:
         K, end = self.spec.n_outputs, self.n_features * self.spec.n_outputs
         return values[:end].reshape(-1, K).max(axis=1, initial=-np.inf)
 
-    def working(self, columns: np.ndarray) -> Any:
-        """The loss of main memory on sorted features ``columns``."""
+    def working(self, columns: np.ndarray) -> HeldColumns | RemoteColumns:
+        """Sorted features ``columns``, in main memory where they fit there."""
         assert self.gathered is not None
         if self._working is None or not np.array_equal(self._working[0], columns):
             self._working = None  # or two copies would be in memory
-            X = self.gathered.matrix(columns)
-            # models are made of rows
-            X = X.tocsr() if sp.issparse(X) else X
-            self._working = columns, self.spec.on(X, self.values, self.weight, self.n_threads)
-        loss = self._working[1]
-        loss.origin_scale = self.origin_scale
-        return loss
+            kind = HeldColumns if self.gathered.has_room(columns) else RemoteColumns
+            self._working = columns, kind(self, columns)
+        part = self._working[1]
+        part.loss.origin_scale = self.origin_scale
+        return part
 
     def open(self, x: np.ndarray) -> np.ndarray:
         """The gradient at x, by a round unless it is known; sets what the first round finds out."""
@@ -126,7 +125,7 @@ class BlockProblem:
         if self.origin_scale is not None:
             return self.gradient(x)
         found = self.blocks.map_reduce(start_of_block, self.spec, self.fold, Sparse.of(x))
-        _, origin, g, self._reach = found
+        self.value_at_zero, origin, g, self._reach = found
         self.origin_scale = largest(np.abs(origin)) or 1.0
         self._known = x.copy(), g
         return g
@@ -159,7 +158,7 @@ class BlockProblem:
         free = np.flatnonzero(np.broadcast_to(penalty_weights, (self.n_features,)) == 0)
         if free.size:
             at = self.variables(free)
-            loss = self.working(free)
+            loss = self.working(free).loss
             # its scale is that of the unpenalised variables alone
             loss.origin_scale = None
             options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
@@ -214,7 +213,7 @@ class _Run:
             for _ in range(_MOST_EXPANSIONS):
                 seen, before = columns, self.optimality
                 x, status = self._solve(columns, x, before)
-                g, worst = self._certify(columns, x, mask)
+                g, worst = self._certify(columns, x, mask, status is not None)
                 columns = self._grown(columns, worst)
                 status = self._verdict(status, len(columns) == len(seen), before)
                 if status is not None:
@@ -265,7 +264,9 @@ class _Run:
         """Minimise over the features ``columns``; x, and the solver's word if it is the last."""
         problem = self.problem
         variables = problem.variables(columns)
-        loss = problem.working(columns)
+        loss = problem.working(columns).loss
+        if isinstance(loss, RemoteColumns):
+            loss.with_hessian = self.options["hessian"] == "exact"
         begun = time.perf_counter() - self.begun
         rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
         aim = max(_PART_TOL * self.target, min(_PART_FALL * before, 1e-2))
@@ -299,38 +300,38 @@ class _Run:
 
         return report
 
-    def _certify(self, columns, x, mask):
+    def _certify(self, columns, x, mask, last):
         """The gradient of all variables at x, by a round, and the ratios to their bounds, (p,).
 
-        Sets the duality gap and the optimality.
+        Sets the optimality, and the duality gap where that costs no round or is asked for: it is the ``last``
+        one, or the optimality is good.
         """
         problem, l1 = self.problem, self.l1
         variables = problem.variables(columns)
-        loss = problem.working(columns)
-        part = loss.problem()
-        value = part.start(x[variables])
-        own = part.gradient()
+        part = problem.working(columns)
         free = np.flatnonzero(l1[variables] == 0.0)
-        theta, moved = part.state.u, np.zeros(0)
-        if free.size:
-            theta, _, moved = part.project_free(free, theta, own)
-        move = np.zeros(problem.n_variables)
-        if theta is not None and free.size:
-            move[variables[free]] = moved
-        g = problem.gradient(x, move, mask)
+        value, own, moved = part.look(x[variables], free)
+        while True:
+            move = np.zeros(problem.n_variables)
+            if moved is not None:
+                move[variables[free]] = moved
+            g = problem.gradient(x, move, mask)
+            again = None if moved is None else part.refine(moved, g[variables[free]])
+            if again is None:
+                break
+            moved = again
         problem._known = x.copy(), g
         penalised = l1 > 0
         ratios = np.zeros(problem.n_variables)
         ratios[penalised] = np.abs(g[penalised]) / l1[penalised]
         self.fun = float(value + l1 @ np.abs(x))
-        if theta is None:
-            self.gap = np.inf
-        else:
-            dual = loss.dual_value(theta / max(1.0, largest(ratios)))
-            self.gap = self.fun - dual if np.isfinite(dual) else np.inf
         # on the working set the gradient at x itself is known
         g[variables] = own
         self.optimality = measure(x, g, l1) / problem.origin_scale
+        self.gap = np.inf
+        if moved is not None and (part.is_here or last or self.stuck or self.optimality <= self.target):
+            dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
+            self.gap = self.fun - dual if np.isfinite(dual) else np.inf
         return g, problem.by_feature(ratios)
 
     def _verdict(self, status, complete, before):

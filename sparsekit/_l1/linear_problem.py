@@ -129,7 +129,7 @@ class LinearProblem(Selection):
 
     def factor_cost(self, variables):
         """Work of `factor` in multiply-adds of a product, and that of a product; inf where there is none."""
-        if not hasattr(self.design, "gram32"):
+        if not hasattr(self.design, "gram_cost"):
             return np.inf, np.inf
         cols, has = self._split(variables)
         size = len(cols) + has
@@ -144,12 +144,17 @@ class LinearProblem(Selection):
         cols, has = self._split(variables)
         # columns with many entries first: what they add up to lies close together
         order = np.argsort(-self.design.counts()[cols], kind="stable")
-        factor = Factor(self.design.gram32(cols[order], self.state.d, has), ridge)
+        factor = Factor(self.design.gram(cols[order], self.state.d, has), ridge)
         place = np.empty(len(variables), dtype=np.int32)
         place[order] = np.arange(len(cols), dtype=np.int32)
         place[len(cols) :] = len(cols)
         self.state.factored = self.state.d.copy()
         return factor, place
+
+    def hessian(self, variables):
+        """The Hessian on sorted ``variables`` as a matrix; X is in single precision where it is sparse."""
+        cols, has = self._split(variables)
+        return self.design.gram(cols, self.state.d, has)
 
     def drift(self):
         """How far the rows' second derivatives are from those of the last factor, as a part of their sum."""

@@ -270,6 +270,12 @@ class MultinomialProblem(Selection):
             operator = rows(design, place, parts, s, has, max(ridge, _SINGLE_RIDGE))
         return operator, ClassMove(design, place, has, self.loss.n_classes)
 
+    def hessian(self, variables):
+        """The Hessian on sorted ``variables`` as a matrix, in main memory wherever X is."""
+        design, place, has = self._select(variables)
+        parts = self.loss.probabilities(self.state.z)
+        return to_host(gram(design, place, parts, self.loss.weights(), has))
+
     def anchored(self, variables, x, g, l1):
         """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""
         xp = namespace(X=self.like, variables=variables)
@@ -304,13 +310,10 @@ class MultinomialProblem(Selection):
         moved = np.zeros(len(free), like=g)
         if largest(np.abs(g[free])) == 0.0:
             return theta, g, moved
-        design, place, has = self._select(free)
-        s = self.loss.weights()
-        grad = g
-        # a small system: it is solved in main memory, wherever X is
-        H = to_host(gram(design, place, self.loss.probabilities(self.state.z), s, has))
+        grad, H = g, self.hessian(free)  # a small system
         if not np.isfinite(H).all():
-            return None, None
+            return None, None, None
+        design, place, has = self._select(free)
         for _ in range(2):  # the second mends the rounding of the first
             c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
             step = np.asarray(c, like=grad)

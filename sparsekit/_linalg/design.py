@@ -185,12 +185,12 @@ class CSRDesign(_Scratch):
         return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
 
     def gram_cost(self, cols):
-        """Estimate of the work of `gram32`, in multiply-adds of a product."""
+        """Estimate of the work of `gram`, in multiply-adds of a product."""
         nnz = float(self.counts()[cols].sum())
         return _GRAM_SCATTER_FAR * 0.5 * nnz * (1.5 * nnz / max(self.shape[0], 1) + 1.0)
 
-    def gram32(self, cols, d, intercept):
-        """A^T diag(d) A in single precision for columns ``cols`` in any order (and the intercept)."""
+    def gram(self, cols, d, intercept):
+        """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
         rows = self._model_rows(cols)
         size = len(cols) + intercept
         G = np.empty((1, size, size))
@@ -368,30 +368,13 @@ class DenseDesign(_Scratch):
 
     def model(self, cols, d, intercept, ridge, rough=False):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
-        n, m = self.shape[0], len(cols)
+        m = len(cols)
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
         if self._takes_matrix(size):
-            # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
-            # are summed by float32 within a block: a Hessian of many rows needs no more
-            single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
-            dtype = np.float32 if single else np.float64
-            # parts for threads, as many as their sums are small beside the rows they add up
-            parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(_GRAM_ROOM // max(size, 1) ** 2, 1)))
-            block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
-            G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
-            stride = 1
-            if rough and n * size * size >= _SINGLE:
-                stride = min(n // (_SAMPLE * size), _STRIDE)
-            if stride > 1:
-                part, weight = self.X[::stride], d[::stride] * stride
-                _dense.dense_gram(part, cols, weight, G, intercept, block, acc, self.n_threads)
-                # a column that the sample missed would make the model singular
-                stride = 1 if G[0].diagonal().min() <= 0 else stride
-            if stride <= 1:
-                _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
-            return GramOperator(G[0], max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
+            G, single = self._gram(cols, d, intercept, rough)
+            return GramOperator(G, max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
         elif self._single is None:
@@ -404,6 +387,32 @@ class DenseDesign(_Scratch):
             diagonal[-1] = d.sum()
         self._operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)
         return self._operator, Columns(self, cols)
+
+    def gram(self, cols, d, intercept):
+        """A^T diag(d) A for columns ``cols`` in any order (and the intercept)."""
+        return self._gram(np.asarray(cols, dtype=np.int32), d, intercept, False)[0]
+
+    def _gram(self, cols, d, intercept, rough):
+        # the matrix, and whether it holds sums in single precision
+        n, size = self.shape[0], len(cols) + intercept
+        # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
+        # are summed by float32 within a block: a Hessian of many rows needs no more
+        single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
+        dtype = np.float32 if single else np.float64
+        # parts for threads, as many as their sums are small beside the rows they add up
+        parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(_GRAM_ROOM // max(size, 1) ** 2, 1)))
+        block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
+        G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
+        if rough and n * size * size >= _SINGLE:
+            stride = min(n // (_SAMPLE * size), _STRIDE)
+            if stride > 1:
+                part, weight = self.X[::stride], d[::stride] * stride
+                _dense.dense_gram(part, cols, weight, G, intercept, block, acc, self.n_threads)
+                # a column that the sample missed would make the model singular
+                if G[0].diagonal().min() > 0:
+                    return G[0], single
+        _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
+        return G[0], single
 
 
 class Columns:

@@ -81,6 +81,10 @@ class GatheredColumns:
         index = 4 if self.census.is_sparse else 0
         return float(self.census.counts[columns].sum()) * (self.census.dtype.itemsize + index)
 
+    def has_room(self, columns: np.ndarray) -> bool:
+        """Whether columns fit into this process."""
+        return self.bytes_of(columns) <= memory_limit()
+
     def _fetch(self, columns: np.ndarray) -> None:
         # those of the columns that are not here yet, in one round or none
         new = np.setdiff1d(columns, self.held)

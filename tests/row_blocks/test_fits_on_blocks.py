@@ -22,6 +22,14 @@ def data():
     return X, scores, weight
 
 
+@pytest.fixture(params=["here", "there"])
+def columns(request, monkeypatch):
+    """Where the columns of a working set are: gathered in this process, or left where the blocks are."""
+    if request.param == "there":
+        monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
+    return request.param
+
+
 def strength(X, y, share):
     """C at ``share`` of the penalty from which on the model is empty, for classes as many."""
     codes = np.unique(y, return_inverse=True)[1]
@@ -49,7 +57,7 @@ def logistic(X, y, share=0.02, weighted=False, **parameters):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("name", FITS)
-def test_logistic(name, n_classes, data):
+def test_logistic(name, n_classes, data, columns):
     X, scores, weight = data
     y, settings = labels(scores, n_classes), FITS[name]
     if n_classes == 4 and name == "class weights":
@@ -66,7 +74,7 @@ def test_logistic(name, n_classes, data):
 
 
 @pytest.mark.parametrize("name", ["plain", "weights", "no intercept", "unpenalised"])
-def test_lasso(name, data):
+def test_lasso(name, data, columns):
     X, scores, weight = data
     settings = dict(FITS[name])
     weight = weight if settings.pop("weighted", False) else None
@@ -96,7 +104,7 @@ def certified(model, make, X, y, weight):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense", "lasso", "multinomial"])
-def test_other_partitions_move_a_fit_by_rounding(kind, data):
+def test_other_partitions_move_a_fit_by_rounding(kind, data, columns):
     X, scores, weight = data
     y = labels(scores, 3 if kind == "multinomial" else 2)
     X = X.toarray() if kind == "dense" else X
@@ -105,9 +113,12 @@ def test_other_partitions_move_a_fit_by_rounding(kind, data):
     one = make().fit(in_blocks(X, (0, 500)), target, weight)
     for cuts in (CUTS, (0, 250, 500), tuple(range(0, 501, 4))):
         other = make().fit(in_blocks(X, cuts), target, weight)
-        assert_allclose(other.coef_, one.coef_, rtol=0, atol=1e-10 * np.abs(one.coef_).max())
-        assert_allclose(other.intercept_, one.intercept_, rtol=1e-10)
-        assert other.n_rounds_ == one.n_rounds_
+        # Newton's steps from Hessians that differ by rounding differ by what tol leaves open
+        close = 1e-10 if columns == "here" else 1e-5
+        assert_allclose(other.coef_, one.coef_, rtol=0, atol=close * np.abs(one.coef_).max())
+        assert_allclose(other.intercept_, one.intercept_, rtol=0, atol=close * np.abs(one.intercept_).max())
+        assert_allclose(other.objective_, one.objective_, rtol=close**2 + 1e-12)
+        assert other.n_rounds_ == one.n_rounds_ or columns == "there"
 
 
 def test_few_rounds_to_a_tight_certificate():
@@ -178,7 +189,7 @@ def test_rounding_ends_a_fit_with_a_warning():
     assert model.n_rounds_ <= 20 and model.n_iter_ < 200
 
 
-def test_columns_without_values_and_rows_without_weight():
+def test_columns_without_values_and_rows_without_weight(columns):
     X, scores = text(200, 40)
     X = X.tolil()
     X[:, 7] = 0.0
@@ -206,7 +217,7 @@ def test_the_empty_model_takes_few_rounds(data):
     assert model.dual_gap_ <= 1e-6 * model.objective_
 
 
-def test_a_class_that_few_blocks_hold(data):
+def test_a_class_that_few_blocks_hold(data, columns):
     X, scores, _ = data
     order = np.argsort(scores)
     X, y = X[order], labels(scores, 3)[order]
@@ -263,7 +274,7 @@ def objective(model, X, y):
     return np.logaddexp(0, -margins).sum() + np.abs(model.coef_).sum() / model.C
 
 
-def test_every_limit_of_iterations_is_kept(data):
+def test_every_limit_of_iterations_is_kept(data, columns):
     X, scores, _ = data
     y = labels(scores)
     whole = logistic(X, y, share=0.003).fit(in_blocks(X), y)
@@ -278,7 +289,7 @@ def test_every_limit_of_iterations_is_kept(data):
     assert_array_equal(model.coef_, whole.coef_)
 
 
-def test_history_and_callback(data):
+def test_history_and_callback(data, columns):
     X, scores, _ = data
     y = labels(scores, 3)
     seen = []
@@ -298,7 +309,7 @@ def test_history_and_callback(data):
     assert_array_equal(seen[-1].x[: 3 * 300].reshape(300, 3).T, model.coef_)
 
 
-def test_a_callback_stops_a_fit(data):
+def test_a_callback_stops_a_fit(data, columns):
     X, scores, _ = data
     y = labels(scores)
     model = logistic(X, y, share=0.003, callback=lambda intermediate_result: intermediate_result.nit >= 2)

@@ -1,0 +1,212 @@
+"""Fits whose working set is larger than the memory of this process: its columns stay where the blocks are."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import CUTS, as_dask, in_blocks, labels, text
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+from sparsekit._l1 import block_columns
+from sparsekit._l1.block_columns import HeldColumns, RemoteColumns
+from sparsekit._l1.block_loss import LossOfBlocks
+from sparsekit._l1.blockwise import BlockProblem
+from sparsekit._row_blocks.blocks import LocalBlocks
+from sparsekit._row_blocks.census import take_census
+
+
+@pytest.fixture(autouse=True)
+def no_room(monkeypatch):
+    monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return text()
+
+
+def strength(X, y, share):
+    codes = np.unique(y, return_inverse=True)[1]
+    indicator = np.eye(codes.max() + 1)[codes]
+    return 1.0 / (share * np.abs(X.T @ (indicator - indicator.mean(axis=0))).max())
+
+
+def watch(monkeypatch):
+    """The names of the kernels of all rounds from now on."""
+    names, before = [], LocalBlocks.map_reduce
+
+    def map_reduce(self, kernel, *arguments):
+        names.append(kernel.__name__)
+        return before(self, kernel, *arguments)
+
+    monkeypatch.setattr(LocalBlocks, "map_reduce", map_reduce)
+    return names
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("share", [0.3, 0.05, 0.01])
+def test_a_newton_step_is_one_round(n_classes, share, data, monkeypatch):
+    X, scores = data
+    y = labels(scores, n_classes)
+    names = watch(monkeypatch)
+    model = L1LogisticOBA(strength(X, y, share), tol=1e-7).fit(in_blocks(X), y)
+    assert "columns_of_block" not in names and "product_of_block" not in names
+    assert names.count("dual_value_of_block") <= 3
+    # each expansion asks once where it begins and once for the certificate
+    asked, expansions = names.count("model_of_block"), names.count("gradient_of_block")
+    assert expansions <= 7
+    assert asked <= model.n_iter_ + 2 * expansions + 2
+    wanted = L1LogisticOBA(strength(X, y, share), tol=1e-7).fit(X, y)
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-9)
+
+
+def test_least_squares_are_solved_by_one_hessian(data, monkeypatch):
+    X, scores = data
+    names = watch(monkeypatch)
+    model = LassoOBA(2e-4, tol=1e-8).fit(in_blocks(X), scores)
+    expansions = names.count("gradient_of_block")
+    assert names.count("model_of_block") <= 2 * expansions + 1 and model.n_iter_ > 2
+    assert_allclose(model.objective_, LassoOBA(2e-4, tol=1e-8).fit(X, scores).objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
+    """Working sets that are too large for the Hessian of all of their variables."""
+    X, scores = data
+    X, y = X.toarray() if dense else X, labels(scores, n_classes)
+    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE"):
+        monkeypatch.setattr(block_columns, name, 50)
+    names = watch(monkeypatch)
+    model = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(in_blocks(X), y)
+    assert "product_of_block" not in names
+    assert names.count("model_of_block") <= 2 * model.n_iter_ + 3 * names.count("gradient_of_block")
+    wanted = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(X, y)
+    assert_allclose(model.objective_, wanted.objective_, rtol=1e-9)
+    assert model.dual_gap_ <= 1e-6 * model.objective_
+
+
+@pytest.mark.parametrize("kind", ["logistic", "weights", "multinomial", "lasso"])
+def test_products_are_the_last_resort(kind, data, monkeypatch):
+    X, scores = data
+    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE", "_SIDE"):
+        monkeypatch.setattr(block_columns, name, 5)
+    names = watch(monkeypatch)
+    weight = np.random.default_rng(0).uniform(0.0, 3.0, len(scores)) if kind == "weights" else None
+    y = scores if kind == "lasso" else labels(scores, 3 if kind == "multinomial" else 2)
+    model = LassoOBA(3e-3, tol=1e-6) if kind == "lasso" else L1LogisticOBA(strength(X, y, 0.05), tol=1e-6)
+    model.fit(in_blocks(X), y, weight)
+    found = model.objective_
+    assert "product_of_block" in names
+    assert model.dual_gap_ <= 1e-5 * found
+    assert_allclose(found, model.fit(X, y, weight).objective_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
+    """Value, gradient, Hessian and products are those of the loss in main memory."""
+    X, scores = data
+    X, y = X.toarray() if dense else X, labels(scores, n_classes)
+    weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y)) if weighted else None
+    classes, codes = np.unique(y, return_inverse=True)
+    blocks = LocalBlocks(in_blocks(X), y, weight)
+    problem = BlockProblem(blocks, take_census(blocks), LossOfBlocks(True, classes), codes, weight)
+    columns = np.arange(3, 60, 2)
+    remote = problem.working(columns)
+    assert isinstance(remote, RemoteColumns)
+    monkeypatch.setenv("SPARSEKIT_MEMORY", "1")
+    here = BlockProblem(blocks, problem.census, problem.spec, codes, weight).working(columns)
+    assert isinstance(here, HeldColumns)
+    rng = np.random.default_rng(1)
+    x, v = rng.normal(size=(2, remote.n_variables))
+    assert remote.n_variables == here.loss.n_variables
+    assert_allclose(remote.value(x), here.loss.value(x), rtol=1e-12)
+    assert_allclose(remote.gradient(x), here.loss.gradient(x), rtol=1e-9, atol=1e-10)
+    subset = np.r_[1:20:3, remote.n_variables - 1]
+    wanted = here.loss.hessian_product(x, subset, v[subset])
+    assert_allclose(remote.hessian_product(x, subset, v[subset]), wanted, rtol=1e-9, atol=1e-10)
+    # the models of sparse rows hold X in single precision
+    close = dict(rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    assert_allclose(remote.hessian(x, subset) @ v[subset], wanted, **close)
+    # and at least the true diagonal, but for what weights do to it
+    if not weighted:
+        exact = np.array([here.loss.hessian_product(x, np.array([j]), np.ones(1))[0] for j in subset])
+        assert np.all(remote.hessian_diagonal(x)[subset] >= exact * (1 - 1e-9))
+
+
+def test_a_point_is_asked_for_once(data, monkeypatch):
+    X, scores = data
+    y = labels(scores)
+    blocks = LocalBlocks(in_blocks(X), y)
+    codes = (y == "mid").astype(int)
+    spec = LossOfBlocks(True, np.unique(y))
+    remote = BlockProblem(blocks, take_census(blocks), spec, codes, None).working(np.arange(40))
+    before, x = blocks.n_rounds, np.full(41, 0.1)
+    remote.value(x), remote.gradient(x), remote.value(x * (1 + 1e-16))
+    assert blocks.n_rounds == before + 1
+    moved = x.copy()
+    moved[3] += 1e-9
+    assert remote.value(moved) != remote.value(x) and blocks.n_rounds == before + 2
+    remote.hessian(x, np.arange(4))
+    remote.hessian(x, np.array([1, 3]))
+    assert blocks.n_rounds == before + 3
+    remote.hessian(x, np.array([1, 7]))
+    assert blocks.n_rounds == before + 4
+
+
+def test_paths(data):
+    X, scores = data
+    y = labels(scores)
+    Cs = strength(X, y, 0.5) * np.array([1.0, 4.0, 16.0])
+    wanted = l1_logistic_path(X, y, Cs=Cs, tol=1e-7)
+    found = l1_logistic_path(in_blocks(X), y, Cs=Cs, tol=1e-7)
+    assert_allclose(found.objectives, wanted.objectives, rtol=1e-8)
+
+
+def test_cross_validation_says_what_it_needs(data):
+    X, scores = data
+    with pytest.raises(MemoryError, match="SPARSEKIT_MEMORY"):
+        L1LogisticOBACV(Cs=2, cv=2).fit(in_blocks(X), labels(scores))
+
+
+def test_dask(data):
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    X, scores = data
+    y = labels(scores)
+    C = strength(X, y, 0.02)
+    wanted = L1LogisticOBA(C, tol=1e-7).fit(in_blocks(X, (0, 130, 131, 320, 500)), y)
+    with dask.config.set(scheduler="threads"):
+        found = L1LogisticOBA(C, tol=1e-7).fit(as_dask(X, (0, 130, 131, 320, 500)), y)
+    assert_array_equal(found.coef_, wanted.coef_)
+    assert found.n_rounds_ == wanted.n_rounds_
+
+
+def test_an_early_end_still_has_its_certificate(data):
+    X, scores = data
+    y = labels(scores)
+    model = L1LogisticOBA(strength(X, y, 0.003), max_iter=4)
+    with pytest.warns(ConvergenceWarning, match="reached max_iter=4"):
+        model.fit(in_blocks(X), y)
+    best = L1LogisticOBA(model.C, tol=1e-9).fit(X, y)
+    assert np.isfinite(model.dual_gap_)
+    assert model.dual_gap_ >= model.objective_ - best.objective_ > 0
+
+
+def test_unpenalised_columns_that_say_the_same(data):
+    """Their Hessian is singular; the correction to a feasible dual point is found all the same."""
+    X, scores = data
+    y = labels(scores)
+    X = sp.csr_matrix(sp.hstack([X, X[:, :2]]))
+    free = {0: 0.0, 1: 0.0, 300: 0.0, 301: 0.0}
+    model = L1LogisticOBA(strength(X, y, 0.05), penalty_weights=free, tol=1e-7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(in_blocks(X, CUTS), y)
+    found = model.objective_
+    assert model.dual_gap_ <= 1e-6 * found
+    assert_allclose(found, model.fit(X, y).objective_, rtol=1e-7)

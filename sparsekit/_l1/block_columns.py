@@ -8,17 +8,20 @@ multiplied, a product a round.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
 from .._cython._operators import GramOperator
-from .block_loss import Sparse, dual_value_of_block, model_of_block, product_of_block
+from .block_loss import HessianOf, Sparse, dual_value_of_block, model_of_block, product_of_block
 from .class_shift import anchored, centred
+from .oba_run import OBAOptions
 from .user_problem import Expand, ProtocolProblem
 
 # variables, of dense and of sparse columns, up to which each point comes with the Hessian of all of them; and
 # the largest Hessian
-_WHOLE_DENSE, _WHOLE_SPARSE, _SIDE = 600, 1500, 3000
+_WHOLE_DENSE, _WHOLE_SPARSE, _SIDE = 600, 3000, 3000
 # relative distance at which two points are one
 _SAME = 1e-15
 # part of the gradient at zero that may be left on unpenalised variables, and attempts
@@ -86,16 +89,20 @@ class RemoteColumns:
     def _round(self, kernel, *arguments):
         return self.whole.blocks.map_reduce(kernel, self.whole.spec, self.whole.fold, *arguments)
 
-    def _ask(self, x, hessian_of):
-        """A round: value, gradient, and the Hessian of some variables or None."""
-        chosen = None if hessian_of is None else self.variables[hessian_of]
-        value, gradient, H = self._round(model_of_block, self._sparse(x), self._bits, chosen)
-        return _Point(x.copy(), float(value), gradient, hessian_of, H)
+    def _ask(self, x, wanted):
+        """A round: value, gradient, and a Hessian or None."""
+        message = None
+        if wanted is not None:
+            step = None if wanted.step is None else self._sparse(wanted.step)
+            message = replace(wanted, variables=self.variables[wanted.variables], step=step)
+        value, gradient, found = self._round(model_of_block, self._sparse(x), self._bits, message)
+        hessian, n_widened = (None, 0) if found is None else found
+        return _Point(x.copy(), float(value), gradient, wanted, hessian, n_widened)
 
-    def point(self, x, hessian_of=None):
+    def point(self, x, wanted=None):
         """What is known of x, by a round if it is not one of the last two points.
 
-        That round also makes the Hessian of all variables, or of ``hessian_of`` where these are too many.
+        That round also makes a Hessian if one is ``wanted``, that of all variables where these are not many.
         """
         for known in self._points:
             if known.is_at(x):
@@ -103,15 +110,22 @@ class RemoteColumns:
         if self._base is not None:
             found = self._base.moved_to(x)
         else:
-            if not self.with_hessian:
-                hessian_of = None
-            elif hessian_of is not None and self.n_variables <= self._whole:
-                hessian_of = np.arange(self.n_variables)
-            found = self._ask(x, hessian_of)
+            found = self._ask(x, self._enough(wanted))
             if found.hessian is not None and self.whole.spec.classes is None and found.is_whole:
                 self._base = found
         self._points = [*self._points[-1:], found]
         return found
+
+    def _enough(self, wanted):
+        # what a round brings along with the gradient
+        if wanted is None or not self.with_hessian:
+            return None
+        return replace(wanted, variables=np.arange(self.n_variables)) if self.takes_whole else wanted
+
+    @property
+    def takes_whole(self):
+        """Whether a Hessian is always that of all variables."""
+        return self.n_variables <= self._whole
 
     def value(self, x):
         if not x.any() and self.whole.value_at_zero is not None:
@@ -121,13 +135,13 @@ class RemoteColumns:
     def gradient(self, x):
         return self.point(x).gradient.copy()
 
-    def hessian(self, x, subset):
-        """The Hessian at x of sorted variables ``subset``, a matrix."""
-        point = self.point(x, subset)
-        if not point.has(subset):
-            again = self._ask(x, subset)
-            point.of, point.hessian = subset, again.hessian
-        return point.hessian_on(subset)
+    def hessian(self, x, wanted):
+        """The Hessian at x that is ``wanted``, a matrix."""
+        point = self.point(x, wanted)
+        if not point.has(wanted):
+            again = self._ask(x, self._enough(wanted) or wanted)
+            point.wanted, point.hessian, point.n_widened = again.wanted, again.hessian, again.n_widened
+        return point.hessian_on(wanted.variables)
 
     def hessian_product(self, x, subset, v):
         full = np.zeros(self.n_variables)
@@ -154,12 +168,12 @@ class RemoteColumns:
         if base is not None:
             # the model of least squares is made anew where the solver ended, without its rounding
             self._base = self._ask(x, None)
-            self._base.of, self._base.hessian = base.of, base.hessian
+            self._base.wanted, self._base.hessian = base.wanted, base.hessian
             self._points = [self._base]
         point = self.point(x)
         self._attempts, moved = 0, np.zeros(0)
         if free.size:
-            self._system = self.hessian(x, free)
+            self._system = self.hessian(x, HessianOf(free))
             moved = self._step(point.gradient[free])
         self._x = x.copy()
         return point.value, point.gradient, moved
@@ -183,10 +197,11 @@ class RemoteColumns:
 
 
 class _Point:
-    """Value, gradient and perhaps the Hessian of variables ``of`` at x."""
+    """Value and gradient at x, and perhaps the Hessian that was wanted, with curvature added in some rows."""
 
-    def __init__(self, x, value, gradient, of, hessian):
-        self.x, self.value, self.gradient, self.of, self.hessian = x, value, gradient, of, hessian
+    def __init__(self, x, value, gradient, wanted, hessian, n_widened):
+        self.x, self.value, self.gradient = x, value, gradient
+        self.wanted, self.hessian, self.n_widened = wanted, hessian, n_widened
 
     def is_at(self, x):
         # x + (y - x) is y but for rounding
@@ -194,13 +209,18 @@ class _Point:
 
     @property
     def is_whole(self):
-        return self.hessian is not None and len(self.of) == len(self.x)
+        return self.hessian is not None and len(self.wanted.variables) == len(self.x)
 
-    def has(self, subset):
-        return self.hessian is not None and bool(np.isin(subset, self.of, assume_unique=True).all())
+    def has(self, other):
+        """Whether the Hessian ``other`` is a part of this one."""
+        if self.hessian is None or other.damping != self.wanted.damping or other.step is not self.wanted.step:
+            return False
+        # a row that is not behind one bend is behind no later one
+        same = other.bend == self.wanted.bend or (self.n_widened == 0 and other.bend > self.wanted.bend)
+        return same and bool(np.isin(other.variables, self.wanted.variables, assume_unique=True).all())
 
     def hessian_on(self, subset):
-        at = np.searchsorted(self.of, subset)
+        at = np.searchsorted(self.wanted.variables, subset)
         return np.ascontiguousarray(self.hessian[np.ix_(at, at)])
 
     def moved_to(self, x):
@@ -208,7 +228,7 @@ class _Point:
         step = x - self.x
         curved = self.hessian @ step
         value = self.value + float(self.gradient @ step) + 0.5 * float(step @ curved)
-        return _Point(x.copy(), value, self.gradient + curved, self.of, self.hessian)
+        return _Point(x.copy(), value, self.gradient + curved, self.wanted, self.hessian, 0)
 
 
 class RemoteProblem(ProtocolProblem):
@@ -220,7 +240,9 @@ class RemoteProblem(ProtocolProblem):
         self.n_classes = loss.whole.spec.n_outputs
         self.several_classes = self.n_classes > 1
         self.origin_scale = loss.origin_scale
-        self._next = np.arange(self.size) if self.size <= _WHOLE_SPARSE else None
+        self._step = None
+        # what the next model will want, if all goes well
+        self._next = HessianOf(np.arange(self.size), OBAOptions.bend) if loss.takes_whole else None
 
     def start(self, x):
         self.loss.point(x, self._next)
@@ -232,21 +254,30 @@ class RemoteProblem(ProtocolProblem):
         self._next = None
         return super().try_move(dz)
 
+    def remember(self, dz):
+        self._step = dz
+
     def _product(self, v):
         point = self.loss.point(self.x)
         if point.hessian is None:
             return super()._product(v)
         # of the variables that matter now
         out = np.zeros(self.size)
-        out[point.of] = point.hessian @ v[point.of]
+        at = point.wanted.variables
+        out[at] = point.hessian @ v[at]
         return out
 
     def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
         if len(variables) > _SIDE:
             return super().model(variables, ridge, damping, rough, bend)
-        self._next = variables
-        H = self.loss.hessian(self.x, variables)
-        return GramOperator(H, ridge + damping), Expand(variables, self.size)
+        if damping > 0.0 and self._step is not None:
+            wanted = HessianOf(variables, bend, damping, self._step)
+        else:
+            wanted = HessianOf(variables, bend)
+        H = self.loss.hessian(self.x, wanted)
+        # where models hold the bend moves on
+        self._next = HessianOf(variables, bend if bend <= OBAOptions.bend else 2.0 * bend)
+        return GramOperator(H, ridge), Expand(variables, self.size)
 
     def anchored(self, variables, x, g, l1):
         return anchored(variables, variables, self.n_classes, x, g, l1) if self.several_classes else variables

@@ -111,20 +111,38 @@ def gradient_of_block(
     return value, gradient if mask is None else gradient[np.unpackbits(mask, count=len(gradient)).view(bool)]
 
 
+@dataclass(frozen=True)
+class HessianOf:
+    """Which Hessian a task adds up: that of a `Problem.model`, see `Selection.radius`.
+
+    variables : sorted.
+    bend, damping : as of the model; inf and 0 give the Hessian itself.
+    step : the last full step that was tried, to which the damping refers; or None.
+    """
+
+    variables: np.ndarray
+    bend: float = np.inf
+    damping: float = 0.0
+    step: Sparse | None = None
+
+    def of(self, problem: Any, loss: Any) -> tuple[np.ndarray, int]:
+        """The matrix, and how many rows have more curvature in it than where the problem is."""
+        if self.step is not None:
+            problem.remember(loss.predictor(self.step.dense()))
+        radius = problem.radius(self.damping, self.bend)
+        return problem.hessian(self.variables, radius), 0 if radius is None else np.count_nonzero(radius)
+
+
 def model_of_block(
-    block: Block,
-    spec: LossOfBlocks,
-    fold: int | None,
-    x: Sparse,
-    mask: np.ndarray,
-    hessian_of: np.ndarray | None,
-) -> tuple[float, np.ndarray, np.ndarray | None] | None:
-    """Value at x, gradient of the variables that the bits ``mask`` name, and the Hessian of sorted ones."""
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, mask: np.ndarray, wanted: HessianOf | None
+) -> tuple[float, np.ndarray, tuple[np.ndarray, int] | None] | None:
+    """Value at x, gradient of the variables that the bits ``mask`` name, and a Hessian, see `HessianOf`."""
     if not block.X.shape[0]:
         return None
-    problem = spec.of(block, fold).problem()
+    loss = spec.of(block, fold)
+    problem = loss.problem()
     value, gradient = problem.start(x.dense()), problem.gradient()
-    hessian = None if hessian_of is None else problem.hessian(hessian_of)
+    hessian = None if wanted is None else wanted.of(problem, loss)
     return float(value), gradient[np.unpackbits(mask, count=len(gradient)).view(bool)], hessian
 
 

@@ -122,8 +122,7 @@ class LinearProblem(Selection):
         of the rows.
         """
         cols, has = self._split(variables)
-        radius = self.radius(damping, bend)
-        d = self.state.d if radius is None else self.loss.majorant(self.state.z, radius)
+        d = self._curvature(self.radius(damping, bend))
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)
 
@@ -151,10 +150,16 @@ class LinearProblem(Selection):
         self.state.factored = self.state.d.copy()
         return factor, place
 
-    def hessian(self, variables):
-        """The Hessian on sorted ``variables`` as a matrix; X is in single precision where it is sparse."""
+    def hessian(self, variables, radius=None):
+        """The Hessian of a `model` on sorted ``variables``, each row's curvature within its ``radius``.
+
+        X is in single precision where it is sparse.
+        """
         cols, has = self._split(variables)
-        return self.design.gram(cols, self.state.d, has)
+        return self.design.gram(cols, self._curvature(radius), has)
+
+    def _curvature(self, radius):
+        return self.state.d if radius is None else self.loss.majorant(self.state.z, radius)
 
     def drift(self):
         """How far the rows' second derivatives are from those of the last factor, as a part of their sum."""

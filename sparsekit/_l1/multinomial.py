@@ -270,10 +270,13 @@ class MultinomialProblem(Selection):
             operator = rows(design, place, parts, s, has, max(ridge, _SINGLE_RIDGE))
         return operator, ClassMove(design, place, has, self.loss.n_classes)
 
-    def hessian(self, variables):
-        """The Hessian on sorted ``variables`` as a matrix, in main memory wherever X is."""
+    def hessian(self, variables, radius=None):
+        """The Hessian of a `model` on sorted ``variables``, each row's curvature within its ``radius``.
+
+        It is in main memory wherever X is.
+        """
         design, place, has = self._select(variables)
-        parts = self.loss.probabilities(self.state.z)
+        parts = self.loss.probabilities(self.state.z, radius)
         return to_host(gram(design, place, parts, self.loss.weights(), has))
 
     def anchored(self, variables, x, g, l1):

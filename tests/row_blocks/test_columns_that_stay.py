@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
 from sparsekit._l1 import block_columns
 from sparsekit._l1.block_columns import HeldColumns, RemoteColumns
-from sparsekit._l1.block_loss import LossOfBlocks
+from sparsekit._l1.block_loss import HessianOf, LossOfBlocks
 from sparsekit._l1.blockwise import BlockProblem
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
@@ -132,7 +132,7 @@ def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
     assert_allclose(remote.hessian_product(x, subset, v[subset]), wanted, rtol=1e-9, atol=1e-10)
     # the models of sparse rows hold X in single precision
     close = dict(rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
-    assert_allclose(remote.hessian(x, subset) @ v[subset], wanted, **close)
+    assert_allclose(remote.hessian(x, HessianOf(subset)) @ v[subset], wanted, **close)
     # and at least the true diagonal, but for what weights do to it
     if not weighted:
         exact = np.array([here.loss.hessian_product(x, np.array([j]), np.ones(1))[0] for j in subset])
@@ -152,11 +152,17 @@ def test_a_point_is_asked_for_once(data, monkeypatch):
     moved = x.copy()
     moved[3] += 1e-9
     assert remote.value(moved) != remote.value(x) and blocks.n_rounds == before + 2
-    remote.hessian(x, np.arange(4))
-    remote.hessian(x, np.array([1, 3]))
+    remote.hessian(x, HessianOf(np.arange(4)))
+    remote.hessian(x, HessianOf(np.array([1, 3])))
     assert blocks.n_rounds == before + 3
-    remote.hessian(x, np.array([1, 7]))
+    remote.hessian(x, HessianOf(np.array([1, 7])))
+    assert blocks.n_rounds == before + 3  # of so few variables it has all
+    monkeypatch.setattr(remote, "_whole", 0)
+    remote.hessian(moved, HessianOf(np.arange(4)))
+    remote.hessian(moved, HessianOf(np.array([1, 3])))
     assert blocks.n_rounds == before + 4
+    remote.hessian(moved, HessianOf(np.array([1, 7])))
+    assert blocks.n_rounds == before + 5
 
 
 def test_paths(data):

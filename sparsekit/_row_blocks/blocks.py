@@ -49,12 +49,15 @@ class RowBlocks(ABC):
     feature_names : list of str or None
     n_rounds : int
         Passes over the blocks so far.
+    n_bytes : float or None
+        Memory that all blocks take; None before the census.
     """
 
     n_blocks: int
     n_columns: int
     feature_names: list[str] | None = None
     n_rounds = 0
+    n_bytes: float | None = None
 
     @abstractmethod
     def set_folds(self, folds: np.ndarray, sizes: np.ndarray) -> None:

@@ -57,6 +57,7 @@ def take_census(blocks: RowBlocks) -> Census:
             )
     is_sparse, dtype = kinds[first]
     filled = [one for one in found if one["rows"]] or found
+    blocks.n_bytes = float(counts.sum()) * (np.dtype(dtype).itemsize + (4 if is_sparse else 0))
     return Census(
         (int(sizes.sum()), blocks.n_columns), np.dtype(dtype), sizes, counts, squares, is_sparse,
         _joined(filled, "y"), _joined(filled, "weight"),

@@ -8,11 +8,15 @@ import numpy as np
 
 from .._linalg.threads import blas_threads
 from .._messages import shown
+from .ahead import read_ahead
 from .blocks import Block, RoundError, RowBlocks
+from .recipes import Recipe, as_recipes, made
 from .reduction import combine, group_size, tree_sum
 
 # groups of blocks a worker and round: with the sums of pairs at most four tasks
 _GROUPS = 2
+# bytes of a group of blocks that are all in a worker's memory before it begins
+_GROUP_BYTES = 2**28
 
 
 def is_dask(X: object) -> bool:
@@ -24,7 +28,9 @@ class DaskBlocks(RowBlocks):
     """Blocks of rows of a Dask array (NumPy or SciPy blocks) or data frame.
 
     A task gets some neighbouring blocks and a small message, and keeps nothing: where a worker dies, Dask
-    reads its blocks again. Nothing is rechunked, joined or pinned.
+    reads its blocks again. It gets them as recipes where it can, see `recipes`, and then makes one after
+    another; of blocks that wait in the cluster's memory, or have steps in common, it gets fewer. Nothing is
+    rechunked, joined or pinned.
 
     Parameters
     ----------
@@ -60,6 +66,23 @@ class DaskBlocks(RowBlocks):
         self.y = self._rows(y, sizes, "y")
         self.weight = self._rows(weight, sizes, "sample_weight")
         self.folds: list = [None] * self.n_blocks
+        self._given = self._as_given(X, y, weight)
+
+    def _as_given(self, *collections):
+        # the blocks, targets and weights as tasks get them
+        found = []
+        for collection, parts in zip(collections, (self.blocks, self.y, self.weight), strict=True):
+            recipes = None if self._waits(collection) else as_recipes(parts)
+            found.append(parts if recipes is None else recipes)
+        return found
+
+    def _waits(self, collection):
+        # whether it is, in part, in the cluster's memory
+        if self.client is None or not is_dask(collection):
+            return False
+        from distributed import futures_of
+
+        return bool(futures_of(collection))
 
     def set_folds(self, folds, sizes):
         self.folds = np.split(folds, np.cumsum(sizes)[:-1])
@@ -101,24 +124,41 @@ class DaskBlocks(RowBlocks):
         if client is not None and client.status != "running":
             raise RoundError(f"the client of the cluster is {client.status}.")
         message = delayed((kernel, arguments), traverse=False)
-        size = group_size(self.n_blocks, _GROUPS * _n_threads(client))
+        size = group_size(self.n_blocks, self._most_groups(client))
         task, pair = delayed(_of_group, pure=False), delayed(combine, pure=False)
         groups = [slice(at, at + size) for at in range(0, self.n_blocks, size)]
-        rows = (self.blocks, self.y, self.weight, self.folds)
+        rows = (*self._given, self.folds)
         nodes = [task(group.start, message, *(part[group] for part in rows)) for group in groups]
         while len(nodes) > 1:
             twos = [nodes[i : i + 2] for i in range(0, len(nodes), 2)]
             nodes = [pair(*two) if len(two) == 2 else two[0] for two in twos]
         return compute(nodes[0], client)
 
+    def _most_groups(self, client):
+        most = _GROUPS * _n_threads(client)
+        if isinstance(self._given[0][0], Recipe):
+            return most
+        # before the first round nobody knows how large blocks are
+        size = np.inf if self.n_bytes is None else self.n_bytes / self.n_blocks
+        return max(most, int(np.ceil(self.n_blocks / max(1.0, _GROUP_BYTES / max(size, 1.0)))))
+
 
 def _of_group(first, message, *rows):
     """The node of the tree above some neighbouring blocks."""
     kernel, arguments = message
-    parts = zip(*rows, strict=True)
+    blocks = (Block(first + i, *map(made, part)) for i, part in enumerate(zip(*rows, strict=True)))
+    if isinstance(rows[0][0], Recipe):
+        blocks = read_ahead(blocks)
     # Dask has a thread for each processor already
     with blas_threads(1):
-        return tree_sum(kernel(Block(first + i, *part), *arguments) for i, part in enumerate(parts))
+        return tree_sum(_leaves(kernel, blocks, arguments))
+
+
+def _leaves(kernel, blocks, arguments):
+    for block in blocks:
+        leaf = kernel(block, *arguments)
+        del block  # or two blocks and the next one would be in memory
+        yield leaf
 
 
 def _client():

@@ -1,0 +1,55 @@
+"""How Dask makes a block, as a value: one task then makes its blocks one after another.
+
+A task waits until all that it depends on is in its worker's memory. One that sums over many blocks would
+have all of them there; with their recipes in place of the blocks it has one, and the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class Recipe:
+    """The steps to one value; a worker carries them out by calling it."""
+
+    __slots__ = ("key", "steps")
+
+    def __init__(self, steps: dict[Any, Any], key: Any) -> None:
+        self.steps, self.key = steps, key
+
+    def __call__(self) -> Any:
+        from dask import get  # in the thread that asks
+
+        return get(self.steps, self.key)
+
+
+def made(part: Any) -> Any:
+    """The value of a recipe; anything else is a value."""
+    return part() if isinstance(part, Recipe) else part
+
+
+def as_recipes(parts: Sequence[Any]) -> list[Any] | None:
+    """Delayed values, one for each block, as recipes, others as they are.
+
+    None where two blocks share a step, which would be taken for each. Parts that are in a cluster's memory
+    have no recipe: do not ask.
+    """
+    from dask.optimization import cull
+    from dask.utils import ensure_dict
+
+    graphs: dict[int, Any] = {}
+    found: list[Any] = []
+    seen: set[Any] = set()
+    for part in parts:
+        if not hasattr(part, "__dask_graph__"):
+            found.append(part)
+            continue
+        if id(part.dask) not in graphs:
+            graphs[id(part.dask)] = ensure_dict(part.dask)
+        steps = cull(graphs[id(part.dask)], [part.key])[0]
+        if not seen.isdisjoint(steps):
+            return None
+        seen.update(steps)
+        found.append(Recipe(steps, part.key))
+    return found

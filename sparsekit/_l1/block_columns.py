@@ -21,7 +21,7 @@ from .user_problem import Expand, ProtocolProblem
 
 # variables, of dense and of sparse columns, up to which each point comes with the Hessian of all of them; and
 # the largest Hessian
-_WHOLE_DENSE, _WHOLE_SPARSE, _SIDE = 600, 3000, 3000
+_WHOLE_DENSE, _WHOLE_SPARSE, MOST_VARIABLES = 600, 3000, 3000
 # relative distance at which two points are one
 _SAME = 1e-15
 # part of the gradient at zero that may be left on unpenalised variables, and attempts
@@ -179,7 +179,7 @@ class RemoteColumns:
         return point.value, point.gradient, moved
 
     def _step(self, gradient):
-        if len(self._system) > _SIDE or not np.isfinite(self._system).all():
+        if len(self._system) > MOST_VARIABLES or not np.isfinite(self._system).all():
             return None
         return np.linalg.lstsq(self._system, gradient, rcond=1e-13)[0]
 
@@ -257,18 +257,16 @@ class RemoteProblem(ProtocolProblem):
     def remember(self, dz):
         self._step = dz
 
-    def _product(self, v):
-        point = self.loss.point(self.x)
-        if point.hessian is None:
-            return super()._product(v)
-        # of the variables that matter now
-        out = np.zeros(self.size)
-        at = point.wanted.variables
-        out[at] = point.hessian @ v[at]
-        return out
+    def lipschitz(self):
+        if self._lipschitz is None:
+            # at most the trace: loose, but it takes no round, and most steps never ask
+            weight = self.loss.whole.weight
+            most = 1.0 if weight is None else np.max(weight, initial=0.0) / max(np.mean(weight), 1e-300)
+            self._lipschitz = most * float(self.loss.hessian_diagonal(self.x).sum())
+        return self._lipschitz
 
     def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
-        if len(variables) > _SIDE:
+        if len(variables) > MOST_VARIABLES:
             return super().model(variables, ridge, damping, rough, bend)
         if damping > 0.0 and self._step is not None:
             wanted = HessianOf(variables, bend, damping, self._step)

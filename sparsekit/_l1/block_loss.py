@@ -35,8 +35,14 @@ class LossOfBlocks:
         """Values of each feature in the solver's variables."""
         return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
-    def of(self, block: Block, fold: int | None = None) -> Any:
-        """The loss of a block's rows, of which those that a ``fold`` misses weigh nothing."""
+    def of(self, block: Block, fold: int | None = None, exact: bool = False) -> Any:
+        """The loss of a block's rows, of which those that a ``fold`` misses weigh nothing.
+
+        Products with dense rows in single precision are ``exact`` at the cost of a copy.
+        """
+        X = as_matrix(block.X)
+        if exact and isinstance(X, np.ndarray):
+            X = X.astype(np.float64, copy=False)
         y = np.asarray(block.y).reshape(-1)
         weight = None
         if block.weight is not None:
@@ -46,13 +52,13 @@ class LossOfBlocks:
             weight = np.where(missed, 0.0, 1.0 if weight is None else weight)
         if self.classes is None:
             target = y.astype(np.float64, copy=False) - self.offset
-            return self.on(as_matrix(block.X), target, weight)
+            return self.on(X, target, weight)
         # a fold may lack a class, whose rows then all lie in the part without weight
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
-        return self.on(as_matrix(block.X), codes, weight)
+        return self.on(X, codes, weight)
 
     def on(self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> Any:
         """The loss of rows whose targets are numbers, less the offset, or codes."""
@@ -139,7 +145,8 @@ def model_of_block(
     """Value at x, gradient of the variables that the bits ``mask`` name, and a Hessian, see `HessianOf`."""
     if not block.X.shape[0]:
         return None
-    loss = spec.of(block, fold)
+    # the predictor is made anew for each point: what rounding did to it would show in differences of values
+    loss = spec.of(block, fold, exact=True)
     problem = loss.problem()
     value, gradient = problem.start(x.dense()), problem.gradient()
     hessian = None if wanted is None else wanted.of(problem, loss)

@@ -22,7 +22,7 @@ from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
 from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
-from .block_columns import HeldColumns, RemoteColumns
+from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .multinomial import null_intercept
 from .oba import minimize_oba
@@ -41,6 +41,8 @@ _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
 _SLACK = 1e-9
 _MOST_EXPANSIONS = 100
+# part of the columns of one Hessian beyond which it is no longer worth to do with these
+_FULL = 0.9
 # a fall of the optimality that is progress, where the solver sees none
 _FALL = 0.9
 
@@ -88,6 +90,11 @@ class BlockProblem:
     @property
     def n_variables(self) -> int:
         return (self.n_features + self.spec.fit_intercept) * self.spec.n_outputs
+
+    @property
+    def columns_of_a_round(self) -> int:
+        """Columns whose Hessian the blocks make in one round."""
+        return MOST_VARIABLES // self.spec.n_outputs - 1
 
     def l1_vector(self, l1: Any) -> np.ndarray:
         """Penalty of each variable from a scalar or one value a feature; 0 for the intercepts."""
@@ -214,7 +221,7 @@ class _Run:
                 seen, before = columns, self.optimality
                 x, status = self._solve(columns, x, before)
                 g, worst = self._certify(columns, x, mask, status is not None)
-                columns = self._grown(columns, worst)
+                columns = self._grown(columns, worst, x)
                 status = self._verdict(status, len(columns) == len(seen), before)
                 if status is not None:
                     break
@@ -247,8 +254,11 @@ class _Run:
         cheap[:_FIRST] = True
         return np.sort(order[(wanted & cheap) | np.isinf(ratio[order])])
 
-    def _grown(self, columns, worst):
-        """``columns`` and those that break their bounds the most or nearly do, by ``worst`` (p,)."""
+    def _grown(self, columns, worst, x):
+        """``columns`` and those that break their bounds the most or nearly do, by ``worst`` (p,).
+
+        Where columns stay with the blocks these are as many as have one Hessian, if x has no more.
+        """
         worst = worst.copy()
         worst[columns] = 0.0
         if not worst.max(initial=0.0) > 1.0 + _SLACK:
@@ -256,7 +266,16 @@ class _Run:
         new = np.flatnonzero(worst > _NEAR)
         most = int(max(_GROWTH * len(columns), _LEAST_GROWTH))
         new = new[np.argsort(-worst[new], kind="stable")][:most]
-        return np.union1d(columns, new)
+        grown = np.union1d(columns, new)
+        room = self.problem.columns_of_a_round
+        if len(grown) <= room or self.problem.working(columns).is_here:
+            return grown
+        K, end = self.problem.spec.n_outputs, self.problem.n_features * self.problem.spec.n_outputs
+        used = ((x[:end] != 0) | (self.l1[:end] == 0)).reshape(-1, K).any(axis=1)
+        needed = columns[used[columns]]
+        # what is at zero now may come back
+        kept = np.union1d(needed, new[: max(room - len(needed), 0)])
+        return kept if len(needed) < _FULL * room else grown
 
     # one expansion
 

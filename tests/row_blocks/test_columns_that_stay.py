@@ -92,7 +92,7 @@ def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
 @pytest.mark.parametrize("kind", ["logistic", "weights", "multinomial", "lasso"])
 def test_products_are_the_last_resort(kind, data, monkeypatch):
     X, scores = data
-    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE", "_SIDE"):
+    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE", "MOST_VARIABLES"):
         monkeypatch.setattr(block_columns, name, 5)
     names = watch(monkeypatch)
     weight = np.random.default_rng(0).uniform(0.0, 3.0, len(scores)) if kind == "weights" else None

@@ -161,7 +161,7 @@ def spy(function, widths):
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("tol", [1e-5, 1e-7])
-def test_float32(dense, tol, data):
+def test_float32(dense, tol, data, columns):
     X, scores, _ = data
     X = X.astype(np.float32)
     X = X.toarray() if dense else X
@@ -175,7 +175,7 @@ def test_float32(dense, tol, data):
         assert found.coef_.dtype == np.float32
         assert_allclose(found.objective_, wanted.objective_, rtol=max(10 * tol, 1e-6))
         # where rounding forbids more, it ends
-        assert found.n_rounds_ <= 20 and found.n_iter_ < 60
+        assert found.n_rounds_ <= (20 if columns == "here" else 80) and found.n_iter_ < 60
 
 
 def test_rounding_ends_a_fit_with_a_warning():

@@ -124,7 +124,7 @@ class DaskBlocks(RowBlocks):
         if client is not None and client.status != "running":
             raise RoundError(f"the client of the cluster is {client.status}.")
         message = delayed((kernel, arguments), traverse=False)
-        size = group_size(self.n_blocks, self._most_groups(client))
+        size = self._group_size(client)
         task, pair = delayed(_of_group, pure=False), delayed(combine, pure=False)
         groups = [slice(at, at + size) for at in range(0, self.n_blocks, size)]
         rows = (*self._given, self.folds)
@@ -134,13 +134,15 @@ class DaskBlocks(RowBlocks):
             nodes = [pair(*two) if len(two) == 2 else two[0] for two in twos]
         return compute(nodes[0], client)
 
-    def _most_groups(self, client):
-        most = _GROUPS * _n_threads(client)
+    def _group_size(self, client):
+        size = group_size(self.n_blocks, _GROUPS * _n_threads(client))
         if isinstance(self._given[0][0], Recipe):
-            return most
-        # before the first round nobody knows how large blocks are
-        size = np.inf if self.n_bytes is None else self.n_bytes / self.n_blocks
-        return max(most, int(np.ceil(self.n_blocks / max(1.0, _GROUP_BYTES / max(size, 1.0)))))
+            return size
+        if self.n_bytes is None:  # before the first round nobody knows how large blocks are
+            return 1
+        while size > 1 and size * self.n_bytes > _GROUP_BYTES * self.n_blocks:
+            size //= 2
+        return size
 
 
 def _of_group(first, message, *rows):

@@ -9,8 +9,9 @@ operating system's cache, as data that does not fit would be read. In turn on on
 - one process: LocalBlocks over the same blocks, one thread that computes and one that reads;
 - one worker and two workers of dask.distributed, processes of one thread each.
 
-A round is one call of map_reduce. "Pass" is the median of five rounds of the gradient at the solution, the
-efficiency that of two workers over twice one worker's rate. Bytes are those of what tasks got as a message
+A round is one call of map_reduce. "Pass" is the median of five rounds of the gradient at the solution, blocks
+read; "held" the same of blocks in the workers' memory (X.persist()). An efficiency is the rate of two workers
+over twice that of one: reading and held. Bytes are those of what tasks got as a message
 and of what the rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7).
 Peers run on the two workers' processors: dask-ml's ADMM on the same collection, and pyspark's OWL-QN
 (local[2], elasticNetParam = 1, standardization off), each at its own defaults otherwise; "objective" is
@@ -39,7 +40,7 @@ import _common
 from sparsekit import L1LogisticOBA
 from sparsekit._l1.block_loss import LossOfBlocks, Sparse, gradient_of_block
 from sparsekit._row_blocks import dask_blocks
-from sparsekit._row_blocks.blocks import LocalBlocks
+from sparsekit._row_blocks.blocks import ListOfBlocks, LocalBlocks
 
 REPEATS, GAP_TOL = 5, 1e-7
 
@@ -141,7 +142,7 @@ def objective(X, y, copies, C, coef, intercept):
 
 def measure(args, X, y, file, C):
     """Rows of the table, and the objectives by name."""
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, wait
 
     rows, found = [], {}
     spec = LossOfBlocks(True, np.array([-1.0, 1.0]))
@@ -152,9 +153,11 @@ def measure(args, X, y, file, C):
     seconds = time.perf_counter() - begin
     x = variables(model)
     one = median_pass(LocalBlocks(source, np.tile(y, args.copies)), spec, x)
-    rows.append(["one process", 1, model.n_rounds_, seconds, one, np.nan, np.nan, np.nan, peak()])
+    most = peak()
+    held = median_pass(LocalBlocks(ListOfBlocks([X] * args.copies), np.tile(y, args.copies)), spec, x)
+    rows.append(["one process", 1, model.n_rounds_, seconds, one, held, *4 * (np.nan,), most])
     found["one process"] = objective(X, y, args.copies, C, model.coef_, model.intercept_)
-    passes = {}
+    passes, holds = {}, {}
     for workers in (1, 2):
         with (
             LocalCluster(
@@ -168,23 +171,28 @@ def measure(args, X, y, file, C):
                 model = L1LogisticOBA(C=C, tol=GAP_TOL).fit(dX, dy)
                 seconds = time.perf_counter() - begin
             passes[workers] = median_pass(dask_blocks.DaskBlocks(dX, dy), spec, x)
-            efficiency = passes[1] / (workers * passes[workers])
+            most = peak(client)
+            kept = client.persist([dX, dy])
+            wait(kept)
+            holds[workers] = median_pass(dask_blocks.DaskBlocks(*kept), spec, x)
+            del kept
+            ideal = [times[1] / (workers * times[workers]) for times in (passes, holds)]
             name = f"{workers} worker{'s' * (workers > 1)}"
             rows.append([
-                name, workers, traffic.rounds, seconds, passes[workers], efficiency, traffic.sent / 2**20,
-                traffic.received / 2**20, peak(client),
+                name, workers, traffic.rounds, seconds, passes[workers], holds[workers], *ideal,
+                traffic.sent / 2**20, traffic.received / 2**20, most,
             ])  # fmt: skip
             found[name] = objective(X, y, args.copies, C, model.coef_, model.intercept_)
             if workers == 2:
                 peer = dask_ml(dX, dy, C)
                 if peer is not None:
                     seconds, coef, intercept = peer
-                    rows.append(["dask-ml, ADMM", 2, np.nan, seconds, *5 * (np.nan,)])
+                    rows.append(["dask-ml, ADMM", 2, np.nan, seconds, *7 * (np.nan,)])
                     found["dask-ml, ADMM"] = objective(X, y, args.copies, C, coef, intercept)
     peer = spark(X, y, args.copies, C)
     if peer is not None:
         seconds, coef, intercept, iterations = peer
-        rows.append(["pyspark, OWL-QN", 2, iterations, seconds, *5 * (np.nan,)])
+        rows.append(["pyspark, OWL-QN", 2, iterations, seconds, *7 * (np.nan,)])
         found["pyspark, OWL-QN"] = objective(X, y, args.copies, C, coef, intercept)
     return rows, found
 
@@ -311,8 +319,8 @@ def main(argv=None):
         [row[0], *(shown(v) for v in row[1:]), f"{(found[row[0]] - lowest) / lowest:.1e}"] for row in rows
     ]
     columns = (
-        "", "processes", "rounds", "fit, s", "pass, s", "efficiency", "sent, MiB", "received, MiB",
-        "peak of a process, GiB", "objective",
+        "", "processes", "rounds", "fit, s", "pass, s", "held, s", "efficiency", "held", "sent, MiB",
+        "received, MiB", "peak of a process, GiB", "objective",
     )  # fmt: skip
     lines = [
         "# Data in blocks of rows", "", *_common.environment(args, []),

@@ -138,14 +138,39 @@ def test_blocks_that_do_not_go_together_are_named(digits):
     narrow.matrices[2] = narrow.matrices[2][:, :5]
     with pytest.raises(ValueError, match=r"block 2 of X has 5 columns, and X has 64"):
         model().fit(narrow, y)
-    with pytest.raises(ValueError, match=r"y has 10 rows, and X has 1797"):
-        model().fit(cut(X), y[:10])
+    for change, n in ((lambda A: A[:-1], 596), (lambda A: np.vstack([A, A[:1]]), 598)):
+        other = cut(X)
+        other.matrices[3] = change(other.matrices[3])
+        with pytest.raises(ValueError, match=f"block 3 of X has {n} rows, where 597 were expected"):
+            model().fit(other, y)
+    for rows in (10, 1796, 1798):
+        with pytest.raises(ValueError, match=f"y has {rows} rows, and X has 1797"):
+            model().fit(cut(X), np.resize(y, rows))
+        with pytest.raises(ValueError, match=f"sample_weight has {rows} rows, and X has 1797"):
+            model().fit(cut(X), y, sample_weight=np.ones(rows))
     with pytest.raises(ValueError, match="early_stopping holds out rows in memory"):
         model(early_stopping=True).fit(cut(X), y)
     with pytest.raises(ValueError, match="X has 5 features, but ExtremeSoftmaxSGD is expecting 64"):
         model().partial_fit(X, y).partial_fit(cut(X[:, :5]), y)
     with pytest.raises(ValueError, match="at least one non-zero number"):
         model().partial_fit(cut(X), y, sample_weight=0.0)
+
+
+def test_names_of_the_features_are_those_of_the_blocks(digits):
+    X, y = digits
+    names = [f"pixel {j}" for j in range(64)]
+
+    def named(names):
+        blocks = cut(X)
+        blocks.feature_names = names
+        return blocks
+
+    found = model(max_iter=1).fit(named(names), y)
+    assert list(found.feature_names_in_) == names
+    found.partial_fit(named(names), y).partial_fit(cut(X), y)
+    with pytest.raises(ValueError, match="X has the feature 'ink' where another was at the fit"):
+        found.partial_fit(named([*names[:-1], "ink"]), y)
+    assert not hasattr(found.fit(cut(X), y), "feature_names_in_")
 
 
 def test_a_dask_array_is_read_block_by_block(digits):

@@ -99,6 +99,8 @@ def test_partial_fit_takes_blocks_as_the_calls_for_each(digits):
         single.partial_fit(X[rows], y[rows], classes=np.arange(10))
     np.testing.assert_allclose(whole.coef_, single.coef_, rtol=1e-10, atol=1e-12)
     assert whole.t_ == single.t_ == len(X)
+    twice = model(**options).partial_fit(cut(X), y).partial_fit(cut(X), y)
+    np.testing.assert_array_equal(twice._counts, 2 * np.bincount(y))
     # and goes on with either, with new labels
     whole.partial_fit(cut(X), y + 5).partial_fit(X.astype(np.float32), y)
     assert len(whole.classes_) == 15 and whole.t_ == 3 * len(X) and whole.coef_.dtype == np.float64
@@ -122,6 +124,14 @@ def test_several_labels_and_weights(digits, label_choice):
     np.testing.assert_allclose(parts._counts, whole._counts)
     hits = [(found.predict_topk(X, 2)[0] == y[:, None]).any(axis=1).mean() for found in (whole, parts)]
     assert min(hits) > 0.9 and abs(hits[0] - hits[1]) < 0.02
+
+
+def test_only_ratios_of_the_weights_of_rows_that_count_matter(digits):
+    X, y = digits
+    labelled = np.arange(len(y)) % 3 > 0
+    Y = sp.csr_array((labelled * 1.0, (np.arange(len(y)), y)), shape=(len(y), 10))
+    found = model().fit(cut(X), Y, sample_weight=np.where(labelled, 4.0, 1000.0))
+    np.testing.assert_array_equal(found.coef_, model().fit(cut(X), Y).coef_)
 
 
 def test_blocks_that_do_not_go_together_are_named(digits):

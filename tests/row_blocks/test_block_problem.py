@@ -6,16 +6,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from row_data import CUTS, in_blocks, labels, text
 
 from sparsekit._l1.block_loss import LossOfBlocks
-from sparsekit._l1.blockwise import BlockProblem
+from sparsekit._l1.blockwise import BlockProblem, minimize_on_blocks
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
 
 KINDS = {"squares": 0, "two classes": 2, "four classes": 4}
 
 
-def problem_of(kind, weight=None, **options):
+def problem_of(kind, weight=None, p=40, **options):
     """A problem over blocks, and all of its rows."""
-    X, scores = text(p=40)
+    X, scores = text(p=p)
     n_classes = KINDS[kind]
     y = labels(scores, n_classes) if n_classes else scores + 3.0
     classes, values = np.unique(y, return_inverse=True) if n_classes else (None, y - 2.5)
@@ -82,3 +82,16 @@ def test_only_the_gradient_at_the_last_point_is_known(kind):
     x, move = variables(problem)
     for point in (x, x, x + move, x):
         assert_allclose(problem.open(point), in_memory(problem, X, point), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "four classes"])
+def test_little_promise_ends_a_fit_when_no_column_is_missing(kind):
+    """Of the first columns alone a coarse model promises nothing either, far from the minimum."""
+    results = []
+    for promise_tol in (0.0, 1e-2):
+        problem, _ = problem_of(kind, p=1500)
+        l1 = problem.l1_vector(0.03 * np.abs(problem.open(problem.start())[:-4]).max())
+        results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, promise_tol=promise_tol))
+    best, found = results
+    assert best.success and found.success and found.nit < best.nit
+    assert best.fun <= found.fun <= 1.01 * best.fun

@@ -90,6 +90,15 @@ def test_the_order_of_blocks_and_rows(digits, monkeypatch):
     assert abs(model(**every | {"shuffle": True}).fit(X, y).coef_ - one.coef_).max() > 1e-4
 
 
+@pytest.mark.parametrize("method", ["umax", "implicit"])
+def test_what_is_known_of_a_row_is_kept_for_the_next_epoch(digits, method):
+    """Its number u, without which the steps are others."""
+    X, y = digits
+    every = dict(shuffle=False, n_negatives=9, method=method, learning_rate=0.1, max_iter=4)
+    one = model(**every).fit(X, y)
+    np.testing.assert_allclose(model(**every).fit(cut(X), y).coef_, one.coef_, rtol=1e-10, atol=1e-12)
+
+
 def test_partial_fit_takes_blocks_as_the_calls_for_each(digits):
     X, y = digits
     options = dict(shuffle=False, n_negatives=9, method="sgd", learning_rate=0.02)

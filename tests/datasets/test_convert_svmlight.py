@@ -169,6 +169,12 @@ def test_number_of_features(tmp_path):
     assert convert_svmlight(path, tmp_path / "none").shape == load_svmlight(path)[0].shape == (2, 1)
     path.write_bytes(b"1 2147483646:1\n")
     assert convert_svmlight(path, tmp_path / "widest").shape == (1, 2**31 - 2)
+    # wherever the indices begin, they and the number of columns fit into int32
+    path.write_bytes(b"1 2147483647:1\n")
+    assert convert_svmlight(path, tmp_path / "from 1", zero_based=False).shape == (1, 2**31 - 1)
+    for option in ("auto", True):
+        with pytest.raises(ValueError, match="line 1: index 2147483647 is too large for int32"):
+            convert_svmlight(path, tmp_path / f"no {option}", zero_based=option)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +198,10 @@ def test_a_broken_line_is_named(tmp_path, text, line, problem, options):
     path.write_bytes(text)
     with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
         convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
+    before = tmp_path / "before.svm"
+    before.write_bytes(b"1 1:1\n" * 5)  # whose lines do not count
+    with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
+        convert_svmlight([before, path], tmp_path / "both", block_bytes=20, **options)
     path.write_bytes(b"1 1:1\n")  # no block was lost
     convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
 

@@ -183,7 +183,7 @@ def test_labels_keep_their_type_beside_blocks_without_rows():
 
     X, scores = text(p=20)
     y = labels(scores)
-    rows = rows_of_unknown_number((scores > 0).astype(np.int64))
+    rows = rows_of_unknown_number(cut((scores > 0).astype(np.int64)))
     parts = [rows.blocks[i] for i in range(5)]
     parts[3] = da.from_delayed(dask.delayed(np.zeros)(0), (np.nan,), dtype=np.int64)  # which is not true
     rows = da.concatenate(parts, allow_unknown_chunksizes=True)

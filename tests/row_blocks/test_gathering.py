@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from row_data import in_blocks, labels, text
 
-from sparsekit import L1LogisticOBA, SparsemaxClassifierCV
+from sparsekit import SparsemaxClassifierCV
 from sparsekit._row_blocks import gather
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
@@ -65,16 +65,6 @@ def test_too_many_columns_are_refused_before_they_come(kind, monkeypatch):
     assert blocks.n_rounds == before
     allow(monkeypatch, found.bytes_of(columns))
     assert_array_equal(dense(found.matrix(columns)), dense(X)[:, :10])
-
-
-def test_a_fit_that_has_no_room_says_so(monkeypatch):
-    y = labels(SCORES)
-    wanted = L1LogisticOBA(1.0).fit(in_blocks(X), y)
-    allow(monkeypatch, 100.0)
-    with pytest.raises(MemoryError, match=r"set SPARSEKIT_MEMORY \(in GiB\) or the penalty higher"):
-        L1LogisticOBA(1.0).fit(in_blocks(X), y)
-    allow(monkeypatch, 12.0 * X.nnz)
-    assert_array_equal(L1LogisticOBA(1.0).fit(in_blocks(X), y).coef_, wanted.coef_)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])

@@ -169,6 +169,12 @@ def test_number_of_features(tmp_path):
     assert convert_svmlight(path, tmp_path / "none").shape == load_svmlight(path)[0].shape == (2, 1)
     path.write_bytes(b"1 2147483646:1\n")
     assert convert_svmlight(path, tmp_path / "widest").shape == (1, 2**31 - 2)
+    # wherever the indices begin, they and the number of columns fit into int32
+    path.write_bytes(b"1 2147483647:1\n")
+    assert convert_svmlight(path, tmp_path / "from 1", zero_based=False).shape == (1, 2**31 - 1)
+    for option in ("auto", True):
+        with pytest.raises(ValueError, match="line 1: index 2147483647 is too large for int32"):
+            convert_svmlight(path, tmp_path / f"no {option}", zero_based=option)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +185,7 @@ def test_number_of_features(tmp_path):
         (b"1 1:1\n2 1:nan\n", 2, "not a finite number", {}),
         (b"1 1:1\n2 1:1e39\n", 2, "too large for float32", {"dtype": np.float32}),
         (b"1 1:1\n2 3:1 2:1\n", 2, "index 2 comes after 3", {}),
+        (b"1 1:1\n2 3:1 3:1\n", 2, "index 3 comes after 3", {}),
         (b"1 1:1\n2 0:1\n", 2, "index 0 is below 1", {"zero_based": False}),
         (b"1 1:1\n1 2147483648:1\n", 2, "index 2147483648 is too large for int32", {}),
         (b"1 1:1\n1 7\n", 2, "'7' is not of the form index:value", {}),
@@ -191,6 +198,10 @@ def test_a_broken_line_is_named(tmp_path, text, line, problem, options):
     path.write_bytes(text)
     with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
         convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
+    before = tmp_path / "before.svm"
+    before.write_bytes(b"1 1:1\n" * 5)  # whose lines do not count
+    with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
+        convert_svmlight([before, path], tmp_path / "both", block_bytes=20, **options)
     path.write_bytes(b"1 1:1\n")  # no block was lost
     convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
 
@@ -413,6 +424,20 @@ def test_numbers_halfway_between_two():
             b"%d.%de1" % (half // 10, half % 10),
         ):
             assert number(text) == (float(text), len(text))
+
+
+def test_numbers_a_trifle_beside_halfway():
+    """That trifle is lost in a double beside the first one: ``off`` and one bit, 61 behind it or 62."""
+    n = 0
+    for bits in (61, 62):
+        for off in (-3, -1, 1, 3):
+            first = (2 ** (bits - 1) + off) * pow(5**22, -1, 2**bits) % 2**bits
+            for w in range(first, 2**64, 2**bits):
+                if (w * 5**22).bit_length() == 53 + bits:
+                    text = b"%de22" % w
+                    assert number(text) == (float(text), len(text))
+                    n += 1
+    assert n == 16
 
 
 @pytest.mark.parametrize(

@@ -309,6 +309,31 @@ def test_no_folder_and_no_manifest(tmp_path):
         open_csr(tmp_path)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_columns_and_labels_next_to_the_last_are_refused(tmp_path, first):
+    """Files whose sums agree, under a manifest that says one less."""
+    X = sp.csr_array(np.eye(5)[first:])
+    write_csr(tmp_path / "folder", X, sp.csr_array(np.eye(5, dtype=np.int8)[first:]))
+    place = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(place.read_text())
+    rows, columns = 5 - first, 5 - first
+
+    def opened(**changes):
+        place.write_text(json.dumps({**manifest, "first_index": first, "shape": [rows, columns], **changes}))
+        return open_csr(tmp_path / "folder")
+
+    assert_array_equal(opened().block(0).toarray(), np.eye(columns))
+    assert opened().block_y(0).shape == (rows, 5)
+    said = "row {} of the block is none; its columns must increase and be among the {} that"
+    with pytest.raises(ValueError, match=said.format(rows - 1, columns - 1)):
+        opened(shape=[rows, columns - 1]).block(0)
+    with pytest.raises(ValueError, match=r"y_indices\.npy .*" + said.format(rows - 1, 4)):
+        opened(n_labels=4).block_y(0)
+    if first == 0:
+        with pytest.raises(ValueError, match=said.format(0, 5)):
+            opened(first_index=1).block(0)
+
+
 def test_files_are_numpys(folder):
     for name in sorted(os.listdir(folder.path)):
         if name.endswith(".npy"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sparsekit.datasets import ParquetTable, open_parquet
+from sparsekit.datasets import ParquetTable, _parquet, open_parquet
 
 pa = pytest.importorskip("pyarrow", reason="reads Parquet files")
 pq = pytest.importorskip("pyarrow.parquet", reason="reads Parquet files")
@@ -46,6 +46,26 @@ def test_row_groups_are_blocks(tmp_path, dtype, prefetch):
     again = pickle.loads(pickle.dumps(X))
     assert type(again) is ParquetTable and again.dtype == dtype
     assert_array_equal(again.block(1), A[30:60])
+
+
+def test_a_group_is_turned_batch_by_batch(path, monkeypatch):
+    monkeypatch.setattr(_parquet, "BATCH", 7)
+    X = open_parquet(path, target="y")
+    assert_array_equal(X[:], table()[0])
+
+
+@pytest.mark.parametrize("other", [pa.float64(), pa.int32(), pa.int8()])
+def test_one_column_that_is_not_float32_makes_the_values_float64(tmp_path, other):
+    columns = {"a": pa.array([1, 2], pa.float32()), "b": pa.array([3, 4], other)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert open_parquet(tmp_path / "a.parquet").block(0).dtype == np.float64
+    # also in another file of a folder
+    (tmp_path / "both").mkdir()
+    for name, kind in (("1", pa.float32()), ("2", other)):
+        pq.write_table(pa.table({"a": pa.array([1, 2], kind)}), tmp_path / "both" / f"{name}.parquet")
+    X = open_parquet(tmp_path / "both")
+    assert X.dtype == np.float64 and X[:].dtype == np.float64
+    assert open_parquet(tmp_path / "both" / "1.parquet").dtype == np.float32
 
 
 def test_columns_and_types(path):

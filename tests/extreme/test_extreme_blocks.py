@@ -90,6 +90,15 @@ def test_the_order_of_blocks_and_rows(digits, monkeypatch):
     assert abs(model(**every | {"shuffle": True}).fit(X, y).coef_ - one.coef_).max() > 1e-4
 
 
+@pytest.mark.parametrize("method", ["umax", "implicit"])
+def test_what_is_known_of_a_row_is_kept_for_the_next_epoch(digits, method):
+    """Its number u, without which the steps are others."""
+    X, y = digits
+    every = dict(shuffle=False, n_negatives=9, method=method, learning_rate=0.1, max_iter=4)
+    one = model(**every).fit(X, y)
+    np.testing.assert_allclose(model(**every).fit(cut(X), y).coef_, one.coef_, rtol=1e-10, atol=1e-12)
+
+
 def test_partial_fit_takes_blocks_as_the_calls_for_each(digits):
     X, y = digits
     options = dict(shuffle=False, n_negatives=9, method="sgd", learning_rate=0.02)
@@ -99,6 +108,8 @@ def test_partial_fit_takes_blocks_as_the_calls_for_each(digits):
         single.partial_fit(X[rows], y[rows], classes=np.arange(10))
     np.testing.assert_allclose(whole.coef_, single.coef_, rtol=1e-10, atol=1e-12)
     assert whole.t_ == single.t_ == len(X)
+    twice = model(**options).partial_fit(cut(X), y).partial_fit(cut(X), y)
+    np.testing.assert_array_equal(twice._counts, 2 * np.bincount(y))
     # and goes on with either, with new labels
     whole.partial_fit(cut(X), y + 5).partial_fit(X.astype(np.float32), y)
     assert len(whole.classes_) == 15 and whole.t_ == 3 * len(X) and whole.coef_.dtype == np.float64
@@ -124,6 +135,14 @@ def test_several_labels_and_weights(digits, label_choice):
     assert min(hits) > 0.9 and abs(hits[0] - hits[1]) < 0.02
 
 
+def test_only_ratios_of_the_weights_of_rows_that_count_matter(digits):
+    X, y = digits
+    labelled = np.arange(len(y)) % 3 > 0
+    Y = sp.csr_array((labelled * 1.0, (np.arange(len(y)), y)), shape=(len(y), 10))
+    found = model().fit(cut(X), Y, sample_weight=np.where(labelled, 4.0, 1000.0))
+    np.testing.assert_array_equal(found.coef_, model().fit(cut(X), Y).coef_)
+
+
 def test_blocks_that_do_not_go_together_are_named(digits):
     X, y = digits
     dirty = X.copy()
@@ -138,14 +157,39 @@ def test_blocks_that_do_not_go_together_are_named(digits):
     narrow.matrices[2] = narrow.matrices[2][:, :5]
     with pytest.raises(ValueError, match=r"block 2 of X has 5 columns, and X has 64"):
         model().fit(narrow, y)
-    with pytest.raises(ValueError, match=r"y has 10 rows, and X has 1797"):
-        model().fit(cut(X), y[:10])
+    for change, n in ((lambda A: A[:-1], 596), (lambda A: np.vstack([A, A[:1]]), 598)):
+        other = cut(X)
+        other.matrices[3] = change(other.matrices[3])
+        with pytest.raises(ValueError, match=f"block 3 of X has {n} rows, where 597 were expected"):
+            model().fit(other, y)
+    for rows in (10, 1796, 1798):
+        with pytest.raises(ValueError, match=f"y has {rows} rows, and X has 1797"):
+            model().fit(cut(X), np.resize(y, rows))
+        with pytest.raises(ValueError, match=f"sample_weight has {rows} rows, and X has 1797"):
+            model().fit(cut(X), y, sample_weight=np.ones(rows))
     with pytest.raises(ValueError, match="early_stopping holds out rows in memory"):
         model(early_stopping=True).fit(cut(X), y)
     with pytest.raises(ValueError, match="X has 5 features, but ExtremeSoftmaxSGD is expecting 64"):
         model().partial_fit(X, y).partial_fit(cut(X[:, :5]), y)
     with pytest.raises(ValueError, match="at least one non-zero number"):
         model().partial_fit(cut(X), y, sample_weight=0.0)
+
+
+def test_names_of_the_features_are_those_of_the_blocks(digits):
+    X, y = digits
+    names = [f"pixel {j}" for j in range(64)]
+
+    def named(names):
+        blocks = cut(X)
+        blocks.feature_names = names
+        return blocks
+
+    found = model(max_iter=1).fit(named(names), y)
+    assert list(found.feature_names_in_) == names
+    found.partial_fit(named(names), y).partial_fit(cut(X), y)
+    with pytest.raises(ValueError, match="X has the feature 'ink' where another was at the fit"):
+        found.partial_fit(named([*names[:-1], "ink"]), y)
+    assert not hasattr(found.fit(cut(X), y), "feature_names_in_")
 
 
 def test_a_dask_array_is_read_block_by_block(digits):

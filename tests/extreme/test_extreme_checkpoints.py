@@ -93,6 +93,38 @@ def test_a_fit_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name, a
     assert len(blocks) == 16 - after and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("method", ["implicit", "is"])
+def test_many_classes_in_blocks_go_on_in_their_order(tmp_path, monkeypatch, method):
+    rng = np.random.default_rng(0)
+    X, y = ListOfBlocks([rng.random((90, 7)) for _ in range(4)]), np.arange(360) % 300
+    options = {"sampling": "blocks", "method": method, "learning_rate": 0.5, "max_iter": 3}
+    path = tmp_path / "run.npz"
+    broken_off(monkeypatch, 6, lambda: model(**options).fit(X, y, checkpoint=path, checkpoint_interval=0))
+    same(model(**options).fit(X, y, checkpoint=path), model(**options).fit(X, y))
+
+
+@pytest.mark.parametrize("other", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3}, {}])
+def test_a_setting_that_only_one_of_two_runs_has_tells_them_apart(tmp_path, other):
+    mine = {"a": 1, "b": 2}
+    path = tmp_path / "run.npz"
+    checkpoints.Checkpoint(path, 0.0, {"the parameter": mine}).save({"at": 7}, {"x": np.arange(3)})
+    with pytest.raises(ValueError, match=r"another run: the parameter '[abc]' was"):
+        checkpoints.Checkpoint(path, 0.0, {"the parameter": other}).load()
+    header, arrays = checkpoints.Checkpoint(path, 0.0, {"the parameter": mine}).load()
+    assert header["at"] == 7 and arrays.keys() == {"x"}
+
+
+def test_digests_tell_arrays_apart():
+    zeros = np.zeros(4)
+    several = [
+        [zeros], [zeros.reshape(2, 2)], [zeros.astype(np.float32)], [zeros[:3]], [zeros[:2], zeros[2:]],
+        [None], [zeros, None], [None, zeros], [np.array([1, "1"], dtype=object)],
+        [np.array(["1", 1], dtype=object)],
+    ]  # fmt: skip
+    assert len({checkpoints.digest(arrays) for arrays in several}) == len(several)
+    assert checkpoints.digest([np.zeros((4, 2))[:, 0]]) == checkpoints.digest([zeros])
+
+
 @pytest.mark.parametrize("name", ["plain", "average", "hashed", "auto"])
 def test_a_pass_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name):
     X, y = digits
@@ -215,6 +247,9 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
     np.savez(path, header=np.array([{"an": "object"}], dtype=object))
     with pytest.raises(ValueError, match="is no checkpoint"):
         model().fit(X, y, checkpoint=path)
+    np.savez(path, header=np.array(json.dumps({"format": "another", "version": 1, "identity": {}})))
+    with pytest.raises(ValueError, match=r"is no checkpoint of .*: its format is another"):
+        model().fit(X, y, checkpoint=path)
     path.unlink()
     broken_off(monkeypatch, 5, lambda: model().fit(X, y, checkpoint=path, checkpoint_interval=0))
     content = path.read_bytes()
@@ -223,8 +258,9 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
         model().fit(X, y, checkpoint=path)
     with pytest.raises(TypeError, match="checkpoint must be the path of a file, got int"):
         model().fit(X, y, checkpoint=3)
-    with pytest.raises(ValueError, match=r"checkpoint_interval must be a number of seconds >= 0, got -1"):
-        model().fit(X, y, checkpoint=path, checkpoint_interval=-1)
+    for wrong in (-1, np.nan, "1"):
+        with pytest.raises(ValueError, match=rf"checkpoint_interval must be a number .* >= 0, got .*{wrong}"):
+            model().fit(X, y, checkpoint=path, checkpoint_interval=wrong)
 
 
 def test_what_ends_early_can_go_on(digits, tmp_path):
@@ -232,6 +268,12 @@ def test_what_ends_early_can_go_on(digits, tmp_path):
     X, y = digits
     path = tmp_path / "run.npz"
     model(callback=lambda intermediate_result: intermediate_result.nit == 2).fit(X, y, checkpoint=path)
+    assert path.exists()
+    same(model().fit(X, y, checkpoint=path), model().fit(X, y))
+    # also in the last epoch, since the next call may ask for more
+    model(max_iter=2, callback=lambda intermediate_result: intermediate_result.nit == 2).fit(
+        X, y, checkpoint=path
+    )
     assert path.exists()
     same(model().fit(X, y, checkpoint=path), model().fit(X, y))
     assert model(max_time=1e-9).fit(X, y, checkpoint=path).t_ == 0 and path.exists()

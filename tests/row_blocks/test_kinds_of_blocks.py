@@ -38,11 +38,11 @@ def assert_same(found, wanted):
     assert found.n_features_in_ == wanted.n_features_in_
 
 
-def rows_of_unknown_number(y):
-    """A Dask array with a chunk for each block."""
+def rows_of_unknown_number(parts):
+    """A Dask array with a chunk for each block's part."""
     import dask
 
-    parts = [da.from_delayed(dask.delayed(part), (np.nan,), dtype=y.dtype) for part in cut(y)]
+    parts = [da.from_delayed(dask.delayed(part), (np.nan,), dtype=part.dtype) for part in parts]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
@@ -73,7 +73,7 @@ def frozen(X):
 def test_kinds_of_x(kind, data, model):
     X, y, _ = data
     blocks = X_KINDS[kind](X)
-    targets = rows_of_unknown_number(y) if kind == "unknown sizes" else y
+    targets = rows_of_unknown_number(cut(y)) if kind == "unknown sizes" else y
     found = L1LogisticOBA(tol=1e-8).fit(blocks, targets)
     assert_same(found, model)
     assert found.n_rounds_ >= 4
@@ -152,7 +152,7 @@ def test_one_weight_for_all(data):
     X, y, _ = data
     wanted = L1LogisticOBA(tol=1e-8).fit(X, y, 2.5)
     for blocks in (in_blocks(X), as_dask(X), as_dask(X, sizes=False)):
-        targets = rows_of_unknown_number(y) if np.isnan(blocks.shape[0]) else y
+        targets = rows_of_unknown_number(cut(y)) if np.isnan(blocks.shape[0]) else y
         assert_same(L1LogisticOBA(tol=1e-8).fit(blocks, targets, 2.5), wanted)
 
 
@@ -183,7 +183,7 @@ def test_labels_keep_their_type_beside_blocks_without_rows():
 
     X, scores = text(p=20)
     y = labels(scores)
-    rows = rows_of_unknown_number((scores > 0).astype(np.int64))
+    rows = rows_of_unknown_number(cut((scores > 0).astype(np.int64)))
     parts = [rows.blocks[i] for i in range(5)]
     parts[3] = da.from_delayed(dask.delayed(np.zeros)(0), (np.nan,), dtype=np.int64)  # which is not true
     rows = da.concatenate(parts, allow_unknown_chunksizes=True)
@@ -284,7 +284,7 @@ def test_a_block_that_does_not_fit(how, lazy, data):
         ]
         arrays[3] = arrays[3].map_blocks(lambda part: part, chunks=((np.nan,), (60,)), meta=X[:0])
         blocks = da.concatenate(arrays, allow_unknown_chunksizes=True)
-        y = rows_of_unknown_number(y)
+        y = rows_of_unknown_number(cut(y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=REFUSED[how]):
@@ -302,11 +302,23 @@ def test_large_numbers_are_no_infinity():
     assert counts == 40 and info[0]["rows"] == 40
 
 
+@pytest.mark.parametrize("make", [np.array, sp.csr_array])
+@pytest.mark.parametrize("scale", [1e25, 1e-30])
+def test_squares_of_float32_are_sums_of_float64(make, scale):
+    from sparsekit._row_blocks.blocks import Block
+    from sparsekit._row_blocks.census import _of_block
+
+    values = (np.arange(12.0).reshape(4, 3) * scale).astype(np.float32)
+    squares = _of_block(Block(0, make(values), 1.0), 3)[1]
+    assert_allclose(squares, (values.astype(float) ** 2).sum(axis=0), rtol=1e-12)
+
+
 def test_rows_of_y_that_are_not_those_of_x(data):
     X, y, _ = data
     for blocks in (in_blocks(X), as_dask(X)):
-        with pytest.raises(ValueError, match="y has 499 rows, and X has 500"):
-            L1LogisticOBA().fit(blocks, y[1:])
+        for n in (499, 501):
+            with pytest.raises(ValueError, match=f"y has {n} rows, and X has 500"):
+                L1LogisticOBA().fit(blocks, np.resize(y, n))
         with pytest.raises(ValueError, match="sample_weight has 3 rows, and X has 500"):
             L1LogisticOBA().fit(blocks, y, np.ones(3))
     with pytest.raises(ValueError, match="y has 499 rows, and X has 500"):
@@ -316,6 +328,11 @@ def test_rows_of_y_that_are_not_those_of_x(data):
         L1LogisticOBA().fit(lazy, da.from_array(y, chunks=250))
     with pytest.raises(ValueError, match=r"block \d of X has \d+ rows, and 100 of y"):
         L1LogisticOBA().fit(lazy, da.from_array(y, chunks=100))
+    for number, n in ((0, 129), (0, 131), (4, 181)):
+        parts = cut(y)
+        parts[number] = np.resize(parts[number], n)
+        with pytest.raises(ValueError, match=rf"block {number} of X has {SIZES[number]} rows, and {n} of y"):
+            L1LogisticOBA().fit(lazy, rows_of_unknown_number(parts))
     with pytest.raises(ValueError, match=r"sizes of X's chunks are unknown.*compute_chunk_sizes"):
         L1LogisticOBA().fit(lazy, y)
     frame = dd.from_pandas(pd.DataFrame(X.toarray()), npartitions=2)

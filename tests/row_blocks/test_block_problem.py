@@ -1,0 +1,97 @@
+"""Gradients by rounds over blocks: those of main memory, moved to first order, masked, or without a fold."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import CUTS, in_blocks, labels, text
+
+from sparsekit._l1.block_loss import LossOfBlocks
+from sparsekit._l1.blockwise import BlockProblem, minimize_on_blocks
+from sparsekit._row_blocks.blocks import LocalBlocks
+from sparsekit._row_blocks.census import take_census
+
+KINDS = {"squares": 0, "two classes": 2, "four classes": 4}
+
+
+def problem_of(kind, weight=None, p=40, **options):
+    """A problem over blocks, and all of its rows."""
+    X, scores = text(p=p)
+    n_classes = KINDS[kind]
+    y = labels(scores, n_classes) if n_classes else scores + 3.0
+    classes, values = np.unique(y, return_inverse=True) if n_classes else (None, y - 2.5)
+    blocks = LocalBlocks(in_blocks(X), y, weight)
+    spec = LossOfBlocks(True, classes, offset=0.0 if n_classes else 2.5)
+    return BlockProblem(blocks, take_census(blocks), spec, values, weight, **options), X
+
+
+def variables(problem, seed=0):
+    """A point, and a way of the intercepts and of two features."""
+    rng = np.random.default_rng(seed)
+    x, move = 0.3 * rng.standard_normal(problem.n_variables), np.zeros(problem.n_variables)
+    at = problem.variables(np.array([3, 17]))
+    move[at] = rng.standard_normal(len(at))
+    return x, move
+
+
+def in_memory(problem, X, x, weight=None):
+    part = problem.spec.on(X, problem.values, weight).problem()
+    part.start(x)
+    return part.gradient()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gradient_is_moved_to_first_order(kind):
+    problem, X = problem_of(kind)
+    x, move = variables(problem)
+    g, h = problem.gradient(x), 1e-4
+    assert_allclose(g, in_memory(problem, X, x), rtol=1e-9, atol=1e-12)
+    along = (problem.gradient(x + h * move) - problem.gradient(x - h * move)) / (2 * h)
+    assert np.abs(along).max() > 0.1 * np.abs(g).max()
+    assert_allclose(problem.gradient(x, move), g - along, atol=1e-6 * np.abs(along).max())
+    assert_array_equal(problem.gradient(x, np.zeros_like(x)), g)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_leaves_the_others_as_they_are(kind):
+    problem, _ = problem_of(kind)
+    x, move = variables(problem)
+    mask = np.random.default_rng(1).random(problem.n_variables) < 0.4
+    whole = problem.gradient(x, move)
+    assert np.count_nonzero(whole[mask]) > 5 and np.count_nonzero(whole[~mask]) > 5
+    assert_array_equal(problem.gradient(x, move, mask), np.where(mask, whole, 0.0))
+    assert_array_equal(problem.gradient(x, move, np.ones_like(mask)), whole)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_a_fold_misses_weigh_nothing(kind, weighted):
+    rng = np.random.default_rng(2)
+    folds = rng.integers(0, 8, 500).astype(np.uint8)
+    weight = rng.uniform(0.5, 2.0, 500) if weighted else None
+    for fold in range(3):
+        problem, X = problem_of(kind, weight, fold=fold)
+        problem.blocks.set_folds(folds, np.diff(CUTS))
+        x = variables(problem)[0]
+        seen = np.where(folds >> fold & 1, 0.0, 1.0 if weight is None else weight)
+        assert_allclose(problem.gradient(x), in_memory(problem, X, x, seen), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_gradient_at_the_last_point_is_known(kind):
+    problem, X = problem_of(kind)
+    x, move = variables(problem)
+    for point in (x, x, x + move, x):
+        assert_allclose(problem.open(point), in_memory(problem, X, point), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "four classes"])
+def test_little_promise_ends_a_fit_when_no_column_is_missing(kind):
+    """Of the first columns alone a coarse model promises nothing either, far from the minimum."""
+    results = []
+    for promise_tol in (0.0, 1e-2):
+        problem, _ = problem_of(kind, p=1500)
+        l1 = problem.l1_vector(0.03 * np.abs(problem.open(problem.start())[:-4]).max())
+        results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, promise_tol=promise_tol))
+    best, found = results
+    assert best.success and found.success and found.nit < best.nit
+    assert best.fun <= found.fun <= 1.01 * best.fun

@@ -154,6 +154,19 @@ def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
     assert len(pids(mortal) & before) == 1
 
 
+@pytest.mark.parametrize(
+    ("kernel", "nth"), [("model_of_block", 1), ("model_of_block", 4), ("dual_value_of_block", 1)]
+)
+def test_a_worker_dies_in_a_model(kernel, nth, mortal, lazy, data, strike, tmp_path, monkeypatch):
+    """Or in a trial step, or in the certificate, of columns that have no room in this process."""
+    monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
+    wanted = L1LogisticOBA(C).fit(in_blocks(data[0], CUTS), data[1])
+    strike("kill", kernel, nth)
+    before = pids(mortal)
+    assert_same_bits(L1LogisticOBA(C).fit(*lazy), wanted)
+    assert not (tmp_path / "kill").exists() and len(pids(mortal) & before) == 1
+
+
 def test_a_worker_dies_with_the_blocks_that_it_holds(mortal, data, wanted, strike, tmp_path):
     X, y = as_dask(data[0], CUTS).persist(), da.from_array(data[1], chunks=100).persist()
     distributed.wait([X, y], timeout=60)

@@ -222,7 +222,7 @@ def test_missing_and_further_members(path):
         (lambda h: h["attributes"].update(fit=1), "L1LogisticOBA has no attribute 'fit'"),
         (lambda h: h["attributes"].update(__class__=1), "has no attribute '__class__'"),
         (lambda h: h["attributes"].update(predict="x"), "has no attribute 'predict'"),
-        (lambda h: h["attributes"].update(n_features_in_=10**9), "in place of .1000000000|in place of .1, 10"),
+        (lambda h: h["attributes"].update(n_features_in_=10**9), "in place of .1000000000"),
         (lambda h: h["attributes"].update(n_features_in_=-6), "in place of a whole number"),
         (lambda h: h["attributes"].update(n_features_in_=True), "in place of a whole number"),
         (lambda h: h["attributes"].update(coef_=3.0), "in place of an array|nothing refers"),

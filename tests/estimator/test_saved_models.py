@@ -3,7 +3,9 @@
 import copy
 import os
 import pickle
+import re
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -211,3 +213,23 @@ def test_models_go_through_a_fresh_random_state(tmp_path):
     sk.save(Extreme(**SHORT).fit(X, KINDS), tmp_path / "model.npz")
     found = sk.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(found.fit(X, KINDS).coef_, fitted("ExtremeSoftmaxSGD").coef_)
+
+
+def test_the_guide_names_types_for_skops_as_they_are(checkout):
+    text = (checkout / "doc" / "saved_models.md").read_text(encoding="utf-8")
+    named = {
+        f"sparsekit.{module}.{name}": getattr(import_module(f"sparsekit.{module}"), name)
+        for module, name in re.findall(r"(?<=`)(_\w+\.\w+)\.(\w+)`", text)
+    }
+    assert all(f"{kind.__module__}.{kind.__name__}" == full for full, kind in named.items())
+    assert {kind.__name__ for kind in named.values()} >= models.CLASSES.keys() | {"SoftmaxState"}
+
+
+@pytest.mark.parametrize(
+    "name", ["LassoOBA sparsified", "ExtremeSoftmaxSGD averaged", "LPSparseMAPClassifier"]
+)
+def test_skops_takes_them_too(name):
+    skops = pytest.importorskip("skops.io")
+    content = skops.dumps(fitted(name))
+    found = skops.loads(content, trusted=skops.get_untrusted_types(data=content))
+    np.testing.assert_array_equal(found.predict(X), fitted(name).predict(X))

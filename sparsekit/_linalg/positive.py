@@ -34,7 +34,8 @@ def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
     """
     if is_device(H):
         return _device_solver(H)
-    factors = linalg.cho_factor(H, overwrite_a=True, check_finite=False)
+    # its transpose has the order of LAPACK, which copies others
+    factors = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve(factors, b, check_finite=False)
 
 

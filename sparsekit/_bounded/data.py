@@ -162,7 +162,8 @@ class SparseData(Data):
         return _dense_product(A.multiply(d[:, None]).T.tocsr(), A)
 
     def outer(self, A, scale):
-        return _dense_product(A.multiply(scale).tocsr(), A.T.tocsr())
+        # symmetric, and in the order of LAPACK, which copies others
+        return _dense_product(A.multiply(scale).tocsr(), A.T.tocsr()).T
 
 
 class DeviceData(Data):

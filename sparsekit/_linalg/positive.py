@@ -34,8 +34,7 @@ def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
     """
     if is_device(H):
         return _device_solver(H)
-    # its transpose has the order of LAPACK, which copies others
-    factors = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
+    factors = linalg.cho_factor(H, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve(factors, b, check_finite=False)
 
 

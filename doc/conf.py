@@ -70,6 +70,7 @@ TREE = {
         "Speed <speed>",
         "Architecture <architecture>",
         "Contributing <contributing>",
+        "security",
         "Changelog <changelog>",
     ],
     "user_guide": [
@@ -83,6 +84,7 @@ TREE = {
         "nqn",
         "sharpness",
         "large_data",
+        "saved_models",
         "gpu",
     ],
     "speed": [

@@ -51,6 +51,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.logistic import L1LogisticOBA as L1LogisticOBA
     from ._l1.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
     from ._l1.path import l1_logistic_path as l1_logistic_path
+    from ._saved.models import load as load
+    from ._saved.models import save as save
     from .optimize import minimize_oba as minimize_oba
 
 __version__ = "0.1.0.dev0"
@@ -85,9 +87,11 @@ _EXPORTS = {
     "XorOut": "_factor_graph.linear_factors",
     "fenchel_young_path": "_fenchel_young.classifier_cv",
     "l1_logistic_path": "_l1.path",
+    "load": "_saved.models",
     "lp_sparsemap": "_factor_graph.lp_sparsemap",
     "minimize_nqn": "_bounded.minimize_nqn",
     "minimize_oba": "optimize",
+    "save": "_saved.models",
     "show_versions": "_compare.show_versions",
     "sparsemax": "_fenchel_young.sparsemax",
     "sparsemax_jvp": "_fenchel_young.sparsemax",

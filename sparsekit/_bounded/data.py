@@ -18,6 +18,8 @@ PASS = 2**14
 PART, PARTS = 200000, 16
 # rows of a block while a Gram matrix is summed up
 GRAM_BLOCK = 2048
+# rows of a block of a product of sparse matrices
+PRODUCT_BLOCK = 256
 # entries of such a block on a GPU, which a product is to fill
 DEVICE_BLOCK = 2**26
 
@@ -40,6 +42,12 @@ class Data(ABC):
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.design = as_design(X, n_threads).private()
+
+    @property
+    def nbytes(self):
+        """Bytes of the data, wherever they are."""
+        X = self.X
+        return X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 
     def be_exact(self):  # noqa: B027 (kernels are exact already: nothing to do is a good default)
         """From here on sums have float64's digits; they do where a kernel makes them."""
@@ -151,10 +159,11 @@ class SparseData(Data):
 
     def gram(self, rows, cols, d, intercept):
         A = self.part(rows, cols, intercept)
-        return (A.multiply(d[:, None]).T @ A).toarray()
+        return _dense_product(A.multiply(d[:, None]).T.tocsr(), A)
 
     def outer(self, A, scale):
-        return (A.multiply(scale) @ A.T).toarray()
+        # symmetric, and in the order of LAPACK, which copies others
+        return _dense_product(A.multiply(scale).tocsr(), A.T.tocsr()).T
 
 
 class DeviceData(Data):
@@ -213,6 +222,14 @@ def _dense_sums(X, s, with_means):
     X, total = X.astype(np.float64), s.sum()
     with np.errstate(over="ignore", under="ignore"):
         return s @ X / total if with_means else np.zeros(X.shape[1]), s @ X**2 / total
+
+
+def _dense_product(A, B):
+    """A B as an array, by blocks of rows: as a sparse matrix a full one takes three times the memory."""
+    out = np.empty((A.shape[0], B.shape[1]))
+    for at in range(0, len(out), PRODUCT_BLOCK):
+        out[at : at + PRODUCT_BLOCK] = (A[at : at + PRODUCT_BLOCK] @ B).toarray()
+    return out
 
 
 def _gram_by_blocks(part, rows, cols, d, intercept, height):

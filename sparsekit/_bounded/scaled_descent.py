@@ -17,6 +17,8 @@ MISSED = 1e-14
 # evaluations without an iterate after which a smooth objective has no digit left to gain
 FRUITLESS = 12
 ENDLESS = 10**9
+# bytes that pairs may take beside any X, and how many there are at least
+ROOM, FEWEST = 2**25, 5
 
 
 class Fruitless(Exception):
@@ -103,7 +105,7 @@ class Descent:
             return callback(report)
 
         left = self.run.options.max_time - self.run.limits.seconds
-        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left)
+        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
         self.n_trials = 0
         start = self.variables(w, b)
         first = self(start)
@@ -120,6 +122,11 @@ class Descent:
             ).nit
         except Fruitless:
             return ENDLESS
+
+    def _memory(self):
+        """Pairs of NQN: fewer where X has so few entries a column that they would take more memory than X."""
+        pair = 16 * len(self.lower)
+        return int(min(max(max(self.problem.data.nbytes, ROOM) // pair, FEWEST), nqn.NQNOptions.memory))
 
     def _unit(self, v, g):
         """Scale of all variables that gives a smooth objective curvature 1 down its slope.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 
-from .replacing import replacing
+from .._storage.replacing import replacing
 
 
 def write_csv(path, cells, gaps):

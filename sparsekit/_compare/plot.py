@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .replacing import replacing
+from .._storage.replacing import replacing
 from .report import OURS
 
 # curves end here: F* itself is rarely known better

@@ -11,8 +11,8 @@ from importlib import metadata
 
 import numpy as np
 
+from .._storage.replacing import replacing
 from .engine import OVER_BUDGET
-from .replacing import replacing
 from .solver import Solver
 
 OURS, BASELINE = "sparsekit", "liblinear"

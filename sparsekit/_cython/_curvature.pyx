@@ -14,6 +14,8 @@ ctypedef fused real:
 cdef extern from "curvature.h" nogil:
     void sk_product32(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t,
                       Py_ssize_t)
+    void sk_product32_few(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
+                          Py_ssize_t, Py_ssize_t)
     void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                          Py_ssize_t, Py_ssize_t)
 
@@ -33,10 +35,17 @@ cdef Py_ssize_t _BLOCK = 256
 
 def product32(const int64_t[::1] indptr, const int32_t[::1] indices, const float[::1] data, const float[:, ::1] V,
               float[:, ::1] out, int n_threads):
-    """out (rows, 8 B) = A V for A in compressed rows and V (columns or more, 8 B)."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, B = V.shape[1] // 8, b, parts = min(64, max(n // _ROWS, 1))
-    if n <= 0 or data.shape[0] == 0 or B == 0:
+    """out (rows, K) = A V for A in compressed rows and V (columns or more, K), K = 2, 4 or a multiple of 8."""
+    cdef Py_ssize_t n = indptr.shape[0] - 1, K = V.shape[1], B = K // 8, b, parts = min(64, max(n // _ROWS, 1))
+    if K % 8 and K != 2 and K != 4:
+        raise ValueError(f"V must have 2, 4 or a multiple of 8 columns; got {K}")
+    if n <= 0 or data.shape[0] == 0 or K == 0:
         out[:n, :] = 0.0
+        return
+    if B == 0:
+        for b in prange(parts, nogil=True, num_threads=n_threads, schedule='dynamic'):
+            sk_product32_few(&indptr[0], &indices[0], &data[0], &V[0, 0], &out[0, 0], (n * b) // parts,
+                             (n * (b + 1)) // parts, K)
         return
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='dynamic'):
         sk_product32(&indptr[0], &indices[0], &data[0], &V[0, 0], &out[0, 0], (n * b) // parts,

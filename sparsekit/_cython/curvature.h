@@ -46,6 +46,35 @@ SK_MULTI(void, sk_product32,
         }
 }
 
+/* the same for tables of two or four classes, whose padding to eight would be most of them */
+SK_MULTI(void, sk_product32_few,
+         (const int64_t *restrict ptr, const int32_t *restrict col, const float *restrict val,
+          const float *restrict V, float *restrict out, sk_size lo, sk_size hi, sk_size K),
+         (ptr, col, val, V, out, lo, hi, K)) {
+    for (sk_size i = lo; i < hi; i++) {
+        float *to = out + i * K, a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
+        if (K == 2) {
+            for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
+                const float *v = V + 2 * (sk_size)col[e];
+                a += val[e] * v[0];
+                b += val[e] * v[1];
+            }
+        } else {
+            for (sk_size e = ptr[i]; e < ptr[i + 1]; e++) {
+                const float *v = V + 4 * (sk_size)col[e];
+                a += val[e] * v[0];
+                b += val[e] * v[1];
+                c += val[e] * v[2];
+                d += val[e] * v[3];
+            }
+            to[2] = c;
+            to[3] = d;
+        }
+        to[0] = a;
+        to[1] = b;
+    }
+}
+
 SK_MULTI(double, sk_dot32,
          (const float *restrict a, const float *restrict b, sk_size n),
          (a, b, n)) {

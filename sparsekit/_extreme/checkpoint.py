@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .._messages import shown
+from .._storage.npz import Reader, write
 
-FORMAT, VERSION = "sparsekit.ExtremeSoftmaxSGD", 1
+SCHEMA, VERSION = "sparsekit.ExtremeSoftmaxSGD.checkpoint", 2
 
 
 class Checkpoint:
@@ -41,18 +42,8 @@ class Checkpoint:
 
     def save(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Replace the file: at any moment it is the old or the new one, complete and on disk."""
-        header = {"format": FORMAT, "version": VERSION, "identity": self.identity, **header}
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            with open(part, "wb") as file:
-                np.savez(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        _sync_folder(self.path.parent)
+        header = {"schema": SCHEMA, "version": VERSION, "identity": self.identity, **header}
+        write(self.path, header, arrays)
         self.last = time.monotonic()
 
     def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
@@ -67,16 +58,17 @@ class Checkpoint:
             return None
         name = shown(os.fspath(self.path))
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                if header["format"] != FORMAT:
-                    raise ValueError(f"its format is {header['format']}")
+            # of no untrusted source, and perhaps of a model of any size
+            with Reader(self.path, max_bytes=sys.maxsize) as file:
+                header, arrays = file.header, {}
+                if header["schema"] != SCHEMA:
+                    raise ValueError(f"its schema is {shown(header['schema'])}")
                 if header["version"] == VERSION:
                     self._compare(header["identity"], name)
-                    arrays = {key: file[key] for key in file.files if key != "header"}
+                    arrays = file.arrays()
         except _OtherRun as error:
             raise ValueError(str(error)) from None
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{name} is no checkpoint of ExtremeSoftmaxSGD, or damaged: {error}") from error
         if header["version"] != VERSION:
             raise ValueError(
@@ -118,14 +110,3 @@ def digest(arrays: Iterable[np.ndarray | None]) -> str:
         found.update(f"{array.dtype.str} {array.shape};".encode())
         found.update(array.reshape(-1).view(np.uint8).data)
     return found.hexdigest()
-
-
-def _sync_folder(folder):
-    """Have the new name on disk too, where the system lets a folder be opened."""
-    if os.name == "nt":
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

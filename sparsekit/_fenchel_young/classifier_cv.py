@@ -54,12 +54,10 @@ _OPTIONS = {
 
 def _solve_path(loss, alphas, start, penalize_intercept, options):
     """Results for falling alphas, each started from the last."""
-    results = []
     for alpha in alphas:
         result = minimize_fenchel_young(loss, alpha, start, penalize_intercept=penalize_intercept, **options)
         start = result.x
-        results.append(result)
-    return results
+        yield result
 
 
 @validate_params(
@@ -151,7 +149,7 @@ def fenchel_young_path(
         n_threads=count_threads(n_jobs),
     )  # fmt: skip
     options = dict(tol=tol, max_iter=max_iter, max_time=max_time)
-    results = _solve_path(loss, alphas, None, penalize_intercept, options)
+    results = list(_solve_path(loss, alphas, None, penalize_intercept, options))
     p, K = X.shape[1], len(targets.classes)
     tables = np.array([r.x for r in results])
     path = Bunch(
@@ -370,17 +368,17 @@ class _FenchelYoungClassifierCV(
             )
         loss = self._loss(X, targets, train, 1)
         loss.blas_threads = None
-        results = _solve_path(loss, self.alphas_, None, self.penalize_intercept, options)
         part = type(self)(threshold=self.threshold, fit_intercept=self.fit_intercept)
         part.classes_, part.multilabel_ = self.classes_, self.multilabel_
         part.n_features_in_ = self.n_features_in_
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        scores = []
-        for result in results:
+        scores, results = [], []
+        for result in _solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
             part._set(result.x, X.dtype)
             scores.append(scorer(part, X[test], y[test], **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]
+            results.append(result)
         return scores, results
 
 

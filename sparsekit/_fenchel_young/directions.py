@@ -147,7 +147,9 @@ class Directions:
         run.passes += products
         left, slope = run.dots((r, d), (g, d))
         self.promised = 0.5 * (left - slope) * scale * scale
-        D = d.reshape(shape)[:, :K].astype(np.float64) * scale
+        del r, p, Hp, g, M, inverse  # a table of many columns each
+        D = d.reshape(shape)[:, :K].astype(np.float64)
+        D *= scale
         # a shift of all classes has no curvature but alpha: what rounding makes of it may be large
         # (sums of a few columns are slow, a product is not)
         share = np.zeros(K, like=D) + 1.0 / K

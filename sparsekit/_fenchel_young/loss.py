@@ -213,7 +213,7 @@ class FenchelYoungLoss:
                     (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
                     for indptr, indices, data in (design.rows(), design.columns())
                 )
-                self._single = rows, columns, np.square(columns[2])
+                self._single = rows, columns
             elif is_device_dense(design):
                 self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
             elif isinstance(design, DenseDesign):
@@ -223,8 +223,7 @@ class FenchelYoungLoss:
                     (design.data.astype(np.float32, copy=False), design.indices, design.indptr),
                     shape=design.shape,
                 )
-                columns = rows.tocsc()
-                self._single = _arrays(rows), _arrays(columns), np.square(columns.data)
+                self._single = _arrays(rows), _arrays(rows.tocsc())
         return self._single
 
 
@@ -245,7 +244,7 @@ def _arrays(A):
 
 
 class _SparseCurvature:
-    """H V for tables V (variables' rows, K padded to a multiple of 8) of float32.
+    """H V for tables V (variables' rows, K padded to 2, 4 or a multiple of 8) of float32.
 
     The scores are made by rows and their sums by columns, so that no thread needs a table of its own.
     """
@@ -253,9 +252,9 @@ class _SparseCurvature:
     def __init__(self, loss, parts, weight):
         P, rest, top = parts
         n, K = P.shape
-        self.rows, self.columns, squares = loss.single()
+        self.rows, self.columns = loss.single()
         self.threads, self.intercept, self.kernels = loss.threads, loss.fit_intercept, loss.kernels
-        wide = K if is_device(P) else -(-K // 8) * 8
+        wide = K if is_device(P) else _padded(K)
         self.P = np.zeros((n, wide), dtype=np.float32, like=P)
         self.P[:, :K] = P
         self.top, self.weight = top, weight.astype(np.float32)
@@ -264,8 +263,8 @@ class _SparseCurvature:
         # the diagonal: sum_i w_i x_ij^2 u_ik (1 - u_ik)
         spread = _spread(self.P, rest, top, self.weight)
         self.diag = np.empty(self.shape, dtype=np.float32, like=P)
-        indptr, indices, _ = self.columns
-        self.kernels.product32(indptr, indices, squares, spread, self.diag, *self.threads)
+        indptr, indices, values = self.columns
+        self.kernels.product32(indptr, indices, np.square(values), spread, self.diag, *self.threads)
         if self.intercept:
             self.diag[-1] = spread.sum(axis=0)
 
@@ -277,6 +276,11 @@ class _SparseCurvature:
         self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, *self.threads)
         self.kernels.product32(*self.columns, self.scores, out, *self.threads)
         return out
+
+
+def _padded(K):
+    """Width of a table of K classes that kernels take."""
+    return (2 if K <= 2 else 4) if K <= 4 else -(-K // 8) * 8
 
 
 def _spread(P, rest, top, weight):

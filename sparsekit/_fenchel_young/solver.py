@@ -158,9 +158,13 @@ class FenchelYoungRun:
         """Objective, its gradient, and the square of the norm of its penalised part; the last one is kept."""
         if self._last[0] is point and self._last[1] == alpha:
             return self._last[2]
-        G, part = point.pulled.copy(), self.penalised(point.T)
+        self._last = None, None, None  # two at once would be much memory where features are many
+        part, G = self.penalised(point.T), np.empty_like(point.pulled)
         slope = self.penalised(G)
-        slope += alpha * part
+        np.multiply(part, alpha, out=slope)
+        slope += self.penalised(point.pulled)
+        if self.free:
+            G[-1] = point.pulled[-1]
         size, square = self.dots((part, part), (slope, slope))
         self._last = point, alpha, (point.value + 0.5 * alpha * size, G, square)
         return self._last[2]
@@ -286,7 +290,9 @@ def step(state, run):
             stages.alpha = run.alpha
         state.start, stages.begin = None, run.nit
         return
-    state.point = run.point(point.T + found.t * D, found.Z, found.state)
+    D *= found.t
+    D += point.T
+    state.point = run.point(D, found.Z, found.state)
     directions.note(f - found.f)
     if tentative and f - found.f < _KEPT * directions.promised:
         # from here, where that is near a solution of some alpha

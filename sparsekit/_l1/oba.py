@@ -208,6 +208,7 @@ def _solve(problem, x, l1, g, run):
         before, target = run.nit, max(_PART_TOL * run.tol, _PART_FALL * optimality)
         x[chosen], _, tau = _iterate(part, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
         problem.absorb(part)
+        del part  # the next one is made in its memory
         g = problem.gradient(g)
         run.njev += 1
         # a run on the set that stopped for rounding ends the whole only if it changed nothing

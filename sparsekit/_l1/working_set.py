@@ -33,6 +33,7 @@ class WorkingSet:
             self.inside = _moving(x, g, l1) | (np.abs(g) >= _NEAR * l1)
             self.chosen = np.flatnonzero(self.inside)
             self.whole = not self.problem.restriction_pays(self.chosen)
+            self.part = None  # it holds a copy of its columns, and goes before the next is made
             if not self.whole:
                 self.part = self.problem.restrict(self.chosen)
         return not self.whole

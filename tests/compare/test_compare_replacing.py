@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from sparsekit._compare import csv_output, plot, report
-from sparsekit._compare.replacing import replacing
+from sparsekit._storage.replacing import replacing
 
 
 def test_a_new_file_and_one_that_was_there(tmp_path):

@@ -1,7 +1,6 @@
 """Checkpoints of ExtremeSoftmaxSGD: a run that was broken off goes on with the bits of one that was not."""
 
 import itertools
-import json
 import os
 import signal
 
@@ -15,6 +14,7 @@ from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme import checkpoint as checkpoints
 from sparsekit._extreme.block_rows import StreamedRows
 from sparsekit._row_blocks.blocks import ListOfBlocks
+from sparsekit._storage import npz
 
 SETTINGS = {
     "plain": {},
@@ -201,12 +201,12 @@ def test_the_file_is_never_half_written(digits, tmp_path, monkeypatch):
     broken_off(monkeypatch, 3, lambda: model().fit(X, y, checkpoint=path, checkpoint_interval=0))
     before = path.read_bytes()
 
-    def full(file, **arrays):
+    def full(file, array):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
-        patch.setattr(checkpoints.np, "savez", full)
+        patch.setattr(npz, "_write_array", full)
         model().fit(X, y, checkpoint=path, checkpoint_interval=0)
     assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["run.npz"]
     same(model().fit(X, y, checkpoint=path), model().fit(X, y))
@@ -241,8 +241,11 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
     with pytest.raises(ValueError, match="is no checkpoint of ExtremeSoftmaxSGD"):
         model().fit(X, y, checkpoint=path)
     assert path.read_text() == "a text"
-    np.savez(path, header=np.array(json.dumps({"format": "sparsekit.ExtremeSoftmaxSGD", "version": 99})))
-    with pytest.raises(ValueError, match="is a checkpoint of version 99, and this sparsekit reads version 1"):
+    npz.write(path, {"schema": checkpoints.SCHEMA, "version": 99}, {})
+    with pytest.raises(ValueError, match="is a checkpoint of version 99, and this sparsekit reads version 2"):
+        model().fit(X, y, checkpoint=path)
+    npz.write(path, {"schema": "sparsekit.model", "version": 1}, {})
+    with pytest.raises(ValueError, match=r"is no checkpoint .*its schema is 'sparsekit\.model'"):
         model().fit(X, y, checkpoint=path)
     np.savez(path, header=np.array([{"an": "object"}], dtype=object))
     with pytest.raises(ValueError, match="is no checkpoint"):

@@ -17,6 +17,7 @@ FLOORS = {
     "_linalg": PIECES,
     "_row_blocks": PIECES,
     "_solver": PIECES,  # how runs go on and end
+    "_storage": PIECES,  # files that are written whole
     # programs over estimators
     "_compare": TOOLS,
 }

@@ -16,7 +16,16 @@ HEADINGS = [
     "Paper",
 ]
 SYSTEMS = ["solver", "nqn", "bounded", "sparsemax", "extreme_softmax", "lp_sparsemap", "sharpness"]
-GUIDE = [*SYSTEMS, "large_data", "user_guide", "which_solver", "coming_from", "architecture", "contributing"]
+GUIDE = [
+    *SYSTEMS,
+    "large_data",
+    "saved_models",
+    "user_guide",
+    "which_solver",
+    "coming_from",
+    "architecture",
+    "contributing",
+]
 # blocks that say of themselves that they are no program of their own
 FRAGMENT = "<!-- fragment -->"
 

@@ -1,0 +1,296 @@
+"""What a fitted estimator of each class holds: names, types, shapes and ranges of its attributes.
+
+Sizes are numbers or names: ``p`` features, ``K`` classes, ``outputs`` (1 for two classes, else K), ``table``;
+any other name is what the first array of that size makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._extreme.state import SoftmaxState
+from .._messages import shown
+
+FLOATS = ("f4", "f8")
+
+
+class Field:
+    """A rule for one attribute; ``check`` raises a ValueError where a value breaks it."""
+
+    needed = True
+
+    def check(self, name: str, value: Any, sizes: dict[str, int]) -> None:
+        raise NotImplementedError
+
+    def maybe(self) -> Field:
+        """The same of an attribute that may be missing."""
+        out = object.__new__(type(self))
+        out.__dict__.update(vars(self), needed=False)
+        return out
+
+
+@dataclass
+class Floats(Field):
+    """An array of floats; ``matrix``: or a sparse matrix, of a row where the array is a vector."""
+
+    shape: tuple[int | str, ...]
+    types: tuple[str, ...] = FLOATS
+    finite: bool = True
+    matrix: bool = False
+    least: float = -np.inf
+
+    def check(self, name, value, sizes):
+        shape = self.shape
+        if self.matrix and sp.issparse(value):
+            shape = shape if len(shape) == 2 else (1, *shape)
+            _is_array(name, value, shape, self.types, sizes)
+            value = value.data
+        else:
+            _is_array(name, value, shape, self.types, sizes)
+        if self.finite and not np.isfinite(value).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+        if value.size and not (self.least == -np.inf or np.min(value) >= self.least):
+            raise ValueError(f"{name} holds a number below {self.least:g}")
+
+
+@dataclass
+class Integers(Field):
+    """An array of integers from ``least`` to below ``end``."""
+
+    shape: tuple[int | str, ...]
+    least: int = 0
+    end: int | str = 2**62
+
+    def check(self, name, value, sizes):
+        _is_array(name, value, self.shape, ("i4", "i8"), sizes)
+        end = sizes[self.end] if isinstance(self.end, str) else self.end
+        if value.size and not (value.min() >= self.least and value.max() < end):
+            raise ValueError(f"{name} holds numbers from {value.min()} to {value.max()}")
+
+
+@dataclass
+class Number(Field):
+    """A float of Python or NumPy; ``least`` and NaN as it says."""
+
+    finite: bool = False
+    least: float = -np.inf
+
+    def check(self, name, value, sizes):
+        if not isinstance(value, (float, np.floating)):
+            raise ValueError(f"{name} is {shown(value)} in place of a number")
+        if (self.finite and not np.isfinite(value)) or value < self.least:
+            raise ValueError(f"{name} is {shown(value)}")
+
+
+@dataclass
+class Whole(Field):
+    """An int of Python."""
+
+    least: int = 0
+
+    def check(self, name, value, sizes):
+        if type(value) is not int or not self.least <= value < 2**62:
+            raise ValueError(f"{name} is {shown(value)} in place of a whole number from {self.least} on")
+
+
+@dataclass
+class Truth(Field):
+    """A bool."""
+
+    def check(self, name, value, sizes):
+        if type(value) is not bool:
+            raise ValueError(f"{name} is {shown(value)} in place of True or False")
+
+
+@dataclass
+class Strings(Field):
+    """An array of objects, all of them strings."""
+
+    shape: tuple[int | str, ...]
+
+    def check(self, name, value, sizes):
+        _is_array(name, value, self.shape, ("O",), sizes)
+
+
+@dataclass
+class Classes(Field):
+    """Labels, each once."""
+
+    least: int = 1
+
+    def check(self, name, value, sizes):
+        if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUSO":
+            raise ValueError(f"{name} is no vector of labels")
+        if len(value) < self.least or len(np.unique(value)) < len(value):
+            raise ValueError(f"{name} holds a label twice, or fewer than {self.least}")
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+
+
+@dataclass
+class Curves(Field):
+    """A dict of vectors of one length."""
+
+    def check(self, name, value, sizes):
+        if type(value) is not dict or not all(isinstance(key, str) for key in value):
+            raise ValueError(f"{name} is no dict of arrays")
+        for key, part in value.items():
+            _is_array(f"{name}[{shown(key)}]", part, (f"rows of {name}",), ("f8", "i8", "i4", "U"), sizes)
+
+
+@dataclass
+class Losses(Field):
+    """A dict from learning rates to losses."""
+
+    def check(self, name, value, sizes):
+        rule = Number()
+        for item in (*value, *value.values()) if type(value) is dict else (value,):
+            rule.check(name, item, sizes)
+
+
+@dataclass
+class State(Field):
+    """What an average over steps goes on from, or None."""
+
+    def check(self, name, value, sizes):
+        if value is None:
+            return
+        if not isinstance(value, SoftmaxState):
+            raise ValueError(f"{name} is no state")
+        K, p, table = sizes["K"], sizes["p"], sizes["table"]
+        wide = (1, table) if table else (K, p)
+        for part, shape, types in (
+            ("W", wide, FLOATS), ("total", wide, FLOATS), ("bias", (K,), FLOATS),
+            ("total_bias", (K,), FLOATS), ("scale", (K,), ("f8",)), ("square", (K,), ("f8",)),
+            ("tau", (K,), ("f8",)), ("last", (K,), ("i8",)),
+        ):  # fmt: skip
+            array = getattr(value, part)
+            if array is None and part != "W":
+                continue
+            _is_array(f"{name}.{part}", array, shape, types, sizes)
+            same = shape == (K,) or array.dtype == value.W.dtype
+            if not np.isfinite(array).all() or not same or not array.flags.c_contiguous:
+                raise ValueError(f"{name}.{part} is of another type or order, or not finite")
+        for one, other in (("bias", "total_bias"), ("tau", "last")):
+            if value.total is not None and (getattr(value, one) is None) != (getattr(value, other) is None):
+                raise ValueError(f"{name} has only one of {one} and {other}")
+        if value.bias is not None and value.bias.dtype != value.W.dtype:
+            raise ValueError(f"{name}.bias is of another type than the weights")
+        bits = 64 - table.bit_length() + 1 if table else 0
+        for part, least, most in (
+            ("n_classes", K, K),
+            ("shift", bits, bits),
+            ("steps", 0, 2**62),
+            ("rows_seen", 0, 2**62),
+        ):
+            number = getattr(value, part)
+            if type(number) is not int or not least <= number <= most:
+                raise ValueError(f"{name}.{part} is {shown(number)}")
+
+
+def _is_array(name, value, shape, types, sizes):
+    if not (isinstance(value, np.ndarray) or sp.issparse(value)):
+        raise ValueError(f"{name} is {shown(value)} in place of an array")
+    # of strings the length is open
+    if ("U" if value.dtype.kind == "U" else value.dtype.str[1:]) not in types:
+        raise ValueError(f"{name} has the dtype {value.dtype}")
+    if len(value.shape) == len(shape):
+        for n, size in zip(shape, value.shape):
+            if isinstance(n, str):
+                sizes.setdefault(n, size)
+    wanted = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in shape)
+    if value.shape != wanted:
+        raise ValueError(f"{name} has the shape {value.shape} in place of {shown(wanted)}")
+
+
+_INPUT: dict[str, Field] = {"n_features_in_": Whole(1), "feature_names_in_": Strings(("p",)).maybe()}
+_LINEAR = {
+    "coef_": Floats(("outputs", "p"), matrix=True),
+    "intercept_": Floats(("outputs",)),
+    "classes_": Classes(2),
+}
+_VECTOR = {"coef_": Floats(("p",), matrix=True), "intercept_": Number(finite=True)}
+_CERTIFICATE: dict[str, Field] = {name: Number() for name in ("optimality_", "objective_", "dual_gap_")}
+_SOLVED = {**_CERTIFICATE, "n_iter_": Integers((1,)), "history_": Curves().maybe()}
+_ROUNDS = {"n_rounds_": Whole().maybe()}
+_TABLE = {
+    "coef_": Floats(("K", "p")), "intercept_": Floats(("K",)), "classes_": Classes(), "multilabel_": Truth(),
+}  # fmt: skip
+
+
+def _folds(values):
+    return {
+        values: Floats(("values",)),
+        "scores_": Floats(("folds", "values"), ("f8",), finite=False),
+        "mean_score_": Floats(("values",), ("f8",), finite=False),
+        "se_": Floats(("values",), ("f8",), finite=False),
+        "n_iter_": Integers(("folds",)),
+    }
+
+
+_FY_CV = {**_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"), "alpha_": Number()}
+_FY = {**_INPUT, **_TABLE, **_SOLVED, **_ROUNDS}
+_HALF = ("f2", *FLOATS)
+CONTRACTS: dict[str, dict[str, Field]] = {
+    "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS},
+    "L1LogisticOBACV": {
+        **_INPUT, **_LINEAR, **_folds("Cs_"), **_ROUNDS,
+        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
+        **{name: Number() for name in ("C_", "C_best_", "C_1se_")},
+    },
+    "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, "n_iter_": Whole()},
+    "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, "n_iter_": Whole()},
+    "BoundedClassifier": {
+        **_INPUT, **_LINEAR, **_SOLVED, "n_iter_": Integers(("outputs",)),
+        **{name: Floats(("outputs",), ("f8",), finite=False) for name in ("objective_", "dual_gap_")},
+    },
+    "SparsemaxClassifier": _FY,
+    "SoftmaxClassifier": _FY,
+    "SparsemaxClassifierCV": _FY_CV,
+    "SoftmaxClassifierCV": _FY_CV,
+    "ExtremeSoftmaxSGD": {
+        **_INPUT,
+        "coef_": Floats(("K", "p"), _HALF, matrix=True).maybe(),
+        "table_": Floats(("table",), _HALF).maybe(),
+        "intercept_": Floats(("K",), _HALF),
+        "classes_": Classes(), "multilabel_": Truth(),
+        "learning_rate_": Number(finite=True), "learning_rate_losses_": Losses().maybe(),
+        "loss_curve_": Floats(("epochs",), ("f8",), finite=False),
+        "validation_loss_curve_": Floats(("held out",), ("f8",), finite=False).maybe(),
+        "n_iter_": Whole(), "t_": Whole(),
+        "_mean_labels": Number(finite=True, least=1e-300), "_counts": Floats(("K",), ("f8",), least=0.0),
+        "_closed": Truth(), "_rng_state": Whole(), "_state": State(),
+    },
+    "LPSparseMAPClassifier": {
+        **_INPUT, **_TABLE, **_SOLVED,
+        "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
+    },
+}  # fmt: skip
+
+
+def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None) -> None:
+    """ValueError where fitted attributes are not what class ``name`` has, or do not go together."""
+    rules = CONTRACTS[name]
+    for attribute in attributes.keys() - rules.keys():
+        raise ValueError(f"{name} has no attribute {shown(attribute)}")
+    missing = sorted(one for one, rule in rules.items() if rule.needed and one not in attributes)
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    rules["n_features_in_"].check("n_features_in_", attributes["n_features_in_"], {})
+    sizes = {"p": attributes["n_features_in_"], "table": 0 if hash_bits is None else 2**hash_bits}
+    if "classes_" in rules:
+        rules["classes_"].check("classes_", attributes["classes_"], {})
+        sizes["K"] = len(attributes["classes_"])
+        sizes["outputs"] = 1 if sizes["K"] == 2 else sizes["K"]
+    for attribute, value in attributes.items():
+        rules[attribute].check(attribute, value, sizes)
+    if name == "ExtremeSoftmaxSGD" and ("table_" in attributes, "coef_" in attributes) != (
+        hash_bits is not None,
+        hash_bits is None,
+    ):
+        raise ValueError(f"of table_ and coef_ it has not the one that hash_bits={shown(hash_bits)} asks for")

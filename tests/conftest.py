@@ -38,6 +38,8 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.register_profile(
     "explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
+# draws of the fuzzers alone (tests/fuzz), whose number and seeds are fuzz_budget.py's
+settings.register_profile("night", settings.get_profile("explore"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

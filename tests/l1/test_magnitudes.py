@@ -127,6 +127,13 @@ def test_class_weights_that_overflow(model):
     with pytest.raises(ValueError, match="class_weight times sample_weight is too large"):
         clone(model).set_params(class_weight=dict.fromkeys(range(3), 1e200)).fit(X, THREE, np.full(60, 1e150))
     weight = rng.uniform(0.5, 1.0, 60)
+    if isinstance(model, sk.SoftmaxClassifier):
+        sets = np.eye(3)[THREE] + np.eye(3)[THREE[::-1]] > 0
+        with pytest.raises(ValueError, match="class_weight times sample_weight is too large"):
+            clone(model).set_params(class_weight={1: 1e300}).fit(X, sets, weight * 1e300)
+        model = clone(model).set_params(class_weight="balanced")
+        plain, huge = (clone(model).fit(X, sets, weight * c) for c in (1.0, 2.0**1020))
+        np.testing.assert_allclose(huge.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
     if not isinstance(model, sk.L1LogisticOBA):
         model = clone(model).set_params(
             class_weight="balanced",

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import fuzz_budget
 import order
 import processes
 import pytest
@@ -76,6 +77,7 @@ def pytest_configure(config):
     if problem is not None:
         raise pytest.UsageError(problem)
     order.settle(config)
+    fuzz_budget.settle()
     processes.share_processors(config)
 
 
@@ -85,6 +87,7 @@ def pytest_report_header(config):
     return [
         f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}",
         f"{processes.header(config)}, --order={config.option.order}",
+        fuzz_budget.header(),
     ]
 
 

@@ -173,7 +173,8 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
                 )  # fmt: skip
-                if not np.isfinite(result.fun):
+                # an optimality of NaN: the objective is a number, and ten times the size of y is none
+                if not np.isfinite(result.fun) or np.isnan(result.optimality):
                     raise ValueError(
                         f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "
                         "largest entry; the coefficients are then divided by it too."

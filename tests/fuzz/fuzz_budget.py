@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 TOTAL = {"fixed": 600, "explore": 10_000, "night": 100_000}
 # sum of the shares of all fuzzers, those of a parametrised one counted for each of its tests;
 # tests/fuzz/test_fuzz_budget.py adds them up
-SHARES = 600
+SHARES = 864
 # examples a part, so that a part ends long before a test's limit
 PART = 250
 # seconds: the example that fails is made small before it is shown, for up to five minutes
@@ -79,7 +79,7 @@ def fuzz(share):
         given_ones = list(inspect.signature(check).parameters.values())[1:]
         own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("part", "request")]
         test.__signature__ = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in given_ones] + own)
-        test.share = share
+        test.share, test.parts = share, len(sizes)
         return test
 
     return wrap

@@ -276,9 +276,9 @@ TARGETS = {
 
 
 @st.composite
-def numbers(draw, n):
+def numbers(draw, n, kinds=tuple(VALUES)):
     """Targets of a regression."""
-    y = values(draw, (n, 1))[:, 0]
+    y = values(draw, (n, 1), kinds)[:, 0]
     return TARGETS[draw(st.sampled_from(list(TARGETS)))](y)
 
 

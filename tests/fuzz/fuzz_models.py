@@ -20,8 +20,10 @@ BOUNDS = st.sampled_from([(-np.inf, np.inf), (0, None), (None, 0.5), (-1e-3, 1e-
 OBA = {"tol": TOL, "max_iter": ITERATIONS, "n_jobs": JOBS, "hessian": st.sampled_from(["exact", "lbfgs"]),
        "memory": st.sampled_from([10, 1, 3, 10**6]), "history": BOOL, "warm_start": BOOL}  # fmt: skip
 SOLVER = {"tol": TOL, "max_iter": ITERATIONS, "n_jobs": JOBS, "history": BOOL, "warm_start": BOOL}
-TABLE = {"fit_intercept": BOOL, "penalize_intercept": BOOL, "class_weight": CLASS_WEIGHT}
-CV = {"cv": st.sampled_from([2, 3, 5]), "n_jobs": JOBS, "fit_intercept": BOOL, "class_weight": CLASS_WEIGHT,
+THRESHOLD = st.sampled_from([None, 0.0, 0.5, 0.999])
+SCORING = st.sampled_from([None, "accuracy", "neg_log_loss", "roc_auc"])
+TABLE = {"threshold": THRESHOLD, "fit_intercept": BOOL, "penalize_intercept": BOOL, "class_weight": CLASS_WEIGHT}
+CV = {"scoring": SCORING, "cv": st.sampled_from([2, 3, 5]), "n_jobs": JOBS, "fit_intercept": BOOL, "class_weight": CLASS_WEIGHT,
       "tol": TOL, "max_iter": ITERATIONS}  # fmt: skip
 FACTORS = [None, None, [(sk.Imply, [0, 1])], [(sk.Budget, [0, 1, 2], 2)], [(sk.AtMostOne, [0, 1])],
            [(sk.Xor, [0, 7])], [(sk.Budget, [0, 1], 1, {"exactly": True})]]  # fmt: skip
@@ -33,7 +35,10 @@ LABELS, SETS, NUMBERS = "labels", "sets", "numbers"
 MODELS = {
     "L1LogisticOBA": (sk.L1LogisticOBA, (LABELS,), OBA | {
         "C": C, "fit_intercept": BOOL, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT}),
-    "L1LogisticOBACV": (sk.L1LogisticOBACV, (LABELS,), CV | {"Cs": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]])}),
+    "L1LogisticOBACV": (sk.L1LogisticOBACV, (LABELS,), CV | {
+        "Cs": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]), "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
+        "hessian": OBA["hessian"], "memory": OBA["memory"], "penalty_weights": PENALTIES, "refit": BOOL,
+        "selection": st.sampled_from(["best", "1se"])}),
     "LassoOBA": (sk.LassoOBA, (NUMBERS,), OBA | {
         "alpha": ALPHA, "fit_intercept": BOOL, "penalty_weights": PENALTIES}),
     "BoundedRegressor": (sk.BoundedRegressor, (NUMBERS,), SOLVER | {
@@ -46,9 +51,11 @@ MODELS = {
     "SparsemaxClassifier": (sk.SparsemaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
     "SoftmaxClassifier": (sk.SoftmaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
     "SparsemaxClassifierCV": (sk.SparsemaxClassifierCV, (LABELS, SETS), CV | {
-        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]])}),
+        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]), "penalize_intercept": BOOL,
+        "threshold": THRESHOLD}),
     "SoftmaxClassifierCV": (sk.SoftmaxClassifierCV, (LABELS, SETS), CV | {
-        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]])}),
+        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]), "penalize_intercept": BOOL,
+        "threshold": THRESHOLD}),
     "ExtremeSoftmaxSGD": (sk.ExtremeSoftmaxSGD, (LABELS, SETS), {
         "method": st.sampled_from(["implicit", "umax", "ove", "nce", "is", "sgd"]), "alpha": ALPHA,
         "fit_intercept": BOOL, "learning_rate": st.sampled_from([0.1, 1e-6, 1e6, 1.0, "auto"]),
@@ -61,9 +68,10 @@ MODELS = {
         "average": st.sampled_from([False, True, 0, 3]), "hash_bits": st.sampled_from([None, None, 4, 10]),
         "label_choice": st.sampled_from(["first", "sample"]), "class_weight": CLASS_WEIGHT,
         "early_stopping": BOOL, "validation_fraction": st.sampled_from([0.3, 1e-6, 0.99]), "warm_start": BOOL,
-        "shuffle": BOOL, "n_jobs": st.just(None), "random_state": st.integers(0, 3)}),
+        "threshold": THRESHOLD, "tol": st.sampled_from([1e-4, 0.0, 1e6]),
+        "n_iter_no_change": st.sampled_from([1, 5]), "shuffle": BOOL, "n_jobs": st.just(None), "random_state": st.integers(0, 3)}),
     "LPSparseMAPClassifier": (sk.LPSparseMAPClassifier, (SETS, LABELS), {**SOLVER, "max_iter": st.just(10)} | {
-        "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]), "alpha": ALPHA, "fit_intercept": BOOL,
+        "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]), "alpha": ALPHA, "fit_intercept": BOOL, "threshold": st.sampled_from([0.5, 0.0, 0.999]),
         "pair_alpha": st.sampled_from([None, 0.0, 1e-3, 1e6]), "pairs": st.sampled_from(PAIRS),
         "factors": st.sampled_from(FACTORS)}),
 }  # fmt: skip

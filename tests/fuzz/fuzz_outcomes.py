@@ -6,6 +6,7 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
+import joblib
 import numpy as np
 import sklearn
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning
@@ -13,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, Undefi
 import sparsekit
 
 PACKAGE, SKLEARN = (str(Path(module.__file__).parent) for module in (sparsekit, sklearn))
-# where errors about arguments come from; those of NumPy, SciPy and compiled code are about something inside
-DOORS = (PACKAGE, SKLEARN)
+# Where errors about arguments come from; those of NumPy, SciPy and compiled code are about something inside.
+# joblib hands on what another process or thread raised.
+DOORS = (PACKAGE, SKLEARN, str(Path(joblib.__file__).parent))
 # what no message to a user says
 INSIDES = re.compile(
     r"could not be broadcast|zero-size array|out of bounds|infs or NaNs|cannot reshape|array element with a seq|"

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from .._arrays import host_only
+from .._arrays import aligned, host_only
 from .._linalg.special import largest
 from .._linalg.structure import canonical
 from .._messages import numbers, shown
@@ -74,7 +74,7 @@ def check_sample_weight(sample_weight, n_samples):
         raise ValueError(
             "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
         )
-    return weight
+    return aligned(weight)
 
 
 # weights between these are taken as they are

@@ -27,7 +27,7 @@ from .._estimator.checks import (
     check_sample_weight,
     in_units,
 )
-from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_labels
+from .._estimator.cross_validation import CrossValidationMixin, for_scorers, run_folds, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
@@ -300,7 +300,8 @@ class _FenchelYoungClassifierCV(
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
             for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)
-        scorer = with_labels(self._get_scorer(), targets.classes)
+        scorer = self._get_scorer()
+        scorer = scorer if targets.multilabel else with_labels(scorer, targets.classes)
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (
@@ -375,10 +376,10 @@ class _FenchelYoungClassifierCV(
         part.classes_, part.multilabel_ = self.classes_, self.multilabel_
         part.n_features_in_ = self.n_features_in_
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        scores = []
+        held_out, scores = for_scorers(y[test]), []
         for result in results:
             part._set(result.x, X.dtype)
-            scores.append(scorer(part, X[test], y[test], **score_params))
+            scores.append(scorer(part, X[test], held_out, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]
         return scores, results

@@ -138,6 +138,12 @@ def _strided_sparse(A):
     return X
 
 
+def _unaligned_sparse(A):
+    X = sp.csr_array(A)
+    X.data, X.indices, X.indptr = map(_unaligned, (X.data, X.indices, X.indptr))
+    return X
+
+
 SPARSE = {
     "csr_array": sp.csr_array,
     "csc_array": sp.csc_array,
@@ -155,6 +161,7 @@ SPARSE = {
     "spare entries": _more_than_the_matrix,
     "read-only CSR": _read_only_sparse,
     "strided CSR": _strided_sparse,
+    "unaligned CSR": _unaligned_sparse,
 }
 LAYOUTS = DENSE | SPARSE
 
@@ -271,6 +278,7 @@ TARGETS = {
     "column": lambda y: y[:, None],
     "float32": lambda y: np.clip(y, -3e38, 3e38).astype(np.float32),
     "strided": lambda y: np.repeat(y, 2)[::2],
+    "unaligned": _unaligned,
     "int": lambda y: np.sign(y).astype(int),
 }
 
@@ -295,4 +303,6 @@ def weights(draw, n):
     elif kind == "wrong" and n:
         s[-1] = draw(st.sampled_from([-1.0, np.nan, np.inf]))
     scale = {"huge": 1e300, "tiny": 1e-300, "zero": 0.0}.get(kind, 1.0)
+    if kind == "uniform" and draw(st.booleans()):
+        return _unaligned(s)
     return None if kind == "none" else 2.5 if kind == "number" else s * scale

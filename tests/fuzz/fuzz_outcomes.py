@@ -63,7 +63,8 @@ def unconverged(caught):
 
 def check_finite(model):
     """All numbers that a fit reports."""
-    for name in ("coef_", "intercept_", "table_", "objective_", "optimality_"):
+    assert not np.isnan(getattr(model, "optimality_", 0.0))
+    for name in ("coef_", "intercept_", "table_", "objective_"):
         found = getattr(model, name, None)
         if found is not None:
             found = np.asarray(getattr(found, "data", found), dtype=np.float64) if name != "coef_" else found

@@ -117,7 +117,9 @@ def for_scorers(y):
 
 
 def with_labels(scorer, classes):
-    """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
+    """Tell a scorer of probabilities the classes, or None: a fold's left-out part may lack some."""
+    if classes is None:
+        return scorer
     function = getattr(scorer, "_score_func", None)
     method: Any = getattr(scorer, "_response_method", None)
     kwargs = getattr(scorer, "_kwargs", {})

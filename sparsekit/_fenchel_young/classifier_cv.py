@@ -300,8 +300,7 @@ class _FenchelYoungClassifierCV(
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
             for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)
-        scorer = self._get_scorer()
-        scorer = scorer if targets.multilabel else with_labels(scorer, targets.classes)
+        scorer = with_labels(self._get_scorer(), None if targets.multilabel else targets.classes)
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (

@@ -33,8 +33,8 @@ def sound(X: Any, name: str = "X") -> Any:
     Returns
     -------
     X
-        The same object; or an equal matrix where arrays hold more than their matrix, are strided or not aligned,
-        or are none (formats other than CSR, CSC, BSR and COO).
+        The same object; or an equal matrix where arrays hold more than their matrix, are strided or not
+        aligned, or are none (formats other than CSR, CSC, BSR and COO).
 
     Raises
     ------

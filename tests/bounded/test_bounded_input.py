@@ -321,7 +321,7 @@ def test_float32_objective_is_that_of_the_coefficients():
 
 @pytest.mark.parametrize("scale", [1e10, 1e12, 1e100, 1e200])
 def test_huber_far_from_its_square_claims_only_what_it_proves(scale):
-    """A gap of fourteen times the objective was taken for rounding, as of the squares that this loss is not."""
+    """A gap of fourteen times the objective passed for the rounding of squares, of which there are none."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 30)), rng.standard_normal(200) * scale
     with warnings.catch_warnings(record=True) as caught:

@@ -83,8 +83,13 @@ def test_divergence_refuses_what_is_no_distribution(q, p, match):
         jensen_shannon_divergence(q, p)
 
 
-@pytest.mark.parametrize("call", [lambda s: jensen_shannon_divergence(np.eye(3), np.eye(3)[::-1], sample_weight=s),
-                                  lambda s: precision_at_k([0, 1, 2], np.eye(3, dtype=int), sample_weight=s)])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: jensen_shannon_divergence(np.eye(3), np.eye(3)[::-1], sample_weight=s),
+        lambda s: precision_at_k([0, 1, 2], np.eye(3, dtype=int), sample_weight=s),
+    ],
+)
 def test_weights_of_rows(call):
     assert call([1.0, 0.0, 3.0]) == pytest.approx(call([1e300, 0.0, 3e300])) == pytest.approx(call([2, 0, 6]))
     for wrong, said in (([1.0, -1.0, 2.0], "weights must be >= 0"), ([0.0] * 3, "at least one non-zero"),

@@ -5,10 +5,11 @@ A fuzzer is a property that draws its example itself::
     @fuzz(share=5)
     def test_fits(draw, name): ...
 
-``share`` is its part of all examples. There are so many in all: `TOTAL` by hypothesis' profile (tests/conftest.py),
-or what SPARSEKIT_FUZZ_EXAMPLES says. In CI the seed is 0, so that all machines draw the same; elsewhere it is what
-SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header. A fuzzer of many examples is cut into parts, which
-pytest-xdist spreads over the processes and of which each has a seed and pytest's limit of time of its own.
+``share`` is its part of all examples. There are so many in all: `TOTAL` by hypothesis' profile
+(tests/conftest.py), or what SPARSEKIT_FUZZ_EXAMPLES says. In CI the seed is 0, so that all machines draw the
+same; elsewhere it is what SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header. A fuzzer of many
+examples is cut into parts, which pytest-xdist spreads over the processes and of which each has a seed and
+pytest's limit of time of its own.
 """
 
 import functools
@@ -67,9 +68,14 @@ def fuzz(share):
         def test(part, request, **fixtures):
             @seed(first_seed() + zlib.crc32(request.node.nodeid.encode()))
             @settings(
-                max_examples=sizes[part], deadline=None, database=None, derandomize=False, print_blob=True,
-                phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
-            )  # fmt: skip
+                max_examples=sizes[part],
+                deadline=None,
+                database=None,
+                derandomize=False,
+                print_blob=True,
+                phases=[Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            )
             @given(st.data())
             def run(data):
                 check(data.draw, **fixtures)

@@ -49,7 +49,8 @@ DTYPES = (np.float64, np.float32, np.int64, np.int8, np.bool_, np.float16, ">f8"
 
 
 def _memory_mapped(A):
-    # anonymous: the same kind of buffer as a file's, which a fork or a copy treats differently from an array's
+    # anonymous: the same kind of buffer as a file's, which a fork or a copy treats differently from an
+    # array's
     out = np.frombuffer(mmap.mmap(-1, max(A.nbytes, 1)), dtype=A.dtype, count=A.size).reshape(A.shape)
     out[...] = A
     return out.view(np.memmap) if A.size else A
@@ -67,7 +68,7 @@ def _read_only(A):
     return A
 
 
-def _unaligned(A):
+def unaligned(A):
     buffer = np.zeros(A.nbytes + 1, dtype=np.int8)
     out = buffer[1:].view(A.dtype).reshape(A.shape) if A.size else A
     out[...] = A
@@ -82,7 +83,7 @@ DENSE = {
     "reversed": lambda A: A[::-1, ::-1].copy()[::-1, ::-1],
     "read-only": _read_only,
     "memory-mapped": _memory_mapped,
-    "unaligned": _unaligned,
+    "unaligned": unaligned,
     "object": lambda A: A.astype(object),
 }
 
@@ -140,7 +141,7 @@ def _strided_sparse(A):
 
 def _unaligned_sparse(A):
     X = sp.csr_array(A)
-    X.data, X.indices, X.indptr = map(_unaligned, (X.data, X.indices, X.indptr))
+    X.data, X.indices, X.indptr = map(unaligned, (X.data, X.indices, X.indptr))
     return X
 
 
@@ -211,7 +212,7 @@ def tables(kinds=tuple(VALUES)):
 
 
 def broken(draw, X):
-    """A CSR or CSC matrix with one of its arrays damaged, by one entry or by its length; no matrix any more."""
+    """A CSR or CSC matrix with one of its arrays damaged, by one entry or by its length."""
     X = X.copy()
     name = draw(st.sampled_from(["indices", "indptr", "data"]))
     array = getattr(X, name).copy()
@@ -233,76 +234,3 @@ def broken(draw, X):
         array = array[:-1]
     setattr(X, name, array)
     return X
-
-
-LABELS = {
-    "int": lambda codes: codes,
-    "str": lambda codes: np.array(["b", "a", "d", "c", "ee", "f"])[codes],
-    "bool": lambda codes: codes > 0,
-    "float": lambda codes: codes - 1.0,
-    "object": lambda codes: np.array(["x", "yy", "z", "u", "v", "w"], dtype=object)[codes],
-    "column": lambda codes: codes[:, None],
-    "list": lambda codes: codes.tolist(),
-    "int8": lambda codes: (codes - 2).astype(np.int8),
-    "uint64": lambda codes: codes.astype(np.uint64) + np.uint64(2**63),
-}
-
-
-@st.composite
-def labels(draw, n):
-    """Labels of 1 to 5 classes, of which not all need occur."""
-    rng, n_classes = np.random.default_rng(draw(SEEDS)), draw(st.sampled_from([2, 3, 5, 1]))
-    return LABELS[draw(st.sampled_from(list(LABELS)))](rng.integers(0, n_classes, n))
-
-
-@st.composite
-def label_sets(draw, n):
-    """Indicators and distributions, dense and sparse, with rows without a label, and some that are neither."""
-    rng, K = np.random.default_rng(draw(SEEDS)), draw(st.sampled_from([3, 2, 5, 1]))
-    kind = draw(st.sampled_from(["indicator", "one", "distribution", "wrong"]))
-    Y = (rng.random((n, K)) < draw(st.sampled_from([0.4, 0.9, 0.05]))).astype(float)
-    if kind == "one":
-        Y = np.eye(K)[rng.integers(0, K, n)]
-    elif kind == "distribution":
-        Y = rng.dirichlet(np.full(K, 0.3), n)
-    elif kind == "wrong":
-        Y = Y * draw(st.sampled_from([-1.0, 0.5, 1e300, np.nan]))
-    layout = draw(st.sampled_from(["C", "F", "strided", "read-only", "csr_array", "csc_matrix", "coo", "list",
-                                   "non-canonical CSR", "spare entries"]))  # fmt: skip
-    return as_layout(Y, layout, draw(st.sampled_from([np.float64, np.int64, np.bool_, np.float32])))
-
-
-TARGETS = {
-    "float64": lambda y: y,
-    "list": lambda y: y.tolist(),
-    "column": lambda y: y[:, None],
-    "float32": lambda y: np.clip(y, -3e38, 3e38).astype(np.float32),
-    "strided": lambda y: np.repeat(y, 2)[::2],
-    "unaligned": _unaligned,
-    "int": lambda y: np.sign(y).astype(int),
-}
-
-
-@st.composite
-def numbers(draw, n, kinds=tuple(VALUES)):
-    """Targets of a regression."""
-    y = values(draw, (n, 1), kinds)[:, 0]
-    return TARGETS[draw(st.sampled_from(list(TARGETS)))](y)
-
-
-@st.composite
-def weights(draw, n):
-    """Weights of rows, among them such as are refused."""
-    kind = draw(st.sampled_from(["none", "uniform", "some", "ratio", "number", "huge", "tiny", "zero", "wrong"]))
-    rng = np.random.default_rng(draw(SEEDS))
-    s = rng.uniform(0.1, 2.0, n)
-    if kind == "some":
-        s[rng.random(n) < 0.5] = 0.0
-    elif kind == "ratio":
-        s = 10.0 ** rng.integers(-300, 300, n)
-    elif kind == "wrong" and n:
-        s[-1] = draw(st.sampled_from([-1.0, np.nan, np.inf]))
-    scale = {"huge": 1e300, "tiny": 1e-300, "zero": 0.0}.get(kind, 1.0)
-    if kind == "uniform" and draw(st.booleans()):
-        return _unaligned(s)
-    return None if kind == "none" else 2.5 if kind == "number" else s * scale

@@ -19,11 +19,18 @@ PACKAGE, SKLEARN = (str(Path(module.__file__).parent) for module in (sparsekit, 
 DOORS = (PACKAGE, SKLEARN, str(Path(joblib.__file__).parent))
 # what no message to a user says
 INSIDES = re.compile(
-    r"could not be broadcast|zero-size array|out of bounds|infs or NaNs|cannot reshape|array element with a seq|"
-    r"to unpack|NoneType|truth value|has no attribute|unsupported operand|[Ss]ingular|positive definite|"
+    r"could not be broadcast|zero-size array|out of bounds|infs or NaNs|cannot reshape|array element with"
+    r"|to unpack|NoneType|truth value|has no attribute|unsupported operand|[Ss]ingular|positive definite|"
     r"Buffer|memoryview|math range|must be real|Cannot cast|expected \d+ dim|required positional"
 )
-ALLOWED = (RuntimeWarning, ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning, FutureWarning, UserWarning)
+ALLOWED = (
+    RuntimeWarning,
+    ConvergenceWarning,
+    DataConversionWarning,
+    UndefinedMetricWarning,
+    FutureWarning,
+    UserWarning,
+)
 
 
 class Refused(Exception):

@@ -1,8 +1,8 @@
 """What each estimator minimises, written down once more, and a value that its minimum is not above.
 
-An objective is a function of a fitted model's coefficients; the value comes from SciPy's L-BFGS-B on an equal smooth
-problem, or from the quadratic programs of reference_bounded. It is reached by a point, so that it can be too high
-(where L-BFGS-B gives up), but never below the minimum: no certificate may contradict it.
+An objective is a function of a fitted model's coefficients; the value comes from SciPy's L-BFGS-B on an equal
+smooth problem, or from the quadratic programs of reference_bounded. It is reached by a point, so that it can
+be too high (where L-BFGS-B gives up), but never below the minimum: no certificate may contradict it.
 """
 
 import numpy as np
@@ -115,7 +115,10 @@ def table(model, X, Q, s, rows, penalize_intercept):
         f, G = rows(A @ T, Q)
         return s @ f + 0.5 * np.sum(ridge * T**2), (A.T @ (s[:, None] * G) + ridge * T).ravel()
 
-    zero, options = np.zeros(A.shape[1] * Q.shape[1]), {"maxiter": 2000, "maxfun": 20000, "ftol": 0, "gtol": 1e-12}
+    zero, options = (
+        np.zeros(A.shape[1] * Q.shape[1]),
+        {"maxiter": 2000, "maxfun": 20000, "ftol": 0, "gtol": 1e-12},
+    )
     best = optimize.minimize(fun, zero, jac=True, method="L-BFGS-B", options=options).fun
     v = np.vstack([W.T, b]) if model.fit_intercept else W.T
     return fun(v.ravel())[0], best, fun(zero)[0]

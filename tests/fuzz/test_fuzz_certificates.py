@@ -1,13 +1,14 @@
 """Objectives and certificates of tame problems, held against values that others reach.
 
-Whether a fit converged or not: its objective is that of its coefficients, and lies above the minimum by no more than
-its duality gap. Where it claims to have converged, without a warning, it is as near as the claim says.
+Whether a fit converged or not: its objective is that of its coefficients, and lies above the minimum by no
+more than its duality gap. Where it claims to have converged, without a warning, it is as near as the claim
+says.
 """
 
 import warnings
 
-import numpy as np
 import fuzz_references as ref
+import numpy as np
 import pytest
 from fuzz_budget import fuzz
 from fuzz_matrices import LAYOUTS, SEEDS, as_layout
@@ -22,7 +23,7 @@ ROUNDING = 1e-9
 
 
 def tame_matrix(draw):
-    """(A, X): of ordinary sizes, columns of different scales, zeros, ties and columns that depend on others."""
+    """(A, X): ordinary sizes, columns of different scales, zeros, ties, columns that depend on others."""
     n, p = draw(st.sampled_from([12, 5, 3, 30])), draw(st.sampled_from([2, 1, 4, 9]))
     rng = np.random.default_rng(draw(SEEDS))
     A = rng.standard_normal((n, p)) if draw(st.booleans()) else rng.integers(-2, 3, (n, p)).astype(float)
@@ -77,10 +78,12 @@ def test_l1_logistic(draw):
     A, X = tame_matrix(draw)
     y, K = codes_of(draw, len(A), draw(st.sampled_from([2, 3, 4])))
     model = sk.L1LogisticOBA(
-        C=draw(st.sampled_from([1.0, 1e-3, 0.1, 30.0, 1e3])), fit_intercept=draw(st.booleans()),
-        max_iter=draw(ITERATIONS), hessian=draw(st.sampled_from(["exact", "lbfgs"])),
+        C=draw(st.sampled_from([1.0, 1e-3, 0.1, 30.0, 1e3])),
+        fit_intercept=draw(st.booleans()),
+        max_iter=draw(ITERATIONS),
+        hessian=draw(st.sampled_from(["exact", "lbfgs"])),
         memory=draw(st.sampled_from([10, 2])),
-    )  # fmt: skip
+    )
     s = tame_weights(draw, len(A))
     model, warned = fitted(model, X, y, s)
     certified(model, warned, *ref.l1_logistic(model, A, y, K, s))
@@ -92,9 +95,11 @@ def test_lasso(draw):
     y = np.random.default_rng(draw(SEEDS)).standard_normal(len(A)) * draw(st.sampled_from([1.0, 1e-3, 1e4]))
     y += draw(st.sampled_from([0.0, 100.0]))
     model = sk.LassoOBA(
-        alpha=draw(st.sampled_from([1e-2, 0.3, 10.0, 1e-5])), fit_intercept=draw(st.booleans()),
-        max_iter=draw(ITERATIONS), hessian=draw(st.sampled_from(["exact", "lbfgs"])),
-    )  # fmt: skip
+        alpha=draw(st.sampled_from([1e-2, 0.3, 10.0, 1e-5])),
+        fit_intercept=draw(st.booleans()),
+        max_iter=draw(ITERATIONS),
+        hessian=draw(st.sampled_from(["exact", "lbfgs"])),
+    )
     s = tame_weights(draw, len(A))
     model, warned = fitted(model, X, y, s)
     certified(model, warned, *ref.lasso(model, A, y, s))
@@ -111,10 +116,14 @@ def test_bounded_regressor(draw):
     bounds = draw(BOXES)
     model = sk.BoundedRegressor(
         loss=draw(st.sampled_from(["absolute", "quantile", "huber", "squared", "epsilon_insensitive"])),
-        alpha=draw(st.sampled_from([1e-2, 0.0, 1.0])), l1_ratio=draw(st.sampled_from([0.0, 0.5, 1.0])),
-        quantile=draw(st.sampled_from([0.5, 0.9])), epsilon=draw(st.sampled_from([0.1, 1.0])), bounds=bounds,
-        fit_intercept=draw(st.booleans()), max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
-    )  # fmt: skip
+        alpha=draw(st.sampled_from([1e-2, 0.0, 1.0])),
+        l1_ratio=draw(st.sampled_from([0.0, 0.5, 1.0])),
+        quantile=draw(st.sampled_from([0.5, 0.9])),
+        epsilon=draw(st.sampled_from([0.1, 1.0])),
+        bounds=bounds,
+        fit_intercept=draw(st.booleans()),
+        max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
+    )
     s = tame_weights(draw, len(A))
     try:
         found = ref.bounded(fitted(model, X, y, s)[0], A, [y], s, bounds)
@@ -139,9 +148,12 @@ def test_bounded_classifier(draw):
     bounds = draw(BOXES)
     model = sk.BoundedClassifier(
         loss=draw(st.sampled_from(["log_loss", "hinge", "squared_hinge", "modified_huber"])),
-        alpha=draw(st.sampled_from([1e-2, 1.0, 1e-4])), l1_ratio=draw(st.sampled_from([0.0, 0.5])), bounds=bounds,
-        fit_intercept=draw(st.booleans()), max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
-    )  # fmt: skip
+        alpha=draw(st.sampled_from([1e-2, 1.0, 1e-4])),
+        l1_ratio=draw(st.sampled_from([0.0, 0.5])),
+        bounds=bounds,
+        fit_intercept=draw(st.booleans()),
+        max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
+    )
     s = tame_weights(draw, len(A))
     signs = [np.where(y == k, 1.0, -1.0) for k in ([1] if K == 2 else range(K))]
     try:
@@ -173,12 +185,16 @@ def test_fenchel_young(draw, name):
     A, X = tame_matrix(draw)
     y, Q = targets(draw, len(A))
     kind, rows = (
-        (sk.SoftmaxClassifier, ref.softmax_rows) if name == "Softmax" else (sk.SparsemaxClassifier, ref.sparsemax_rows)
+        (sk.SoftmaxClassifier, ref.softmax_rows)
+        if name == "Softmax"
+        else (sk.SparsemaxClassifier, ref.sparsemax_rows)
     )
     model = kind(
-        alpha=draw(st.sampled_from([1e-2, 1e-4, 10.0, 1e-6])), fit_intercept=draw(st.booleans()),
-        penalize_intercept=draw(st.booleans()), max_iter=draw(ITERATIONS),
-    )  # fmt: skip
+        alpha=draw(st.sampled_from([1e-2, 1e-4, 10.0, 1e-6])),
+        fit_intercept=draw(st.booleans()),
+        penalize_intercept=draw(st.booleans()),
+        max_iter=draw(ITERATIONS),
+    )
     s = tame_weights(draw, len(A))
     model, warned = fitted(model, X, y, s)
     found = ref.table(model, A, Q, s, rows, model.penalize_intercept)
@@ -192,9 +208,13 @@ def test_label_sets(draw):
     K = draw(st.sampled_from([2, 3, 5]))
     Y = (np.random.default_rng(draw(SEEDS)).random((len(A), K)) < 0.5).astype(int)
     model = sk.LPSparseMAPClassifier(
-        loss=draw(st.sampled_from(["sparsemap", "logistic"])), alpha=draw(st.sampled_from([1e-2, 1.0, 1e-4])),
-        pairs=None, fit_intercept=draw(st.booleans()), max_iter=draw(ITERATIONS), tol=1e-6,
-    )  # fmt: skip
+        loss=draw(st.sampled_from(["sparsemap", "logistic"])),
+        alpha=draw(st.sampled_from([1e-2, 1.0, 1e-4])),
+        pairs=None,
+        fit_intercept=draw(st.booleans()),
+        max_iter=draw(ITERATIONS),
+        tol=1e-6,
+    )
     s = tame_weights(draw, len(A))
     model, warned = fitted(model, X, Y, s)
     rows = ref.box_rows if model.loss == "sparsemap" else ref.logistic_rows

@@ -15,7 +15,8 @@ from fuzz_budget import fuzz
 from fuzz_outcomes import Refused, clear
 from hypothesis import strategies as st
 
-from sparsekit._compare import cli, io as compare_io
+from sparsekit._compare import cli
+from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import (
     convert_svmlight,
@@ -30,14 +31,59 @@ from sparsekit.datasets import (
 SVMLIGHT = b"# three rows\n1 1:0.5 3:-2 # a comment\n-1 2:1e3\n+1 qid:3 1:0.25 2:1 4:7\n-1 1:1\n1 3:2\n" * 3
 XC = b"4 6 3\n0,2 0:1 5:0.5\n1 1:2\n 2:1e-3 3:1\n2 4:-1\n"
 ARFF = (
-    b"% a comment\n@relation 'r x'\n@attribute a numeric\n@attribute 'b c' {x,'y z',\"q\"}\n@attribute d real\n"
+    b"% a comment\n@relation 'r x'\n@attribute a numeric\n@attribute 'b c' {x,'y z',\"q\"}\n"
+    b"@attribute d real\n"
     b"@attribute class {0,1}\n@data\n1.5,x,?,1\n-2,'y z',3e4,0\n{0 1, 3 1}\n{}\n1,q,2,1\n"
 )
-CSV = b"a,b,target\n1,x,yes\n2.5,y,no\n,x,yes\n4,\"q,r\",no\n5,x,yes\n6,y,no\n7,x,yes\n8,y,no\n"
-TOKENS = [b"", b"\n", b"\r", b" ", b"\t", b",", b":", b"'", b'"', b"{", b"}", b"%", b"#", b"\0", b"\xff\xfe", b"?",
-          b"nan", b"inf", b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"2147483648", b"0x1", b"1_000", b"-", b"e",
-          b"\xc2\xb2", b"@data\n", b"@attribute z numeric\n", b"qid:1", b"1:1 1:1", b"0:1", b"500000001:1"]  # fmt: skip
-NUMBERS = [b"0", b"-1", b"1e30", b"4294967296", b"99999999999999999999999999", b"null", b"true", b'"x"', b"[]", b"{}"]
+CSV = b'a,b,target\n1,x,yes\n2.5,y,no\n,x,yes\n4,"q,r",no\n5,x,yes\n6,y,no\n7,x,yes\n8,y,no\n'
+TOKENS = [
+    b"",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b",",
+    b":",
+    b"'",
+    b'"',
+    b"{",
+    b"}",
+    b"%",
+    b"#",
+    b"\0",
+    b"\xff\xfe",
+    b"?",
+    b"nan",
+    b"inf",
+    b"-1",
+    b"1e999",
+    b"9" * 30,
+    b"9" * 5000,
+    b"2147483648",
+    b"0x1",
+    b"1_000",
+    b"-",
+    b"e",
+    b"\xc2\xb2",
+    b"@data\n",
+    b"@attribute z numeric\n",
+    b"qid:1",
+    b"1:1 1:1",
+    b"0:1",
+    b"500000001:1",
+]
+NUMBERS = [
+    b"0",
+    b"-1",
+    b"1e30",
+    b"4294967296",
+    b"99999999999999999999999999",
+    b"null",
+    b"true",
+    b'"x"',
+    b"[]",
+    b"{}",
+]
 LOADERS = {
     "m.svm": (load_svmlight, SVMLIGHT),
     "m.txt": (load_xc, XC),
@@ -92,7 +138,7 @@ def test_texts(draw, name, tmp_path):
         if read is not load_arff:  # where ? is NaN
             assert np.isfinite(values).all()
         if sp.issparse(X) and X.nnz:
-            assert 0 <= X.indices.min() and X.indices.max() < X.shape[1]
+            assert X.indices.min() >= 0 and X.indices.max() < X.shape[1]
 
 
 def archive():
@@ -110,12 +156,25 @@ def test_archives(draw, tmp_path):
         path.write_bytes(mutated(draw, archive()))
     else:
         X = sp.csr_array(np.arange(12.0).reshape(4, 3))
-        arrays = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": np.array(X.shape),
-                  "y": np.array([0, 1, 0, 1])}  # fmt: skip
+        arrays = {
+            "X_data": X.data,
+            "X_indices": X.indices,
+            "X_indptr": X.indptr,
+            "X_shape": np.array(X.shape),
+            "y": np.array([0, 1, 0, 1]),
+        }
         name = draw(st.sampled_from(sorted(arrays)))
-        wrong = [arrays[name][:-1], arrays[name] - 1, arrays[name] * 10**9, arrays[name].astype(float) / 0.3,
-                 arrays[name].astype(str), arrays[name].reshape(1, -1), np.array(3), arrays[name] + 0j,
-                 arrays[name].astype(object)]  # fmt: skip
+        wrong = [
+            arrays[name][:-1],
+            arrays[name] - 1,
+            arrays[name] * 10**9,
+            arrays[name].astype(float) / 0.3,
+            arrays[name].astype(str),
+            arrays[name].reshape(1, -1),
+            np.array(3),
+            arrays[name] + 0j,
+            arrays[name].astype(object),
+        ]
         arrays[name] = draw(st.sampled_from(wrong))
         np.savez(path, **arrays)
     reads(path, compare_io.read_problem, DataError)
@@ -162,8 +221,11 @@ def test_conversions(draw, tmp_path):
 def test_parquet(draw, tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "m.parquet"
-    columns = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1, 2, None, 4] if draw(st.booleans()) else [1, 2, 3, 4],
-               "c": draw(st.sampled_from([["x", "y", "x", "y"], [0, 1, 0, 1], [True, False, True, False]]))}  # fmt: skip
+    columns = {
+        "a": [1.0, 2.0, 3.0, 4.0],
+        "b": [1, 2, None, 4] if draw(st.booleans()) else [1, 2, 3, 4],
+        "c": draw(st.sampled_from([["x", "y", "x", "y"], [0, 1, 0, 1], [True, False, True, False]])),
+    }
     parquet.write_table(pyarrow.table(columns), path, row_group_size=2)
     if draw(st.booleans()):
         path.write_bytes(mutated(draw, path.read_bytes()))

@@ -1,13 +1,14 @@
-"""Any matrix, target, weight and parameter: a finite model and finite predictions, or an error that says why."""
+"""Any matrix, target, weight and parameter: finite models and predictions, or an error that says why."""
 
 import contextlib
 
 import numpy as np
 import pytest
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, TAME, as_layout, broken, label_sets, labels, numbers, tables, values, weights
+from fuzz_matrices import SEEDS, TAME, as_layout, broken, tables, values
 from fuzz_models import LABELS, MODELS, NUMBERS, SETS, models
 from fuzz_outcomes import Refused, check_finite, check_probabilities, clear
+from fuzz_targets import label_sets, labels, numbers, weights
 from hypothesis import strategies as st
 
 TARGETS = {LABELS: labels, SETS: label_sets, NUMBERS: numbers}
@@ -60,16 +61,35 @@ def test_input_is_not_changed_and_layouts_agree(draw, name):
     """The same numbers in two layouts are refused together, and otherwise give the same predictions."""
     n, p = draw(st.sampled_from([6, 12, 3])), draw(st.sampled_from([3, 1, 5]))
     A = values(draw, (n, p), ("normal", "ties", "bits"))
-    layout = draw(st.sampled_from(["non-canonical CSR", "non-canonical CSC", "strided", "spare entries", "coo", "F",
-                                   "memory-mapped", "read-only", "int64 indices", "bsr", "dia"]))  # fmt: skip
+    layout = draw(
+        st.sampled_from(
+            [
+                "non-canonical CSR",
+                "non-canonical CSC",
+                "strided",
+                "spare entries",
+                "coo",
+                "F",
+                "memory-mapped",
+                "read-only",
+                "int64 indices",
+                "bsr",
+                "dia",
+            ]
+        )
+    )
     X = as_layout(A, layout)
-    before = [np.array(getattr(X, part), copy=True) for part in ("data", "indices", "indptr") if hasattr(X, part)]
+    before = [
+        np.array(getattr(X, part), copy=True) for part in ("data", "indices", "indptr") if hasattr(X, part)
+    ]
     kind, target_kinds, _ = MODELS[name]
     # of huge numbers that are fitted exactly rounding is all that is left
     y = draw(numbers(n, TAME) if target_kinds == (NUMBERS,) else TARGETS[target_kinds[0]](n))
     options = {"random_state": 0, "learning_rate": 0.1, "max_iter": 2} if name == "ExtremeSoftmaxSGD" else {}
     # one value: which of several is best may depend on rounding
-    options = {"cv": 2, "Cs" if name.startswith("L1") else "alphas": [0.3]} if name.endswith("CV") else options
+    options = (
+        {"cv": 2, "Cs" if name.startswith("L1") else "alphas": [0.3]} if name.endswith("CV") else options
+    )
     found = []
     for one in (A, X):
         try:
@@ -96,7 +116,9 @@ def test_broken_matrices_are_refused(draw, name):
     A = np.random.default_rng(draw(SEEDS)).standard_normal((n, p))
     A[np.abs(A) < 0.3] = 0.0
     A[0, 0] = 1.0
-    X = as_layout(A, draw(st.sampled_from(["csr_array", "csc_matrix", "csr_matrix", "csc_array", "int64 indices"])))
+    X = as_layout(
+        A, draw(st.sampled_from(["csr_array", "csc_matrix", "csr_matrix", "csc_array", "int64 indices"]))
+    )
     wrong = broken(draw, X)
     rng = np.random.default_rng(0)
     y = rng.standard_normal(n) if MODELS[name][1][0] == NUMBERS else np.arange(n) % 3

@@ -7,9 +7,10 @@ import pytest
 import reference_lp_sparsemap as lp_reference
 import reference_sparsemax
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, labels, numbers, tables, values, weights
+from fuzz_matrices import SEEDS, tables, values
 from fuzz_models import BOOL, CLASS_WEIGHT, ITERATIONS, TOL
 from fuzz_outcomes import Refused, clear
+from fuzz_targets import labels, numbers, weights
 from hypothesis import strategies as st
 from reference_factor_graph import build, random_graph
 
@@ -22,7 +23,9 @@ def scores(draw):
     Z = values(draw, (draw(st.integers(0, 4)), draw(st.sampled_from([3, 1, 2, 17, 70, 200]))))
     special = draw(st.sampled_from([None, -np.inf, np.inf, np.nan, 1e300]))
     if Z.size and special is not None:
-        Z[np.random.default_rng(draw(SEEDS)).random(Z.shape) < draw(st.sampled_from([0.1, 0.5, 1.0]))] = special
+        Z[np.random.default_rng(draw(SEEDS)).random(Z.shape) < draw(st.sampled_from([0.1, 0.5, 1.0]))] = (
+            special
+        )
     with np.errstate(over="ignore"):
         return Z.astype(draw(st.sampled_from([np.float64, np.float32, np.float16])))
 
@@ -67,15 +70,26 @@ def test_paths(draw):
     which = draw(st.sampled_from(["logistic", "lasso", "sparsemax", "softmax"]))
     with contextlib.suppress(Refused), clear():
         if which == "logistic":
-            path = sk.l1_logistic_path(X, draw(labels(n)), lambdas=draw(lambdas), class_weight=draw(CLASS_WEIGHT),
-                                       n_lambdas=3, fit_intercept=draw(BOOL), **options)  # fmt: skip
+            path = sk.l1_logistic_path(
+                X,
+                draw(labels(n)),
+                lambdas=draw(lambdas),
+                class_weight=draw(CLASS_WEIGHT),
+                n_lambdas=3,
+                fit_intercept=draw(BOOL),
+                **options,
+            )
         elif which == "lasso":
-            path = sk.LassoOBA.path(X, draw(numbers(n)), alphas=draw(lambdas), n_lambdas=3,
-                                    fit_intercept=draw(BOOL), **options)  # fmt: skip
+            path = sk.LassoOBA.path(
+                X, draw(numbers(n)), alphas=draw(lambdas), n_lambdas=3, fit_intercept=draw(BOOL), **options
+            )
         else:
-            path = sk.fenchel_young_path(X, draw(labels(n)), transform=which, alphas=draw(lambdas),
-                                         fit_intercept=draw(BOOL), **options)  # fmt: skip
-        assert all(np.isfinite(getattr(path, name)).all() for name in ("coefs", "intercepts", "objectives")), path
+            path = sk.fenchel_young_path(
+                X, draw(labels(n)), transform=which, alphas=draw(lambdas), fit_intercept=draw(BOOL), **options
+            )
+        assert all(
+            np.isfinite(getattr(path, name)).all() for name in ("coefs", "intercepts", "objectives")
+        ), path
         gaps = path.dual_gaps[~np.isnan(path.dual_gaps)]
         assert (gaps >= -1e-9 * np.max(path.objectives)).all()
 
@@ -90,8 +104,14 @@ def test_minimize_oba(draw):
     with contextlib.suppress(Refused), clear():
         loss = kind(X, y, draw(weights(n)), fit_intercept=draw(BOOL))
         start = draw(st.sampled_from([None, np.zeros(loss.n_variables), np.full(loss.n_variables, 1e3)]))
-        found = sk.minimize_oba(loss, l1, start, tol=draw(TOL), max_iter=draw(ITERATIONS),
-                                hessian=draw(st.sampled_from(["exact", "lbfgs"])))  # fmt: skip
+        found = sk.minimize_oba(
+            loss,
+            l1,
+            start,
+            tol=draw(TOL),
+            max_iter=draw(ITERATIONS),
+            hessian=draw(st.sampled_from(["exact", "lbfgs"])),
+        )
         assert np.isfinite(found.x).all()
         assert np.isfinite(found.fun) or not found.success
         assert not found.dual_gap < -1e-9 * abs(found.fun)
@@ -99,7 +119,7 @@ def test_minimize_oba(draw):
 
 @fuzz(share=20)
 def test_minimize_nqn(draw):
-    """max_i |a_i . x - b_i| or a sum of them, plus a square: within the bounds, and no higher than the start."""
+    """max_i |a_i . x - b_i| or a sum of them, plus a square: in the bounds, no higher than the start."""
     n, m = draw(st.sampled_from([2, 1, 5, 0])), 4
     A, b = values(draw, (m, n), ("normal", "ties", "constant", "columns", "huge")), np.arange(m) - 1.5
     square, largest = draw(st.sampled_from([0.1, 0.0, 1e6])), draw(BOOL)
@@ -113,16 +133,31 @@ def test_minimize_nqn(draw):
             return value + square * x @ x / 2, slope + square * x
 
     start = values(draw, (1, n), ("normal", "zero", "mixed"))[0]
-    lower = np.array(draw(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1e300]), min_size=n, max_size=n)), float)
-    upper = lower + np.array(draw(st.lists(st.sampled_from([np.inf, 0.0, 1.0]), min_size=n, max_size=n)), float)
-    bounds = [(None if np.isinf(l) else l, None if np.isinf(u) or np.isnan(u) else u) for l, u in zip(lower, upper)]
+    lower = np.array(
+        draw(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 1e300]), min_size=n, max_size=n)), float
+    )
+    upper = lower + np.array(
+        draw(st.lists(st.sampled_from([np.inf, 0.0, 1.0]), min_size=n, max_size=n)), float
+    )
+    bounds = [
+        (None if np.isinf(l) else l, None if np.isinf(u) or np.isnan(u) else u) for l, u in zip(lower, upper)
+    ]
     with contextlib.suppress(Refused), clear():
         found = sk.minimize_nqn(
-            fun, start, jac=True, bounds=bounds, max_iter=draw(ITERATIONS), memory=draw(st.sampled_from([20, 0, 1])),
-            active_set=draw(st.sampled_from(["corrected", "gradient", "subgradient", "corrected-subgradient"])),
-        )  # fmt: skip
-        low, high = (np.array([d if v is None else v for v in side]) for side, d in zip(
-            zip(*bounds) if n else ([], []), (-np.inf, np.inf)))  # fmt: skip
+            fun,
+            start,
+            jac=True,
+            bounds=bounds,
+            max_iter=draw(ITERATIONS),
+            memory=draw(st.sampled_from([20, 0, 1])),
+            active_set=draw(
+                st.sampled_from(["corrected", "gradient", "subgradient", "corrected-subgradient"])
+            ),
+        )
+        low, high = (
+            np.array([d if v is None else v for v in side])
+            for side, d in zip(zip(*bounds) if n else ([], []), (-np.inf, np.inf))
+        )
         assert (found.x >= low).all() and (found.x <= high).all() and np.isfinite(found.x).all()
         first, last = fun(np.clip(start, low, high))[0], fun(found.x)[0]
         assert found.fun == pytest.approx(last, rel=1e-12) and last <= first

@@ -125,7 +125,11 @@ def test_protocol_of_the_losses_of_this_package(seed, kind):
 def test_the_gap_of_weights_whose_squares_are_no_numbers(scale):
     """The dual's squares were zero, and the gap was minus the objective."""
     rng = np.random.default_rng(0)
-    X, y, s = rng.standard_normal((6, 3)), np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0]), rng.uniform(0.5, 2.0, 6)
+    X, y, s = (
+        rng.standard_normal((6, 3)),
+        np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0]),
+        rng.uniform(0.5, 2.0, 6),
+    )
     plain, found = (minimize_oba(LeastSquaresLoss(X, y, s * c), 0.5 * c) for c in (1.0, scale))
     assert found.dual_gap / scale == pytest.approx(plain.dual_gap, rel=1e-3, abs=1e-6 * plain.fun)
     free = minimize_oba(LeastSquaresLoss(X, y, s * 1e-300), 0.1)

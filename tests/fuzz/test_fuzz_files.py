@@ -4,9 +4,11 @@ import bz2
 import contextlib
 import gzip
 import io
+import json
 import lzma
 import os
 import shutil
+import zlib
 
 import numpy as np
 import pytest
@@ -175,9 +177,32 @@ def test_archives(draw, tmp_path):
             arrays[name] + 0j,
             arrays[name].astype(object),
         ]
-        arrays[name] = draw(st.sampled_from(wrong))
+        if name in ("X_indices", "X_indptr") and draw(st.booleans()):
+            arrays[name] = arrays[name].astype(draw(st.sampled_from([np.int32, np.int64])))
+            changed(draw, arrays[name])
+        else:
+            arrays[name] = draw(st.sampled_from(wrong))
         np.savez(path, **arrays)
     reads(path, compare_io.read_problem, DataError)
+
+
+def changed(draw, numbers):
+    """Some of an array of indices or pointers made wrong, in place; their steps may overflow."""
+    for _ in range(draw(st.integers(1, 3))):
+        wrong = st.sampled_from([2 * 10**9, -(10**9), -1, 2**31 - 1, -(2**31), 6, 7, 0, 1])
+        numbers[draw(st.integers(0, len(numbers) - 1))] = draw(wrong)
+
+
+def forge(draw, whole, file):
+    """Numbers changed in an array of a folder, with a manifest that has the sum of the changed file."""
+    text = bytearray((whole / file.name).read_bytes())
+    values = np.frombuffer(text, dtype=np.int32, offset=128)
+    changed(draw, values)
+    file.write_bytes(text)
+    manifest = json.loads((whole / "manifest.json").read_text())
+    number, part, _ = file.name.split(".")
+    manifest["blocks"][int(number)]["files"][part]["crc32"] = zlib.crc32(text)
+    (file.parent / "manifest.json").write_text(json.dumps(manifest))
 
 
 @fuzz(share=15)
@@ -191,6 +216,9 @@ def test_folders(draw, tmp_path):
     shutil.copytree(whole, folder)
     file = folder / draw(st.sampled_from(sorted(os.listdir(whole)) + 3 * ["manifest.json"]))
     file.write_bytes(mutated(draw, file.read_bytes(), NUMBERS if file.suffix == ".json" else TOKENS))
+
+    if ".ind" in file.name and draw(st.booleans()):  # indices and indptr
+        forge(draw, whole, file)
 
     def read(path):
         X = open_csr(path)

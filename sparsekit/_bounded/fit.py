@@ -112,10 +112,11 @@ def normalized(weight, X):
 
 def inside(coef, lower, upper, dtype):
     """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where no such number exists."""
-    out = coef.astype(dtype)
+    with np.errstate(over="ignore"):
+        out = coef.astype(dtype)
     out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
     out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)
-    return coef if ((out < lower) | (out > upper)).any() else out
+    return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
 class BoundedEstimatorMixin(SolverEstimatorMixin):

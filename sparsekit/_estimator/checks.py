@@ -97,6 +97,18 @@ def in_units(weight):
     return weight * 2.0**-exponent, 2.0**exponent
 
 
+def in_type(values, dtype):
+    """Coefficients, float64, in the type of X, without a copy if it is the same; ValueError if beyond it."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype, copy=False)
+    if found.dtype != values.dtype and bool((np.isinf(found) & np.isfinite(values)).any()):
+        raise ValueError(
+            f"coefficients are beyond the numbers of {found.dtype}, the type of X: pass float64 data, or "
+            "bring X and y to sizes near 1."
+        )
+    return found
+
+
 def by_feature(given, n_features, feature_names, what):
     """Columns, keys and values of a dict ``given`` by the columns' names or numbers.
 

@@ -25,6 +25,7 @@ from .._estimator.checks import (
     as_kernel_input,
     check_penalties,
     check_sample_weight,
+    in_type,
     in_units,
 )
 from .._estimator.cross_validation import CrossValidationMixin, for_scorers, run_folds, with_labels
@@ -156,8 +157,8 @@ def fenchel_young_path(
     tables = np.array([r.x for r in results])
     path = Bunch(
         alphas=alphas,
-        coefs=tables[:, :p].transpose(0, 2, 1).astype(X.dtype),
-        intercepts=(tables[:, p] if fit_intercept else np.zeros((len(alphas), K))).astype(X.dtype),
+        coefs=in_type(tables[:, :p].transpose(0, 2, 1), X.dtype),
+        intercepts=in_type(tables[:, p] if fit_intercept else np.zeros((len(alphas), K)), X.dtype),
         classes=targets.classes,
         objectives=np.array([r.fun for r in results]),
         dual_gaps=np.array([r.dual_gap for r in results]),
@@ -353,9 +354,8 @@ class _FenchelYoungClassifierCV(
     def _set(self, table, dtype):
         """Set the coefficients from the solver's table."""
         p = self.n_features_in_
-        intercept = table[p] if self.fit_intercept else np.zeros(table.shape[1])
-        self.coef_ = np.ascontiguousarray(table[:p].T, dtype=dtype)
-        self.intercept_ = intercept.astype(dtype)
+        self.coef_ = in_type(np.ascontiguousarray(table[:p].T), dtype)
+        self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
 
     def _score_fold(self, X, y, targets, fold, index, options, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
@@ -372,13 +372,13 @@ class _FenchelYoungClassifierCV(
         loss.blas_threads = None
         results = _solve_path(loss, self.alphas_, None, self.penalize_intercept, options)
         part = type(self)(threshold=self.threshold, fit_intercept=self.fit_intercept)
-        part.classes_, part.multilabel_ = self.classes_, self.multilabel_
-        part.n_features_in_ = self.n_features_in_
+        for name in ("classes_", "multilabel_", "n_features_in_"):
+            setattr(part, name, getattr(self, name))
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        held_out, scores = for_scorers(y[test]), []
+        X_test, y_test, scores = X[test], for_scorers(y[test]), []
         for result in results:
             part._set(result.x, X.dtype)
-            scores.append(scorer(part, X[test], held_out, **score_params))
+            scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]
         return scores, results

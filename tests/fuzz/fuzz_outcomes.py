@@ -76,11 +76,13 @@ def check_finite(model):
         if found is not None:
             found = np.asarray(getattr(found, "data", found), dtype=np.float64) if name != "coef_" else found
             found = found.toarray() if hasattr(found, "toarray") else found
+            if name == "intercept_" and not getattr(model, "refit", True):
+                found = found[~np.isneginf(found)]  # a mean over folds: of a class that one of them lacks
             assert np.isfinite(found).all(), (name, found)
     gap = np.asarray(getattr(model, "dual_gap_", 0.0))
     objective = np.asarray(getattr(model, "objective_", 0.0))
-    # a gap is a bound of what is at least 0, but for the rounding of the objective
-    slack = 1e-9 * np.abs(objective).max() + 1e-300
+    # a gap is a bound of what is at least 0, but for rounding: that of the loss at zero, which is not at hand
+    slack = 1e-6 * np.abs(objective).max() + 1e-300
     assert (np.isnan(gap) | (gap >= -slack)).all(), ("dual_gap_", gap, objective)
 
 

@@ -190,3 +190,18 @@ def test_pairs_have_a_unit(size):
     for wrong in (np.zeros(5), np.full(5, np.nan), np.full(5, np.inf)):
         assert not extreme.update(wrong, v) and not extreme.update(v, wrong)
     assert extreme.n_pairs == 4
+
+
+@LAYOUTS
+def test_numbers_beyond_float32_are_refused(layout):
+    """Coefficients were infinite, without a word, or the error was about a gradient."""
+    small = layout(X.astype(np.float32))
+    for call in (sk.LassoOBA(1.0).fit, sk.LassoOBA.path):
+        with pytest.raises(ValueError, match=r"y is too large: .* in float32, .* or pass float64 data"):
+            call(small, NUMBERS * 1e140)
+    assert is_finite(sk.LassoOBA(1e130).fit(layout(X), NUMBERS * 1e140))
+    tiny = layout((X * 1e-12).astype(np.float32))
+    with pytest.raises(ValueError, match="beyond the numbers of float32|left floating point"):
+        sk.LassoOBA(0.0).fit(tiny, NUMBERS * 1e30)
+    model = sk.BoundedRegressor("squared").fit(small, NUMBERS * 1e140)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_)

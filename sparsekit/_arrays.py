@@ -87,6 +87,15 @@ def full(
     return out
 
 
+def aligned(x: EitherArray) -> EitherArray:
+    """``x``, or a copy where it lies at an address that is no multiple of what its numbers need.
+
+    Arrays over the bytes of a file or a message may; compiled loops may take them for what they are not. CuPy
+    has none.
+    """
+    return x if getattr(x.flags, "aligned", True) else x.copy()
+
+
 def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
     """Zeros of a larger ``shape`` beside ``x``, with ``x`` in the first corner."""
     out = np.zeros(shape, dtype=x.dtype, like=x)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._arrays import aligned
 from ._typing import DeviceArray, EitherArray
 
 # characters of a value in a message; what is longer ends in an ellipsis
@@ -50,7 +51,7 @@ def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> 
         # a conversion would drop imaginary parts with no more than a warning
         kind = (values if hasattr(values, "dtype") else xp.asarray(values)).dtype.kind
         if kind != "c":
-            return xp.asarray(values, dtype=np.float64)
+            return aligned(xp.asarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         # NumPy's own message shows its types, and no name
         raise type(error)(f"{name} must hold numbers; got {shown(values)}") from None

@@ -99,7 +99,8 @@ def jensen_shannon_divergence(
     Raises
     ------
     ValueError
-        If the shapes disagree or a row is no distribution.
+        If the shapes disagree, a row is no distribution, there is no row to average over, or a weight is
+        negative or not finite.
 
     Examples
     --------
@@ -127,8 +128,7 @@ def jensen_shannon_divergence(
     each = np.maximum(0.5 * terms.sum(axis=-1), 0.0)
     if q.ndim == 1:
         return float(each)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    return float(np.average(each, weights=weights)) if average else each
+    return _mean_of_rows(each, sample_weight) if average else each
 
 
 def precision_at_k(
@@ -158,7 +158,8 @@ def precision_at_k(
     Raises
     ------
     ValueError
-        If the numbers of rows disagree, k is out of range, or y_top names columns that y_true lacks.
+        If the numbers of rows disagree, there is none, k is out of range, y_top names columns that y_true
+        lacks, or a weight is negative or not finite.
 
     Examples
     --------
@@ -170,7 +171,6 @@ def precision_at_k(
     """
     host_only(y_true=y_true, y_top=y_top, sample_weight=sample_weight)
     top = np.asarray(y_top)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
     if top.ndim != 2 or top.shape[1] < 1:
         raise ValueError(
             f"y_top must have a row of predicted labels for each sample, got the shape {top.shape}."
@@ -195,4 +195,15 @@ def precision_at_k(
             raise ValueError(f"y_top must hold column numbers of y_true, 0 .. {true.shape[1] - 1}.")
         rows = np.arange(len(top))[:, None]
         hits = np.asarray(true[np.broadcast_to(rows, top.shape).ravel(), top.ravel()]).reshape(top.shape) != 0
-    return float(np.average(hits.mean(axis=1), weights=weights))
+    return _mean_of_rows(hits.mean(axis=1), sample_weight)
+
+
+def _mean_of_rows(values: FloatArray, sample_weight: ArrayLike | None) -> float:
+    """Weighted mean of (n_samples,)."""
+    if not len(values):
+        raise ValueError("there are no rows, and no mean of them.")
+    if sample_weight is None:
+        return float(values.mean())
+    from ._estimator.checks import check_sample_weight, in_units  # scikit-learn is not imported before
+
+    return float(np.average(values, weights=in_units(check_sample_weight(sample_weight, len(values)))[0]))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import fuzz_budget
 import order
 import processes
 import pytest
@@ -38,6 +39,8 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.register_profile(
     "explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
+# draws of the fuzzers alone (tests/fuzz), whose number and seeds are fuzz_budget.py's
+settings.register_profile("night", settings.get_profile("explore"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
@@ -74,6 +77,7 @@ def pytest_configure(config):
     if problem is not None:
         raise pytest.UsageError(problem)
     order.settle(config)
+    fuzz_budget.settle()
     processes.share_processors(config)
 
 
@@ -83,6 +87,7 @@ def pytest_report_header(config):
     return [
         f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}",
         f"{processes.header(config)}, --order={config.option.order}",
+        fuzz_budget.header(),
     ]
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from .._arrays import namespace
 from .._estimator.block_prediction import by_blocks
+from .._estimator.checks import in_type
 from .._estimator.decorators import available_if, fit_context
 from .._estimator.linear_prediction import LinearClassificationMixin
 from .._estimator.training_data import with_labels
@@ -196,7 +197,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         def attributes(x):
             return {
                 "coef_": inside(x[:, :-1], lower, upper, X.dtype),
-                "intercept_": x[:, -1].astype(X.dtype),
+                "intercept_": in_type(x[:, -1], X.dtype),
                 "classes_": classes,
             }
 

@@ -112,10 +112,11 @@ def normalized(weight, X):
 
 def inside(coef, lower, upper, dtype):
     """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where no such number exists."""
-    out = coef.astype(dtype)
+    with np.errstate(over="ignore"):
+        out = coef.astype(dtype)
     out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
     out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)
-    return coef if ((out < lower) | (out > upper)).any() else out
+    return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
 class BoundedEstimatorMixin(SolverEstimatorMixin):
@@ -173,7 +174,8 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
                 )  # fmt: skip
-                if not np.isfinite(result.fun):
+                # an optimality of NaN: the objective is a number, and ten times the size of y is none
+                if not np.isfinite(result.fun) or np.isnan(result.optimality):
                     raise ValueError(
                         f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "
                         "largest entry; the coefficients are then divided by it too."

@@ -42,7 +42,14 @@ class LossRows:
 
 def spread_of(values, weight):
     """Standard deviation; a row of weight 2 is two rows."""
-    return float(np.sqrt(weight @ (values - weight @ values) ** 2 / max(float(weight.sum()), 1e-300)))
+    return _root_mean_square(values - weight @ values, weight, max(float(weight.sum()), 1e-300))
+
+
+def _root_mean_square(values, weight, total):
+    # in units of a power of two, which rounds nothing: squares of large values overflow
+    top = largest(np.abs(values))
+    unit = 2.0 ** int(np.frexp(top)[1] - 1) if 0 < top < np.inf else 1.0
+    return unit * float(np.sqrt(weight @ (values / unit) ** 2 / total))
 
 
 def robust_spread(values, weight):
@@ -68,8 +75,7 @@ def natural_size(values, weight, centred):
     about = values - weight @ values / total if centred else values
     if not centred:
         middle = max(middle, weighted_quantile(np.abs(values), weight, 0.5))
-    mean_square = float(np.sqrt(weight @ about**2 / total))
-    return float(np.clip(mean_square, middle, FAR * middle))
+    return float(np.clip(_root_mean_square(about, weight, total), middle, FAR * middle))
 
 
 def weighted_quantile(values, weight, q):
@@ -145,8 +151,10 @@ class PiecewiseLoss:
         """An objective that is zero up to rounding beside the targets, times 1e6."""
         if self.c is not None:
             return 1.0
-        # of a square the rounding is smaller, if not quite a square
-        return self.spread if self.has_kinks else 1e-3 * self.spread * self.spread
+        if self.has_kinks:
+            return self.spread
+        # of a square the rounding is smaller, if not quite a square; far out Huber's loss is none
+        return min(1e-3 * self.spread * self.spread, max(-self.lo, self.hi) * self.spread)
 
     def kink_distance(self, z):
         """How far each row's r is from its next kink, (n,), and dual variables to begin with."""

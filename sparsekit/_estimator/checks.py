@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from .._arrays import host_only
+from .._arrays import aligned, host_only
 from .._linalg.special import largest
 from .._linalg.structure import canonical
 from .._messages import numbers, shown
@@ -74,7 +74,7 @@ def check_sample_weight(sample_weight, n_samples):
         raise ValueError(
             "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
         )
-    return weight
+    return aligned(weight)
 
 
 # weights between these are taken as they are
@@ -95,6 +95,18 @@ def in_units(weight):
     # the inverse of a subnormal number overflows
     exponent = max(int(np.frexp(top)[1]) - 1, -1020)
     return weight * 2.0**-exponent, 2.0**exponent
+
+
+def in_type(values, dtype):
+    """Coefficients, float64, in the type of X, without a copy if it is the same; ValueError if beyond it."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype, copy=False)
+    if found.dtype != values.dtype and bool((np.isinf(found) & np.isfinite(values)).any()):
+        raise ValueError(
+            f"coefficients are beyond the numbers of {found.dtype}, the type of X: pass float64 data, or "
+            "bring X and y to sizes near 1."
+        )
+    return found
 
 
 def by_feature(given, n_features, feature_names, what):

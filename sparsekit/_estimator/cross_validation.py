@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.parallel import Parallel
 
-from .._arrays import host_only
+from .._arrays import host_only, is_sparse
 from .._linalg.structure import sound
 from .._linalg.threads import jobs_beside
 from .._typing import CrossValidation, MatrixLike, Scoring
@@ -60,7 +60,7 @@ class CrossValidationMixin(PlainParametersMixin):
         refuse_missing_labels(y)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
-        return self._get_scorer()(self, X, sound(y, "y"), **routed.scorer.score)
+        return self._get_scorer()(self, X, for_scorers(sound(y, "y")), **routed.scorer.score)
 
     def _route(self, method, *, sample_weight, **params):
         """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""
@@ -111,8 +111,15 @@ def run_folds(
     return Parallel(n_jobs=jobs_beside(n_jobs), verbose=verbose, return_as=return_as, **how)(calls)
 
 
+def for_scorers(y):
+    """y as an array: few of scikit-learn's scorers take a sparse indicator."""
+    return y.toarray() if is_sparse(y) else y
+
+
 def with_labels(scorer, classes):
-    """Tell a scorer of probabilities the classes: a fold's left-out part may lack some."""
+    """Tell a scorer of probabilities the classes, or None: a fold's left-out part may lack some."""
+    if classes is None:
+        return scorer
     function = getattr(scorer, "_score_func", None)
     method: Any = getattr(scorer, "_response_method", None)
     kwargs = getattr(scorer, "_kwargs", {})

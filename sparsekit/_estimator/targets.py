@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 from .._arrays import is_sparse, namespace, to_host
 from .._linalg.structure import sound
 from .._messages import shown
-from .checks import apply_class_weight
+from .checks import apply_class_weight, in_units
 from .device_checks import check_finite, device_weight, encode_device_labels, flatten_column
 from .labels import encode_labels, warn_of_many_classes
 
@@ -110,7 +110,8 @@ def _weights(q, empty, sample_weight, class_weight, stacklevel):
     K = q.shape[1]
     per_class = np.ones(K)
     if isinstance(class_weight, str):
-        mass = to_host(q.sum(axis=0) if weight is None else weight @ q)
+        # of masses the ratios matter
+        mass = to_host(q.sum(axis=0) if weight is None else in_units(weight)[0] @ q)
         per_class = np.divide(mass.sum(), K * mass, out=np.zeros(K), where=mass > 0)
     else:
         for k, value in class_weight.items():
@@ -125,7 +126,10 @@ def _weights(q, empty, sample_weight, class_weight, stacklevel):
             per_class[k] = value
     # a row that is shared between labels weighs their mean
     share = q @ np.asarray(per_class, like=q)
-    weight = share if weight is None else weight * share
+    with np.errstate(over="ignore"):
+        weight = share if weight is None else weight * share
+    if not bool(np.isfinite(weight).all()):
+        raise ValueError("class_weight times sample_weight is too large: it overflows. Divide both.")
     if not weight.any():
         raise ValueError("class_weight times sample_weight leaves no row with a positive weight.")
     return weight

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
 from .._fenchel_young.classifier import pack_table
 from .._fenchel_young.loss import FenchelYoungLoss
@@ -256,8 +257,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             if not multilabel and self.loss != "logistic":
                 intercept = intercept - intercept.mean()  # what they have in common changes nothing
             return {
-                "coef_": xp.ascontiguousarray(table[:p].T, dtype=dtype),
-                "intercept_": intercept.astype(dtype),
+                "coef_": in_type(xp.ascontiguousarray(table[:p].T), dtype),
+                "intercept_": in_type(intercept, dtype),
                 "pairs_": xp.asarray(pairs),
                 "pair_coef_": s,
                 "classes_": classes,

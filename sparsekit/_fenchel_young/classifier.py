@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._arrays import to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
+from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
 from .._estimator.training_data import with_distributions
 from .._linalg.threads import count_threads
@@ -200,8 +201,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         def attributes(table):
             intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
             return {
-                "coef_": xp.ascontiguousarray(table[:p].T, dtype=dtype),
-                "intercept_": intercept.astype(dtype),
+                "coef_": in_type(xp.ascontiguousarray(table[:p].T), dtype),
+                "intercept_": in_type(intercept, dtype),
                 "classes_": classes,
                 "multilabel_": multilabel,
             }

@@ -25,9 +25,10 @@ from .._estimator.checks import (
     as_kernel_input,
     check_penalties,
     check_sample_weight,
+    in_type,
     in_units,
 )
-from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_labels
+from .._estimator.cross_validation import CrossValidationMixin, for_scorers, run_folds, with_labels
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
@@ -154,8 +155,8 @@ def fenchel_young_path(
     tables = np.array([r.x for r in results])
     path = Bunch(
         alphas=alphas,
-        coefs=tables[:, :p].transpose(0, 2, 1).astype(X.dtype),
-        intercepts=(tables[:, p] if fit_intercept else np.zeros((len(alphas), K))).astype(X.dtype),
+        coefs=in_type(tables[:, :p].transpose(0, 2, 1), X.dtype),
+        intercepts=in_type(tables[:, p] if fit_intercept else np.zeros((len(alphas), K)), X.dtype),
         classes=targets.classes,
         objectives=np.array([r.fun for r in results]),
         dual_gaps=np.array([r.dual_gap for r in results]),
@@ -298,7 +299,7 @@ class _FenchelYoungClassifierCV(
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
             for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)
-        scorer = with_labels(self._get_scorer(), targets.classes)
+        scorer = with_labels(self._get_scorer(), None if targets.multilabel else targets.classes)
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (
@@ -351,9 +352,8 @@ class _FenchelYoungClassifierCV(
     def _set(self, table, dtype):
         """Set the coefficients from the solver's table."""
         p = self.n_features_in_
-        intercept = table[p] if self.fit_intercept else np.zeros(table.shape[1])
-        self.coef_ = np.ascontiguousarray(table[:p].T, dtype=dtype)
-        self.intercept_ = intercept.astype(dtype)
+        self.coef_ = in_type(np.ascontiguousarray(table[:p].T), dtype)
+        self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
 
     def _score_fold(self, X, y, targets, fold, index, options, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
@@ -369,13 +369,14 @@ class _FenchelYoungClassifierCV(
         loss = self._loss(X, targets, train, 1)
         loss.blas_threads = None
         part = type(self)(threshold=self.threshold, fit_intercept=self.fit_intercept)
-        part.classes_, part.multilabel_ = self.classes_, self.multilabel_
-        part.n_features_in_ = self.n_features_in_
+        for name in ("classes_", "multilabel_", "n_features_in_"):
+            setattr(part, name, getattr(self, name))
         score_params = _check_method_params(X=X, params=score_params, indices=test)
+        X_test, y_test = X[test], for_scorers(y[test])
         scores, results = [], []
         for result in _solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
             part._set(result.x, X.dtype)
-            scores.append(scorer(part, X[test], y[test], **score_params))
+            scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]
             results.append(result)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from .._arrays import host_only, is_device, namespace
-from .._estimator.checks import by_feature
+from .._estimator.checks import by_feature, in_type
 from .._estimator.device_checks import check_device_vector
 from .._linalg.structure import sound
 from .._messages import numbers, shown
@@ -79,14 +79,14 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
     C order, then the intercepts.
     """
     end = n_features * n_outputs
-    coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=dtype, order="C")
-    intercept = np.zeros(n_outputs, dtype=dtype, like=x)
+    coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=np.float64, order="C")
+    intercept = np.zeros(n_outputs, like=x)
     if fit_intercept:
         free = x[end:]
         # a constant added to every class changes no probability: take the representative that
         # sums to zero, so that the answer does not depend on the way the solver took
         intercept[:] = free - free.mean() if n_outputs > 1 else free
-    return coef, intercept
+    return in_type(coef, np.dtype(dtype)), in_type(intercept, np.dtype(dtype))
 
 
 def pack(coef, intercept, fit_intercept):
@@ -100,14 +100,14 @@ def pack(coef, intercept, fit_intercept):
     return np.concatenate(parts)
 
 
-def center_target(y, sample_weight, fit_intercept):
+def center_target(y, sample_weight, fit_intercept, dtype):
     """Return float64 ``y - offset`` and the offset: y's weighted mean with an intercept, else 0.
 
     The intercept absorbs the offset. A large mean of y would otherwise be most of the gradient at
-    zero, which the tolerance is relative to, and drown the features.
+    zero, which the tolerance is relative to, and drown the features. ``dtype`` is that of X.
     """
     y = y.astype(np.float64, copy=False)
-    check_squares_of_target(y)
+    check_squares_of_target(y, dtype)
     offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
     return (y - offset if offset else y), offset
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from .._arrays import beside
-from .._estimator.checks import in_units
+from .._estimator.checks import in_type, in_units
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearRegressionMixin
 from .._estimator.training_data import with_numbers
@@ -202,13 +202,13 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
-        target, offset = center_target(given.values, weight, fit_intercept)
+        target, offset = center_target(given.values, weight, fit_intercept, dtype)
 
         def attributes(x):
             coef, intercept = unpack(x, 1, n_features, fit_intercept)
             return {
-                "coef_": coef[0].astype(dtype, copy=False),
-                "intercept_": dtype.type(float(intercept[0]) + offset),
+                "coef_": in_type(coef[0], dtype),
+                "intercept_": in_type(intercept[:1] + offset, dtype)[0],
             }
 
         loss = squares_of(X, target, offset, weight, fit_intercept, count_threads(self.n_jobs))

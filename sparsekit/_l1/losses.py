@@ -144,7 +144,8 @@ class LeastSquaresLoss(LinearLoss):
         if self.s.size:
             if np.any((self.s == 0) & (theta != 0)):
                 return -np.inf
-            square = np.where(self.s > 0, theta**2 / np.where(self.s > 0, self.s, 1.0), 0.0)
+            # theta is about as small or large as s, and its square may not be a number where theta^2 / s is
+            square = np.where(self.s > 0, theta * (theta / np.where(self.s > 0, self.s, 1.0)), 0.0)
         else:
             square = theta**2
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())

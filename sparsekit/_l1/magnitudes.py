@@ -24,13 +24,20 @@ def sum_in_units(weight):
     return in_units(weight)
 
 
-def check_squares_of_target(y):
-    """ValueError where squares of the entries of y, (n,), have no sum."""
+def check_squares_of_target(y, dtype):
+    """ValueError where squares of the entries of y, (n,), have no sum, or they none in X's ``dtype``."""
     top, most = largest(np.abs(y)), _largest_summand(len(y), np.float64)
     if not top <= most:
         raise ValueError(
             f"y is too large: its entries reach {top:g}, and sums of their squares overflow beyond "
             f"{most:.0e}. Divide y, and the penalty alpha, by the same number; that divides the coefficients."
+        )
+    # products with X are sums in its type
+    most = float(np.finfo(dtype).max) / (4.0 * max(len(y), 1))
+    if not top <= most:
+        raise ValueError(
+            f"y is too large: its entries reach {top:g}, and sums overflow beyond {most:.0e} in {dtype}, "
+            "the type of X. Divide y, and the penalty alpha, by the same number, or pass float64 data."
         )
 
 

@@ -266,7 +266,7 @@ def lasso_path(
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
     weight, _ = weights_in_units(X, weight, in_units)
-    y, offset = center_target(y, weight, fit_intercept)
+    y, offset = center_target(y, weight, fit_intercept, X.dtype)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)

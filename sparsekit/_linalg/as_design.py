@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device
+from .._arrays import aligned, is_device
 from .._messages import shown
 from .design import CSCDesign, CSRDesign, DenseDesign
 
@@ -16,7 +16,7 @@ def as_design(X, n_threads=1):
         from .device_design import as_device_design  # CuPy's users alone pay for its import
 
         return as_device_design(X)
-    X = X if sp.issparse(X) else np.asarray(X)
+    X = X if sp.issparse(X) else aligned(np.asarray(X))
     # threads that have less than this to do cost more than they give
     n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
     if X.dtype not in (np.float32, np.float64):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device, kernel_module, namespace
+from .._arrays import aligned, is_device, kernel_module, namespace
 
 _REMEDY = (
     "Was one of its arrays changed, or the file damaged that it came from? Make it anew from its entries: "
@@ -33,8 +33,8 @@ def sound(X: Any, name: str = "X") -> Any:
     Returns
     -------
     X
-        The same object; or an equal matrix where arrays hold more than their matrix, are strided, or are none
-        (formats other than CSR, CSC, BSR and COO).
+        The same object; or an equal matrix where arrays hold more than their matrix, are strided or not
+        aligned, or are none (formats other than CSR, CSC, BSR and COO).
 
     Raises
     ------
@@ -70,13 +70,13 @@ def _fault(X: Any, name: str, what: str) -> ValueError:
 
 
 def _integers(X: Any, name: str, what: str) -> Any:
-    """An array of indices, contiguous, for the kernels."""
+    """An array of indices, contiguous and aligned, for the kernels."""
     values = getattr(X, what)
     xp = namespace(data=X.data)
     if getattr(values, "ndim", 0) != 1 or values.dtype not in (np.int32, np.int64):
         kind = getattr(values, "dtype", type(values).__name__)
         raise _fault(X, name, f"{what} is no vector of int32 or int64 ({kind})")
-    return xp.ascontiguousarray(values)
+    return aligned(xp.ascontiguousarray(values))
 
 
 def _compressed(X: Any, name: str) -> Any:
@@ -108,10 +108,15 @@ def _compressed(X: Any, name: str) -> Any:
         i = int(np.searchsorted(indptr, place, side="right")[0]) - 1
         what = f"{of}{major} {i} has the {minor} index {int(indices[k])} (indices[{k}])"
         raise _fault(X, name, f"{what}, and {minor}s are 0 .. {p - 1}" if p else f"{what}, and no {minor}s")
-    if used == len(X.indices) and all(a.flags.c_contiguous for a in (X.data, X.indices, X.indptr)):
+    if used == len(X.indices) and all(map(_as_kernels_read, (X.data, X.indices, X.indptr))):
         return X
     # what lies behind the last row is no part of the matrix, and kernels need not know of it
-    return type(X)((namespace(data=X.data).ascontiguousarray(X.data[:used]), indices, indptr), shape=X.shape)
+    data = aligned(namespace(data=X.data).ascontiguousarray(X.data[:used]))
+    return type(X)((data, indices, indptr), shape=X.shape)
+
+
+def _as_kernels_read(array: Any) -> bool:
+    return array.flags.c_contiguous and getattr(array.flags, "aligned", True)
 
 
 def _coordinates(X: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._arrays import aligned
 from .._linalg.structure import canonical, sound
 from .._messages import shown
 from .ahead import read_ahead
@@ -165,7 +166,7 @@ def as_matrix(X: Any) -> Any:
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-    return np.ascontiguousarray(_as_float(X))
+    return aligned(np.ascontiguousarray(_as_float(X)))
 
 
 def checked_matrix(X: Any, number: int, n_columns: int) -> Any:

@@ -317,3 +317,31 @@ def test_float32_objective_is_that_of_the_coefficients():
     value = np.mean(np.abs(X.astype(np.float64) @ model.coef_.astype(np.float64) + model.intercept_ - y))
     assert model.objective_ == pytest.approx(value, rel=1e-9)
     assert 0 <= model.objective_ - exact.objective_ <= min(model.dual_gap_ + 1e-12, 1e-5 * value)
+
+
+@pytest.mark.parametrize("scale", [1e10, 1e12, 1e100, 1e200])
+def test_huber_far_from_its_square_claims_only_what_it_proves(scale):
+    """A gap of fourteen times the objective passed for the rounding of squares, of which there are none."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 30)), rng.standard_normal(200) * scale
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = BoundedRegressor(loss="huber").fit(X, y)
+    assert caught or model.dual_gap_ <= 1e-6 * model.objective_
+    assert model.optimality_ == pytest.approx(model.dual_gap_ / model.objective_)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "quantile", "huber", "epsilon_insensitive"])
+@pytest.mark.parametrize("top", [1e160, 1e300, 1.7e308])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_huge_target_is_fitted_or_refused(loss, top):
+    """The square of it overflowed, and the optimality was NaN."""
+    X, y = np.random.default_rng(0).standard_normal((6, 3)), np.zeros(6)
+    y[0] = top
+    try:
+        model = BoundedRegressor(loss=loss).fit(X, y)
+    except ValueError as error:
+        assert str(error).startswith("y is too large: the objective") and top > 1e305
+    else:
+        assert np.isfinite(model.objective_) and np.isfinite(model.coef_).all()
+        assert model.optimality_ >= 0 and (np.isfinite(model.optimality_) or top > 1e305)

@@ -231,6 +231,15 @@ def test_archives_of_great_width(tmp_path, width):
         compare_io.read_problem(path)
 
 
+def test_archives_whose_pointers_have_steps_that_overflow(tmp_path):
+    """SciPy's check passes them, and its sort of the indices then asks for 32 GB and writes far outside."""
+    path, indptr = tmp_path / "steps.npz", np.array([0, 2 * 10**9, -(10**9), 8], dtype=np.int32)
+    arrays = dict(X_data=np.ones(8), X_indices=np.arange(8) % 3, X_indptr=indptr, X_shape=[3, 3], y=[0, 1, 0])
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match=r"steps\.npz: X is not a valid CSR matrix.* row 0 begins at"):
+        compare_io.read_problem(path)
+
+
 def test_bombs_of_zip(tmp_path, monkeypatch):
     monkeypatch.setattr(compare_io, "MAX_BYTES", 2**20)
     path = tmp_path / "bomb.npz"

@@ -83,6 +83,29 @@ def test_divergence_refuses_what_is_no_distribution(q, p, match):
         jensen_shannon_divergence(q, p)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: jensen_shannon_divergence(np.eye(3), np.eye(3)[::-1], sample_weight=s),
+        lambda s: precision_at_k([0, 1, 2], np.eye(3, dtype=int), sample_weight=s),
+    ],
+)
+def test_weights_of_rows(call):
+    assert call([1.0, 0.0, 3.0]) == pytest.approx(call([1e300, 0.0, 3e300])) == pytest.approx(call([2, 0, 6]))
+    for wrong, said in (([1.0, -1.0, 2.0], "weights must be >= 0"), ([0.0] * 3, "at least one non-zero"),
+                        ([1.0, 2.0], "one weight per row"), ([np.nan, 1.0, 1.0], "NaN")):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            call(wrong)
+
+
+def test_no_rows_have_no_mean():
+    assert jensen_shannon_divergence(np.empty((0, 2)), np.empty((0, 2)), average=False).shape == (0,)
+    with pytest.raises(ValueError, match="there are no rows"):
+        jensen_shannon_divergence(np.empty((0, 2)), np.empty((0, 2)))
+    with pytest.raises(ValueError, match="there are no rows"):
+        precision_at_k([], np.empty((0, 2), dtype=int))
+
+
 def test_precision_at_k():
     Y = np.array([[1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
     top = np.array([[2, 1, 0], [0, 1, 2], [3, 2, 1]])

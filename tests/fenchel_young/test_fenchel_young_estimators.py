@@ -236,6 +236,16 @@ def test_path_is_its_single_fits(transform, cls):
         fenchel_young_path(X, y, alphas=[0.0])
 
 
+@pytest.mark.parametrize("cls", WITH_CV)
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "accuracy"])
+def test_scorers_get_a_sparse_indicator_as_an_array(cls, scoring):
+    X, Y = multilabel()
+    Y = np.eye(3)[np.arange(len(Y)) % 3] if scoring == "neg_log_loss" else Y
+    dense, sparse = (cls(alphas=[1.0, 1e-2], cv=2, scoring=scoring).fit(X, y) for y in (Y, sp.csr_array(Y)))
+    np.testing.assert_array_equal(dense.scores_, sparse.scores_)
+    assert dense.score(X, Y) == sparse.score(X, sp.csr_array(Y))
+
+
 @pytest.mark.parametrize("cls, plain", list(zip(WITH_CV, BOTH)))
 def test_cross_validation(cls, plain):
     X, y = load_iris(return_X_y=True)

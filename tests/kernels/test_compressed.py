@@ -147,3 +147,22 @@ def test_lists_of_columns():
     X.data[1].append(1.0)
     with pytest.raises(ValueError, match="the column index 9"):
         sound(X, "matrix")
+
+
+def unaligned(values):
+    """The same numbers at an odd address."""
+    out = np.zeros(values.nbytes + 1, dtype=np.int8)[1:].view(values.dtype).reshape(values.shape)
+    out[...] = values
+    assert not out.flags.aligned
+    return out
+
+
+def test_arrays_that_are_not_aligned_are_copied():
+    """Loads of a kernel from there are undefined in C; some processors and vectorised loops fault."""
+    A = np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
+    for name in ("data", "indices", "indptr"):
+        X = sp.csr_array(A)
+        setattr(X, name, unaligned(getattr(X, name)))
+        found = sound(X)
+        assert all(a.flags.aligned for a in (found.data, found.indices, found.indptr))
+        np.testing.assert_array_equal(found.toarray(), A)

@@ -127,6 +127,13 @@ def test_class_weights_that_overflow(model):
     with pytest.raises(ValueError, match="class_weight times sample_weight is too large"):
         clone(model).set_params(class_weight=dict.fromkeys(range(3), 1e200)).fit(X, THREE, np.full(60, 1e150))
     weight = rng.uniform(0.5, 1.0, 60)
+    if isinstance(model, sk.SoftmaxClassifier):
+        sets = np.eye(3)[THREE] + np.eye(3)[THREE[::-1]] > 0
+        with pytest.raises(ValueError, match="class_weight times sample_weight is too large"):
+            clone(model).set_params(class_weight={1: 1e300}).fit(X, sets, weight * 1e300)
+        model = clone(model).set_params(class_weight="balanced")
+        plain, huge = (clone(model).fit(X, sets, weight * c) for c in (1.0, 2.0**1020))
+        np.testing.assert_allclose(huge.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
     if not isinstance(model, sk.L1LogisticOBA):
         model = clone(model).set_params(
             class_weight="balanced",
@@ -183,3 +190,18 @@ def test_pairs_have_a_unit(size):
     for wrong in (np.zeros(5), np.full(5, np.nan), np.full(5, np.inf)):
         assert not extreme.update(wrong, v) and not extreme.update(v, wrong)
     assert extreme.n_pairs == 4
+
+
+@LAYOUTS
+def test_numbers_beyond_float32_are_refused(layout):
+    """Coefficients were infinite, without a word, or the error was about a gradient."""
+    small = layout(X.astype(np.float32))
+    for call in (sk.LassoOBA(1.0).fit, sk.LassoOBA.path):
+        with pytest.raises(ValueError, match=r"y is too large: .* in float32, .* or pass float64 data"):
+            call(small, NUMBERS * 1e140)
+    assert is_finite(sk.LassoOBA(1e130).fit(layout(X), NUMBERS * 1e140))
+    tiny = layout((X * 1e-12).astype(np.float32))
+    with pytest.raises(ValueError, match="beyond the numbers of float32|left floating point"):
+        sk.LassoOBA(0.0).fit(tiny, NUMBERS * 1e30)
+    model = sk.BoundedRegressor("squared").fit(small, NUMBERS * 1e140)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_)

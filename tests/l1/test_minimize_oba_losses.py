@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from test_minimize_oba import LOSSES, check_certificate, fraction_of_largest
 from test_oba_reference import small_problem
 
+from sparsekit._l1.losses import LeastSquaresLoss
 from sparsekit._l1.oba import minimize_oba
 
 
@@ -118,3 +119,18 @@ def test_protocol_of_the_losses_of_this_package(seed, kind):
     v = rng.standard_normal(len(subset))
     expected = smooth.hess(x)[np.ix_(subset, subset)] @ v
     assert_allclose(loss.hessian_product(x, subset, v), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200])
+def test_the_gap_of_weights_whose_squares_are_no_numbers(scale):
+    """The dual's squares were zero, and the gap was minus the objective."""
+    rng = np.random.default_rng(0)
+    X, y, s = (
+        rng.standard_normal((6, 3)),
+        np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0]),
+        rng.uniform(0.5, 2.0, 6),
+    )
+    plain, found = (minimize_oba(LeastSquaresLoss(X, y, s * c), 0.5 * c) for c in (1.0, scale))
+    assert found.dual_gap / scale == pytest.approx(plain.dual_gap, rel=1e-3, abs=1e-6 * plain.fun)
+    free = minimize_oba(LeastSquaresLoss(X, y, s * 1e-300), 0.1)
+    assert 0 <= free.dual_gap <= 1e-9 * free.fun and not free.x.any()

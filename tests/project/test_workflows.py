@@ -33,7 +33,7 @@ def lint(files, cwd, known):
 @pytest.fixture(scope="module")
 def workflows(checkout):
     files = sorted((checkout / ".github" / "workflows").glob("*.yml"))
-    assert {file.name for file in files} == {"release.yml", "tests.yml", "wheels.yml"}
+    assert {file.name for file in files} == {"release.yml", "tests.yml", "weekly.yml", "wheels.yml"}
     return files
 
 

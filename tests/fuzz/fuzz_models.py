@@ -1,0 +1,203 @@
+"""Strategies for the parameters of every public estimator, the extremes of their ranges among them."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import sparsekit as sk
+
+BOOL = st.booleans()
+TOL = st.sampled_from([1e-4, 1e-2, 1e-8, 1e-14, 1e-300, 1e6])
+ITERATIONS = st.sampled_from([20, 1, 2, 5, 100])
+JOBS = st.sampled_from([None, 2, 1, 3])
+C = st.sampled_from([1.0, 1e-6, 1e-3, 30.0, 1e3, 1e6])
+ALPHA = st.sampled_from([1e-2, 0.0, 1e-8, 1.0, 1e6, 1e-300, 1e300])
+RATIO = st.sampled_from([0.0, 0.5, 1.0, 1e-3])
+CLASS_WEIGHT = st.sampled_from([None, "balanced", {0: 2.0, 1: 1e-3}, {0: 0.0}, {1: 1e300}, {"a": 1.0}])
+# wrong ones among them: a vector of this length fits three columns only
+PENALTIES = st.sampled_from([None, None, [0.0, 1.0, 5.0], {0: 0.0}, {1: 1e300, 0: 1e-300}, [-1.0, 1.0, 1.0]])
+BOUNDS = st.sampled_from(
+    [
+        (-np.inf, np.inf),
+        (0, None),
+        (None, 0.5),
+        (-1e-3, 1e-3),
+        (2, 3),
+        (0, 0),
+        {0: (0, 1)},
+        (-1e300, 1e300),
+        (1, 0),
+        ([0.0, -1.0, 0.0], [0.0, 1.0, np.inf]),
+    ]
+)
+OBA = {
+    "tol": TOL,
+    "max_iter": ITERATIONS,
+    "n_jobs": JOBS,
+    "hessian": st.sampled_from(["exact", "lbfgs"]),
+    "memory": st.sampled_from([10, 1, 3, 10**6]),
+    "history": BOOL,
+    "warm_start": BOOL,
+}
+SOLVER = {"tol": TOL, "max_iter": ITERATIONS, "n_jobs": JOBS, "history": BOOL, "warm_start": BOOL}
+THRESHOLD = st.sampled_from([None, 0.0, 0.5, 0.999])
+SCORING = st.sampled_from([None, "accuracy", "neg_log_loss", "roc_auc"])
+TABLE = {
+    "threshold": THRESHOLD,
+    "fit_intercept": BOOL,
+    "penalize_intercept": BOOL,
+    "class_weight": CLASS_WEIGHT,
+}
+CV = {
+    "scoring": SCORING,
+    "cv": st.sampled_from([2, 3, 5]),
+    "n_jobs": JOBS,
+    "fit_intercept": BOOL,
+    "class_weight": CLASS_WEIGHT,
+    "tol": TOL,
+    "max_iter": ITERATIONS,
+}
+FACTORS = [
+    None,
+    None,
+    [(sk.Imply, [0, 1])],
+    [(sk.Budget, [0, 1, 2], 2)],
+    [(sk.AtMostOne, [0, 1])],
+    [(sk.Xor, [0, 7])],
+    [(sk.Budget, [0, 1], 1, {"exactly": True})],
+]
+PAIRS = ["all", None, 1, 100, [[0, 1]], [[0, 0]], [[0, 9]]]
+
+LABELS, SETS, NUMBERS = "labels", "sets", "numbers"
+
+# class, kinds of targets, strategy of each parameter
+MODELS = {
+    "L1LogisticOBA": (
+        sk.L1LogisticOBA,
+        (LABELS,),
+        OBA | {"C": C, "fit_intercept": BOOL, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
+    ),
+    "L1LogisticOBACV": (
+        sk.L1LogisticOBACV,
+        (LABELS,),
+        CV
+        | {
+            "Cs": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
+            "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
+            "hessian": OBA["hessian"],
+            "memory": OBA["memory"],
+            "penalty_weights": PENALTIES,
+            "refit": BOOL,
+            "selection": st.sampled_from(["best", "1se"]),
+        },
+    ),
+    "LassoOBA": (
+        sk.LassoOBA,
+        (NUMBERS,),
+        OBA | {"alpha": ALPHA, "fit_intercept": BOOL, "penalty_weights": PENALTIES},
+    ),
+    "BoundedRegressor": (
+        sk.BoundedRegressor,
+        (NUMBERS,),
+        SOLVER
+        | {
+            "loss": st.sampled_from(["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]),
+            "bounds": BOUNDS,
+            "alpha": ALPHA,
+            "l1_ratio": RATIO,
+            "fit_intercept": BOOL,
+            "quantile": st.sampled_from([0.5, 1e-6, 0.9]),
+            "epsilon": st.sampled_from([0.1, 1e-12, 1e6]),
+        },
+    ),
+    "BoundedClassifier": (
+        sk.BoundedClassifier,
+        (LABELS,),
+        SOLVER
+        | {
+            "loss": st.sampled_from(["log_loss", "hinge", "squared_hinge", "modified_huber"]),
+            "bounds": BOUNDS,
+            "alpha": ALPHA,
+            "l1_ratio": RATIO,
+            "fit_intercept": BOOL,
+            "class_weight": CLASS_WEIGHT,
+        },
+    ),
+    "SparsemaxClassifier": (sk.SparsemaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
+    "SoftmaxClassifier": (sk.SoftmaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
+    "SparsemaxClassifierCV": (
+        sk.SparsemaxClassifierCV,
+        (LABELS, SETS),
+        CV
+        | {
+            "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
+            "penalize_intercept": BOOL,
+            "threshold": THRESHOLD,
+        },
+    ),
+    "SoftmaxClassifierCV": (
+        sk.SoftmaxClassifierCV,
+        (LABELS, SETS),
+        CV
+        | {
+            "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
+            "penalize_intercept": BOOL,
+            "threshold": THRESHOLD,
+        },
+    ),
+    "ExtremeSoftmaxSGD": (
+        sk.ExtremeSoftmaxSGD,
+        (LABELS, SETS),
+        {
+            "method": st.sampled_from(["implicit", "umax", "ove", "nce", "is", "sgd"]),
+            "alpha": ALPHA,
+            "fit_intercept": BOOL,
+            "learning_rate": st.sampled_from([0.1, 1e-6, 1e6, 1.0, "auto"]),
+            "decay": st.sampled_from([0.9, 1e-6, 1.0]),
+            "max_iter": st.sampled_from([2, 1, 5]),
+            "batch_size": st.sampled_from([1, 3, 100]),
+            "n_negatives": st.sampled_from([1, 5, 50]),
+            "sampling": st.sampled_from(["independent", "blocks"]),
+            "noise": st.sampled_from([None, "uniform", "frequency", [0.5, 0.5], [0.2, 0.3, 0.5]]),
+            "double_sum": st.sampled_from(["proposed", "raman"]),
+            "delta": st.sampled_from([1.0, 1e-6, 1e6]),
+            "weight_bound": st.sampled_from(["auto", 1e-3, 1e3]),
+            "u_bound": st.sampled_from(["auto", 1e-3, 1e3]),
+            "average": st.sampled_from([False, True, 0, 3]),
+            "hash_bits": st.sampled_from([None, None, 4, 10]),
+            "label_choice": st.sampled_from(["first", "sample"]),
+            "class_weight": CLASS_WEIGHT,
+            "early_stopping": BOOL,
+            "validation_fraction": st.sampled_from([0.3, 1e-6, 0.99]),
+            "warm_start": BOOL,
+            "threshold": THRESHOLD,
+            "tol": st.sampled_from([1e-4, 0.0, 1e6]),
+            "n_iter_no_change": st.sampled_from([1, 5]),
+            "shuffle": BOOL,
+            "n_jobs": st.just(None),
+            "random_state": st.integers(0, 3),
+        },
+    ),
+    "LPSparseMAPClassifier": (
+        sk.LPSparseMAPClassifier,
+        (SETS, LABELS),
+        {**SOLVER, "max_iter": st.just(10)}
+        | {
+            "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]),
+            "alpha": ALPHA,
+            "fit_intercept": BOOL,
+            "threshold": st.sampled_from([0.5, 0.0, 0.999]),
+            "pair_alpha": st.sampled_from([None, 0.0, 1e-3, 1e6]),
+            "pairs": st.sampled_from(PAIRS),
+            "factors": st.sampled_from(FACTORS),
+        },
+    ),
+}
+
+
+@st.composite
+def models(draw, name):
+    """An estimator with a few parameters that are not its defaults, as many as matter to small examples."""
+    kind, _, parameters = MODELS[name]
+    chosen = draw(st.lists(st.sampled_from(sorted(parameters)), max_size=6, unique=True))
+    always = [key for key in ("max_iter", "random_state", "cv", "Cs", "alphas") if key in parameters]
+    return kind(**{key: draw(parameters[key]) for key in [*always, *chosen]})

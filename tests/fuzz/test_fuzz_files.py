@@ -1,0 +1,280 @@
+"""Files that were damaged or made up: data, or an error that names the file."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import os
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fuzz_budget import fuzz
+from fuzz_outcomes import Refused, clear
+from hypothesis import strategies as st
+
+from sparsekit._compare import cli
+from sparsekit._compare import io as compare_io
+from sparsekit._compare.tables import DataError
+from sparsekit.datasets import (
+    convert_svmlight,
+    load_arff,
+    load_svmlight,
+    load_xc,
+    open_csr,
+    open_parquet,
+    write_csr,
+)
+
+SVMLIGHT = b"# three rows\n1 1:0.5 3:-2 # a comment\n-1 2:1e3\n+1 qid:3 1:0.25 2:1 4:7\n-1 1:1\n1 3:2\n" * 3
+XC = b"4 6 3\n0,2 0:1 5:0.5\n1 1:2\n 2:1e-3 3:1\n2 4:-1\n"
+ARFF = (
+    b"% a comment\n@relation 'r x'\n@attribute a numeric\n@attribute 'b c' {x,'y z',\"q\"}\n"
+    b"@attribute d real\n"
+    b"@attribute class {0,1}\n@data\n1.5,x,?,1\n-2,'y z',3e4,0\n{0 1, 3 1}\n{}\n1,q,2,1\n"
+)
+CSV = b'a,b,target\n1,x,yes\n2.5,y,no\n,x,yes\n4,"q,r",no\n5,x,yes\n6,y,no\n7,x,yes\n8,y,no\n'
+TOKENS = [
+    b"",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b",",
+    b":",
+    b"'",
+    b'"',
+    b"{",
+    b"}",
+    b"%",
+    b"#",
+    b"\0",
+    b"\xff\xfe",
+    b"?",
+    b"nan",
+    b"inf",
+    b"-1",
+    b"1e999",
+    b"9" * 30,
+    b"9" * 5000,
+    b"2147483648",
+    b"0x1",
+    b"1_000",
+    b"-",
+    b"e",
+    b"\xc2\xb2",
+    b"@data\n",
+    b"@attribute z numeric\n",
+    b"qid:1",
+    b"1:1 1:1",
+    b"0:1",
+    b"500000001:1",
+]
+NUMBERS = [
+    b"0",
+    b"-1",
+    b"1e30",
+    b"4294967296",
+    b"99999999999999999999999999",
+    b"null",
+    b"true",
+    b'"x"',
+    b"[]",
+    b"{}",
+]
+LOADERS = {
+    "m.svm": (load_svmlight, SVMLIGHT),
+    "m.txt": (load_xc, XC),
+    "m.arff": (load_arff, ARFF),
+    "m.csv": (compare_io.read_problem, CSV),
+    "m.libsvm": (compare_io.read_problem, SVMLIGHT),
+}
+PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+def mutated(draw, text, tokens=TOKENS):
+    """Bytes changed, cut out, doubled, or replaced by what is hard to read."""
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(text)))
+        end = min(at + draw(st.sampled_from([0, 1, 2, 10, 10**6])), len(text))
+        what = draw(st.sampled_from(["token", "flip", "double"]))
+        if what == "flip" and at < len(text):
+            text = text[:at] + bytes([text[at] ^ draw(st.integers(1, 255))]) + text[at + 1 :]
+        elif what == "double":
+            text = text[:end] + text[at:end] + text[end:]
+        else:
+            text = text[:at] + draw(st.sampled_from(tokens)) + text[end:]
+    return text
+
+
+def reads(path, read, *more):
+    """What `read` makes of the file, or None where it is refused with a message that names it."""
+    try:
+        with clear(*more):
+            return read(path)
+    except Refused as refused:
+        assert os.path.basename(path) in str(refused.__cause__), refused.__cause__
+    return None
+
+
+@pytest.mark.parametrize("name", list(LOADERS))
+@fuzz(share=15)
+def test_texts(draw, name, tmp_path):
+    read, text = LOADERS[name]
+    suffix = draw(st.sampled_from(list(PACKERS)))
+    if suffix and draw(st.booleans()):
+        text = mutated(draw, PACKERS[suffix](text))
+    else:
+        text = PACKERS[suffix](mutated(draw, text))
+    path = tmp_path / (name + suffix)
+    path.write_bytes(text)
+    found = reads(path, read, *([DataError] if read is compare_io.read_problem else []))
+    if isinstance(found, tuple):
+        X, y = found[:2]
+        values = X.data if sp.issparse(X) else np.asarray(X)
+        assert X.shape[0] == np.shape(y)[0]
+        if read is not load_arff:  # where ? is NaN
+            assert np.isfinite(values).all()
+        if sp.issparse(X) and X.nnz:
+            assert X.indices.min() >= 0 and X.indices.max() < X.shape[1]
+
+
+def archive():
+    file = io.BytesIO()
+    X = sp.csr_array(np.arange(12.0).reshape(4, 3))
+    np.savez(file, X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape, y=[0, 1, 0, 1])
+    return file.getvalue()
+
+
+@fuzz(share=15)
+def test_archives(draw, tmp_path):
+    """Whole .npz files changed, and such as hold arrays that do not go together."""
+    path = tmp_path / "m.npz"
+    if draw(st.booleans()):
+        path.write_bytes(mutated(draw, archive()))
+    else:
+        X = sp.csr_array(np.arange(12.0).reshape(4, 3))
+        arrays = {
+            "X_data": X.data,
+            "X_indices": X.indices,
+            "X_indptr": X.indptr,
+            "X_shape": np.array(X.shape),
+            "y": np.array([0, 1, 0, 1]),
+        }
+        name = draw(st.sampled_from(sorted(arrays)))
+        wrong = [
+            arrays[name][:-1],
+            arrays[name] - 1,
+            arrays[name] * 10**9,
+            arrays[name].astype(float) / 0.3,
+            arrays[name].astype(str),
+            arrays[name].reshape(1, -1),
+            np.array(3),
+            arrays[name] + 0j,
+            arrays[name].astype(object),
+        ]
+        if name in ("X_indices", "X_indptr") and draw(st.booleans()):
+            arrays[name] = arrays[name].astype(draw(st.sampled_from([np.int32, np.int64])))
+            changed(draw, arrays[name])
+        else:
+            arrays[name] = draw(st.sampled_from(wrong))
+        np.savez(path, **arrays)
+    reads(path, compare_io.read_problem, DataError)
+
+
+def changed(draw, numbers):
+    """Some of an array of indices or pointers made wrong, in place; their steps may overflow."""
+    for _ in range(draw(st.integers(1, 3))):
+        wrong = st.sampled_from([2 * 10**9, -(10**9), -1, 2**31 - 1, -(2**31), 6, 7, 0, 1])
+        numbers[draw(st.integers(0, len(numbers) - 1))] = draw(wrong)
+
+
+def forge(draw, whole, file):
+    """Numbers changed in an array of a folder, with a manifest that has the sum of the changed file."""
+    text = bytearray((whole / file.name).read_bytes())
+    values = np.frombuffer(text, dtype=np.int32, offset=128)
+    changed(draw, values)
+    file.write_bytes(text)
+    manifest = json.loads((whole / "manifest.json").read_text())
+    number, part, _ = file.name.split(".")
+    manifest["blocks"][int(number)]["files"][part]["crc32"] = zlib.crc32(text)
+    (file.parent / "manifest.json").write_text(json.dumps(manifest))
+
+
+@fuzz(share=15)
+def test_folders(draw, tmp_path):
+    """A folder of CSR blocks with one of its files changed."""
+    whole, folder = tmp_path / "whole", tmp_path / "folder"
+    if not whole.exists():
+        X = sp.random_array((20, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
+        write_csr(whole, X, y=np.arange(20) % 3, block_bytes=200)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(whole, folder)
+    file = folder / draw(st.sampled_from(sorted(os.listdir(whole)) + 3 * ["manifest.json"]))
+    file.write_bytes(mutated(draw, file.read_bytes(), NUMBERS if file.suffix == ".json" else TOKENS))
+
+    if ".ind" in file.name and draw(st.booleans()):  # indices and indptr
+        forge(draw, whole, file)
+
+    def read(path):
+        X = open_csr(path)
+        return [(X.block(i), X.block_y(i)) for i in range(X.n_blocks)], X.shape, X[1:3]
+
+    blocks = reads(folder, read)
+    for block, y in blocks[0] if blocks else []:
+        assert block.shape[0] == len(y) and np.isfinite(block.data).all()
+        assert not block.nnz or 0 <= block.indices.min() <= block.indices.max() < block.shape[1]
+
+
+@fuzz(share=10)
+def test_conversions(draw, tmp_path):
+    path, folder = tmp_path / "m.svm", tmp_path / "folder"
+    path.write_bytes(mutated(draw, SVMLIGHT))
+    shutil.rmtree(folder, ignore_errors=True)
+    if draw(st.booleans()):
+        reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100, multilabel=True))
+        return
+    found = reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100))
+    loaded = reads(path, load_svmlight)
+    assert (found is None) == (loaded is None), (found, loaded)
+    if found is not None:
+        np.testing.assert_array_equal(found[0 : found.shape[0]].data, loaded[0].data)
+
+
+@fuzz(share=10)
+def test_parquet(draw, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "m.parquet"
+    columns = {
+        "a": [1.0, 2.0, 3.0, 4.0],
+        "b": [1, 2, None, 4] if draw(st.booleans()) else [1, 2, 3, 4],
+        "c": draw(st.sampled_from([["x", "y", "x", "y"], [0, 1, 0, 1], [True, False, True, False]])),
+    }
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=2)
+    if draw(st.booleans()):
+        path.write_bytes(mutated(draw, path.read_bytes()))
+
+    def read(path):
+        X = open_parquet(path, target="c")
+        return [(X.block(i), X.block_y(i)) for i in range(X.n_blocks)]
+
+    reads(path, read)
+    reads(path, compare_io.read_problem, DataError)
+
+
+@fuzz(share=2)
+def test_compare(draw, tmp_path, capsys):
+    """The whole command: a table, or one line that says what is wrong."""
+    name = draw(st.sampled_from(["m.csv", "m.libsvm"]))
+    path = tmp_path / name
+    path.write_bytes(mutated(draw, LOADERS[name][1]))
+    options = ["--peers", "", "--C", draw(st.sampled_from(["1", "1e-6,1e3"])), "--max-time", "5"]
+    with contextlib.suppress(Refused), clear():
+        status = cli.main(["compare", str(path), *options])
+        said = capsys.readouterr()
+        assert status in (0, 1), said.err
+        assert (name in said.err and "Traceback" not in said.err) if status else "L1LogisticOBA" in said.out

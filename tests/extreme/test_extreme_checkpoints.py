@@ -250,9 +250,6 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
     np.savez(path, header=np.array([{"an": "object"}], dtype=object))
     with pytest.raises(ValueError, match="is no checkpoint"):
         model().fit(X, y, checkpoint=path)
-    np.savez(path, header=np.array(json.dumps({"format": "another", "version": 1, "identity": {}})))
-    with pytest.raises(ValueError, match=r"is no checkpoint of .*: its format is another"):
-        model().fit(X, y, checkpoint=path)
     path.unlink()
     broken_off(monkeypatch, 5, lambda: model().fit(X, y, checkpoint=path, checkpoint_interval=0))
     content = path.read_bytes()

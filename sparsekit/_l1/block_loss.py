@@ -136,7 +136,7 @@ class HessianOf:
         if self.step is not None:
             problem.remember(loss.predictor(self.step.dense()))
         radius = problem.radius(self.damping, self.bend)
-        return problem.hessian(self.variables, radius), 0 if radius is None else np.count_nonzero(radius)
+        return problem.hessian(self.variables, radius), 0 if radius is None else int(np.count_nonzero(radius))
 
 
 def model_of_block(

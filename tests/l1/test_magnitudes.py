@@ -201,7 +201,7 @@ def test_numbers_beyond_float32_are_refused(layout):
             call(small, NUMBERS * 1e140)
     assert is_finite(sk.LassoOBA(1e130).fit(layout(X), NUMBERS * 1e140))
     tiny = layout((X * 1e-12).astype(np.float32))
-    with pytest.raises(ValueError, match="beyond the numbers of float32|left floating point"):
+    with pytest.raises(ValueError, match=r"beyond the numbers of float32|left floating point"):
         sk.LassoOBA(0.0).fit(tiny, NUMBERS * 1e30)
     model = sk.BoundedRegressor("squared").fit(small, NUMBERS * 1e140)
     assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_)

@@ -22,6 +22,8 @@ from .._solver import outcome
 from .layout import GraphOptions
 
 LOSSES = ("sparsemap", "hinge", "logistic")
+# pairs of labels of rows that one call sums over: some tenths of a second
+_PAIRS_A_CALL = 2**26
 
 
 class Labels:
@@ -165,7 +167,11 @@ class Labels:
     def pair_sums(self, mu, weight):
         """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
         high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
-        self._graph_for(mu).pair_sums(mu, weight, high, low)
+        graph = self._graph_for(mu)
+        # Ctrl-C is heard between calls
+        step = len(mu) if is_device(mu) else max(1, _PAIRS_A_CALL // len(high))
+        for at in range(0, len(mu), max(step, 1)):
+            graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]
 
 
@@ -220,9 +226,8 @@ class LabelLoss:
 
     def _count_together(self, first, second):
         """Weights of the rows that have both labels of a pair, (P,)."""
-        if self.xp is np:
-            return self.weight @ (self.Y[:, first] * self.Y[:, second])
-        table = (self.Y * self.weight[:, None]).T @ self.Y
+        with blas_threads(self.n_threads):
+            table = (self.Y * self.weight[:, None]).T @ self.Y
         return table[self.xp.asarray(first), self.xp.asarray(second)]
 
     def unpack(self, x):

@@ -73,7 +73,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         choice, the smallest C, hence the sparsest model, whose mean score is at least the best mean
         score minus the standard error of the best.
     refit : bool, default=True
-        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``.
+        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``; a class that
+        the training part of a fold lacks has the intercept -inf there and in the average, and is never
+        predicted.
     fit_intercept, penalty_weights, class_weight, tol, max_iter
         As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
         folds, which are only scored, are solved to ten times tol, or until a model of the solver that holds

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,9 +108,10 @@ class LocalBlocks(RowBlocks):
     def map_reduce(self, kernel, *arguments):
         self.n_rounds += 1
         found = TreeSum()
-        for block in self._ahead():
-            found.add(kernel(block, *arguments))
-            del block  # or two blocks and the next one would be in memory
+        with closing(self._ahead()) as blocks:  # its thread ends where a kernel fails, too
+            for block in blocks:
+                found.add(kernel(block, *arguments))
+                del block  # or two blocks and the next one would be in memory
         return found.total()
 
     def _read(self, i):
@@ -121,7 +123,7 @@ class LocalBlocks(RowBlocks):
             raise RoundError(f"block {i} of X could not be read: {error}") from error
         return Block(i, X, *parts)
 
-    def _ahead(self) -> Iterator[Block]:
+    def _ahead(self) -> Generator[Block]:
         return read_ahead(map(self._read, range(self.n_blocks)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import numpy as np
 
@@ -151,8 +152,8 @@ def _of_group(first, message, *rows):
     blocks = (Block(first + i, *map(made, part)) for i, part in enumerate(zip(*rows, strict=True)))
     if isinstance(rows[0][0], Recipe):
         blocks = read_ahead(blocks)
-    # Dask has a thread for each processor already
-    with blas_threads(1):
+    # Dask has a thread for each processor already; and the one that reads ends where a kernel fails, too
+    with blas_threads(1), closing(blocks):
         return tree_sum(_leaves(kernel, blocks, arguments))
 
 

@@ -9,6 +9,7 @@ from row_data import as_dask, cut, in_blocks, labels, text
 
 from sparsekit import L1LogisticOBA
 from sparsekit._row_blocks import dask_blocks
+from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.dask_blocks import DaskBlocks
 from sparsekit._row_blocks.recipes import Recipe, as_recipes, made
 
@@ -154,3 +155,19 @@ def test_an_error_in_a_recipe_is_the_users():
     bad = da.from_delayed(dask.delayed(fail)(), (50, 300), dtype=float, meta=X[:0])
     with pytest.raises(KeyError, match="no such part"):
         L1LogisticOBA().fit(da.concatenate([good, bad]), np.append(y, y[:50]))
+
+
+def fails(block):
+    raise ArithmeticError(f"block {block.number}")
+
+
+@pytest.mark.parametrize("where", ["here", "dask"])
+def test_no_thread_is_left_where_a_kernel_fails(where):
+    """However long somebody holds on to the error."""
+    X, _ = text()
+    blocks = LocalBlocks(in_blocks(X)) if where == "here" else DaskBlocks(as_dask(X, (0, 100, 200, 500)))
+    others = set(threading.enumerate())
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ArithmeticError, match="block") as caught:
+        blocks.map_reduce(fails)
+    assert not [t for t in set(threading.enumerate()) - others if t.name.startswith("sparsekit-read")]
+    del caught

@@ -24,8 +24,9 @@ from .user_problem import Expand, ProtocolProblem
 _WHOLE_DENSE, _WHOLE_SPARSE, MOST_VARIABLES = 600, 3000, 3000
 # relative distance at which two points are one
 _SAME = 1e-15
-# part of the gradient at zero that may be left on unpenalised variables, and attempts
-_LEFT, _ATTEMPTS = 1e-12, 3
+# part of the gradient at zero from which more is taken off unpenalised variables, attempts, and the part that
+# is too much for a dual point
+_LEFT, _ATTEMPTS, _INFEASIBLE = 1e-12, 3, 1e-8
 
 
 class HeldColumns:
@@ -79,7 +80,7 @@ class RemoteColumns:
         # of least squares the Hessian is the same everywhere, and so one model is the loss itself
         self._base: _Point | None = None
         self._points: list[_Point] = []
-        self._attempts = 0
+        self._attempts, self._feasible = 0, True
 
     def _sparse(self, x):
         full = np.zeros(self.whole.n_variables)
@@ -186,12 +187,16 @@ class RemoteColumns:
     def refine(self, moved, left):
         """As of `HeldColumns`."""
         self._attempts += 1
-        if np.abs(left).max(initial=0.0) <= _LEFT * self.whole.origin_scale or self._attempts > _ATTEMPTS:
+        most = np.abs(left).max(initial=0.0) / self.whole.origin_scale
+        self._feasible = bool(most <= _INFEASIBLE)
+        if most <= _LEFT or self._attempts > _ATTEMPTS:
             return None
         return moved + self._step(left)
 
     def dual_value(self, scale, move):
-        """As of `HeldColumns`, by a round."""
+        """As of `HeldColumns`, by a round; -inf where no `refine` made theta feasible."""
+        if not self._feasible:
+            return -np.inf
         moved = Sparse.of(move) if move.any() else None
         return float(self._round(dual_value_of_block, self._sparse(self._x), moved, scale))
 

@@ -6,6 +6,7 @@ any other name is what the first array of that size makes it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +20,14 @@ from .._messages import shown
 FLOATS = ("f4", "f8")
 
 
-class Field:
+class Field(ABC):
     """A rule for one attribute; ``check`` raises a ValueError where a value breaks it."""
 
     needed = True
 
+    @abstractmethod
     def check(self, name: str, value: Any, sizes: dict[str, int]) -> None:
-        raise NotImplementedError
+        """ValueError where ``value`` breaks the rule; ``sizes`` are those known, and may get more."""
 
     def maybe(self) -> Field:
         """The same of an attribute that may be missing."""

@@ -216,3 +216,14 @@ def test_unpenalised_columns_that_say_the_same(data):
     found = model.objective_
     assert model.dual_gap_ <= 1e-6 * found
     assert_allclose(found, model.fit(X, y).objective_, rtol=1e-7)
+
+
+def test_a_theta_that_stays_infeasible_certifies_nothing(data, monkeypatch):
+    """An unpenalised variable whose gradient cannot be taken off bounds nothing."""
+    X, scores = data
+    monkeypatch.setattr(RemoteColumns, "_step", lambda self, gradient: np.full(len(gradient), 1e-2))
+    y = labels(scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = L1LogisticOBA(strength(X, y, 0.05), max_iter=30).fit(in_blocks(X), y)
+    assert model.dual_gap_ == np.inf

@@ -6,8 +6,8 @@
 
 Defaults may be chosen on the sets of CHOSEN_ON and are judged on those of HELD_BACK. The exact softmax is
 SoftmaxClassifier; without a ridge it gets one of 1e-8, and its mean loss counts. Features are scaled to at
-most 1 in absolute value, rows of sparse sets to norm 1. Where several labels are given the first one counts. The
-data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
+most 1 in absolute value, rows of sparse sets to norm 1. Where several labels are given the first one counts.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ HELD_BACK = ("wine", "breast_cancer", "overlap5", "overlap300", "news20", "fb15k
 TOO_LARGE = ("fb15k",)
 WEAKEST = 1e-8
 COLUMNS = (
-    "set", "alpha", "rows x features, K", "s", "epochs", "objective", "exact", "above, % of log K", "error of the estimate",
-    "train acc", "exact", "test acc / P@1", "exact", "hits@10",
+    "set", "alpha", "rows x features, K", "s", "epochs", "objective", "exact", "above, % of log K",
+    "error of the estimate", "train acc", "exact", "test acc / P@1", "exact", "hits@10",
 )  # fmt: skip
 
 
@@ -110,14 +110,15 @@ def measure(folder, name, alpha, args):
         peer = SoftmaxClassifier(alpha=alpha or WEAKEST, max_time=args.max_time).fit(X, y)
         limit = objective(peer, X, y, alpha, n_classes)
         exact = (
-            f"{limit:.4f}", f"{100 * (value - limit) / np.log(n_classes):.2f}", f"{100 * peer.score(X, y):.1f}",
-            f"{100 * peer.score(X_test, y_test):.1f}",
+            f"{limit:.4f}", f"{100 * (value - limit) / np.log(n_classes):.2f}",
+            f"{100 * peer.score(X, y):.1f}", f"{100 * peer.score(X_test, y_test):.1f}",
         )  # fmt: skip
     mark = " (held back)" if name in HELD_BACK else ""
     return (
-        name + mark, f"{alpha:g}", f"{X.shape[0]} x {X.shape[1]}, {n_classes}", f"{seconds:.2f}", f"{epochs:.0f}",
-        f"{value:.4f}", exact[0], exact[1], "-" if np.isnan(error) else f"{100 * error:.2f} %", f"{100 * train:.1f}",
-        exact[2], f"{100 * test:.1f}", exact[3], f"{100 * hits:.1f}" if n_classes > 50 else "",
+        name + mark, f"{alpha:g}", f"{X.shape[0]} x {X.shape[1]}, {n_classes}", f"{seconds:.2f}",
+        f"{epochs:.0f}", f"{value:.4f}", exact[0], exact[1],
+        "-" if np.isnan(error) else f"{100 * error:.2f} %", f"{100 * train:.1f}", exact[2],
+        f"{100 * test:.1f}", exact[3], f"{100 * hits:.1f}" if n_classes > 50 else "",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._messages import shown
 
-FORMAT, VERSION = "sparsekit.ExtremeSoftmaxSGD", 1
+FORMAT, VERSION = "sparsekit.ExtremeSoftmaxSGD", 2
 
 
 class Checkpoint:

@@ -75,13 +75,20 @@ class ModelView:
         size = max(1, 2**22 // max(1, self.parts[0][0].shape[1]))
         for begin in range(0, len(classes), size):
             chosen = np.asarray(classes[begin : begin + size], like=self.intercept)
-            rows = 0.0
-            for table, _, factor in self.parts:
-                part = table[chosen].astype(np.float64)
-                rows = rows + (part if factor is None else part * factor[chosen][:, None])
-            own = self.intercept[chosen].astype(np.float64)
-            out[begin : begin + size] = (rows**2).sum(axis=1) + own**2
+            squares = self._squares(chosen)
+            out[begin : begin + size] = squares + self.intercept[chosen].astype(np.float64) ** 2
         return out
+
+    def _squares(self, chosen):
+        table, _, factor = self.parts[0]
+        part = table[chosen]
+        if len(self.parts) == 1:  # no further copies
+            squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+            return squares if factor is None else squares * factor[chosen] ** 2
+        rows = part if factor is None else part * factor[chosen][:, None]
+        for table, _, factor in self.parts[1:]:
+            rows = rows + table[chosen] * factor[chosen][:, None]
+        return (rows.astype(np.float64) ** 2).sum(axis=1)
 
 
 def codes(labels, options):

@@ -121,8 +121,8 @@ def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
     n, total, product = X.shape[0], 0.0, 0.0
     own, squares = np.asarray(own, like=high), np.zeros(n, like=high)
     weight = np.asarray(weight, like=high)
-    lengths = np.asarray((X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)).reshape(-1)
-    lengths = np.asarray(lengths, like=high) + has_bias
+    lengths = (X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)
+    lengths = np.asarray(lengths, like=high).reshape(-1) + has_bias
     step = max(1, min(K, 2**22 // max(1, n, X.shape[1])))
     for lo in range(0, K, step):
         hi = min(K, lo + step)

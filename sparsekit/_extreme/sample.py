@@ -14,10 +14,12 @@ FREE_CALL = 2**11
 # a step's score is read at a random place, written back and comes with the step's other work: it costs 2 to
 # 60 of those that are taken of many rows at once (measured; sparse rows and few classes are at the lower end)
 STEP_SCORE = 4.0
-# fewer rows say too little; more than so many nothing new
-LEAST, MOST = 64, 20000
-# what the gradient's norm costs, in estimates; epochs that have to pay for it
-GRADIENT, PAYING = 3, 10
+# fewer rows say too little; where most of the loss is that of a few rows, fewer than GOOD may miss them; more
+# than MOST say nothing new
+LEAST, GOOD, MOST = 64, 1000, 20000
+# what the gradient's norm costs, in estimates; epochs that have to pay for it; epochs from one estimate to
+# the next where more rows are worth more than more estimates
+GRADIENT, PAYING, APART = 3, 15, 5
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,17 @@ def allowance(n_rows, classes_a_step, n_epochs, free=0):
 def plan_estimates(n_examples, n_rows, n_classes, classes_a_step, max_iter):
     """The Schedule of a fit of ``max_iter`` epochs over ``n_rows``.
 
-    As many rows after each epoch as SHARE pays for; where those are too few, LEAST of them after some of the
-    epochs, or the last one, or none (very many classes, and few rows).
+    As many rows after each epoch as SHARE pays for; where those are not GOOD, more of them after some of the
+    epochs, or the last one; where not even LEAST are paid for, none (very many classes, and few rows).
     """
     an_epoch = allowance(n_rows, classes_a_step, max_iter, FREE) / max_iter / n_classes
     paying = min(max_iter, PAYING)
     enough = min(n_examples, LEAST)
-    size = int(an_epoch * paying / (paying + GRADIENT))
-    if size >= enough:
-        return Schedule(min(size, n_examples, MOST), 1, True)
+    for every, wanted in ((1, GOOD), (APART, LEAST), (1, LEAST)):
+        looks = ceil(paying / every) + (every > 1) + GRADIENT
+        size = int(an_epoch * paying / looks)
+        if size >= min(n_examples, wanted) and (every == 1 or max_iter >= PAYING):
+            return Schedule(min(size, n_examples, GOOD if every > 1 else MOST), every, True)
     times = int(an_epoch * max_iter / enough)
     if times < 1:
         return Schedule(0, 1, False)

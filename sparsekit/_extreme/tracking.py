@@ -99,7 +99,7 @@ class Tracker:
             value, error = self.estimate.value(look)
             self.looks = [*(one for one in self.looks if one.epoch < epoch), look]
             # one more than is looked at, for a run that goes on from before this epoch
-            while len(self.looks) > 2 and self.looks[1].epoch < epoch - self.n_wait:
+            while len(self.looks) > 4 and self.looks[1].epoch < epoch - self.n_wait - self.schedule.every:
                 del self.looks[0]
             self.has_settled = self._is_settled()
         self.curve.append(value)
@@ -197,8 +197,8 @@ class Tracker:
         return self.estimate.look(epoch, state, options)
 
     def _base(self):
-        """The newest look that lies ``n_wait`` epochs back, or None."""
-        old = [one for one in self.looks if one.epoch <= self.looks[-1].epoch - self.n_wait]
+        """The newest look that lies ``n_wait`` epochs back, with another one in between, or None."""
+        old = [one for one in self.looks[:-2] if one.epoch <= self.looks[-1].epoch - self.n_wait]
         return old[-1] if old else None
 
     def _is_settled(self):

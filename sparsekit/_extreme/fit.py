@@ -15,13 +15,15 @@ from .tracking import forget
 LOOKED_AT, FEW = 2**26, 500
 
 
-def run_epochs(model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False):
+def run_epochs(
+    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5
+):
     """Run the epochs and set the attributes.
 
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
     ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
-    estimates the objective; with ``passes`` the epoch is a call of partial_fit. Returns whether the fit is
-    over: all epochs were run, or the objective has settled.
+    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``stacklevel`` is that of a
+    warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
     """
     context = None
     if hasattr(model, "_init_callback_context"):
@@ -75,7 +77,7 @@ def run_epochs(model, run, state, options, rng, data, targets, held_out=None, tr
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
     if tracker is not None:
-        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=5)
+        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=stacklevel)
     return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
 
 

@@ -197,7 +197,16 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
 
 def _finish(model, run, state, data, passes=False):
     over = run_epochs(
-        model, run, state, run.options, run.rng, data, run.source.targets, tracker=run.tracker, passes=passes
+        model,
+        run,
+        state,
+        run.options,
+        run.rng,
+        data,
+        run.source.targets,
+        tracker=run.tracker,
+        passes=passes,
+        stacklevel=6,
     )
     if run.checkpoint is not None and over:
         run.checkpoint.remove()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
 from .._arrays import host_only, is_device, is_sparse
@@ -59,6 +60,7 @@ class StreamedRows:
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
         self.dtype = self.reader.dtype
         self.largest: float | None = None
+        self.held: HeldRows | None = None
         self.use = used_rows(targets)
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
@@ -80,7 +82,22 @@ class StreamedRows:
         if not self.use[self.starts[i] : self.starts[i + 1]].any():
             return None
         X = X if X.dtype == self.dtype else X.astype(self.dtype)
+        if self.held is not None:
+            self.held.see(i, X)
         return make_rows(X, self._part(i), self.model.label_choice, relative=False)
+
+    def hold(self, rows: np.ndarray) -> None:
+        """Keep these rows as their blocks are read."""
+        self.held = HeldRows(rows, self.starts)
+
+    def held_rows(self, rows: np.ndarray) -> Any:
+        """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
+        held = HeldRows(rows, self.starts) if self.held is None else self.held
+        self.held = None
+        for i in held.missing():
+            _, X = self.reader.block(i)
+            held.see(i, X if X.dtype == self.dtype else X.astype(self.dtype))
+        return held.matrix()
 
     def _part(self, i):
         """Targets of block i."""
@@ -118,6 +135,28 @@ class StreamedRows:
             "y and sample_weight": digest([targets.codes, targets.first, targets.weight]),
             "classes": digest([targets.classes]),
         }
+
+
+class HeldRows:
+    """Copies of some rows, rising numbers of all, from blocks that come in any order."""
+
+    def __init__(self, rows, starts):
+        self.rows, self.starts = rows, starts
+        self.parts: dict[int, Any] = {}
+        self.blocks = np.unique(np.searchsorted(starts, rows, side="right") - 1)
+
+    def see(self, i, X):
+        """Take the rows that block i has."""
+        if i in self.blocks and i not in self.parts:
+            lo, hi = np.searchsorted(self.rows, [self.starts[i], self.starts[i + 1]])
+            self.parts[i] = X[self.rows[lo:hi] - self.starts[i]]
+
+    def missing(self):
+        return [int(i) for i in self.blocks if int(i) not in self.parts]
+
+    def matrix(self):
+        parts = [self.parts[int(i)] for i in self.blocks]
+        return sp.vstack(parts, format="csr") if any(map(is_sparse, parts)) else np.concatenate(parts)
 
 
 def _as_rows(values):

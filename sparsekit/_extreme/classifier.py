@@ -118,14 +118,19 @@ class ExtremeSoftmaxSGD(
         Weights of the classes, not for an indicator y.
     early_stopping : bool, default=False
         Whether to hold out ``validation_fraction`` of the rows, stop when their log-loss has not fallen by
-        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it).
+        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it). This then
+        takes the place of the rule of ``tol``.
     validation_fraction : float, default=0.1
         Share of the rows that early stopping holds out.
     n_iter_no_change : int, default=5
-        Epochs without an improvement before an early stop.
+        Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
-        What counts as an improvement of the held-out log-loss; only with ``early_stopping``. There is no
-        certificate: however a fit ends, it issues no ConvergenceWarning. See ``loss_curve_``.
+        `fit` stops when the objective has surely (by two standard errors) moved by less than
+        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, and issues a ConvergenceWarning
+        where it surely still falls by more when ``max_iter`` epochs are over. A rate that decays too fast
+        comes to rest too, so look at ``optimality_``. 0: all epochs are run, and nothing is warned of. None:
+        the objective is not estimated either. The steps are the same in any case. With ``early_stopping``:
+        what counts as an improvement of the held-out log-loss.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False
@@ -141,12 +146,13 @@ class ExtremeSoftmaxSGD(
     random_state : int, RandomState instance or None, default=None
         Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
     verbose : int, default=0
-        1 prints a progress bar with the running estimate of the loss.
+        1 prints a progress bar with the estimate of the objective and what it falls by in an epoch.
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
-        :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun (running estimate of the
-        loss), learning_rate, time (seconds) and, with early stopping, validation_loss. A true value or
-        StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
+        :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
+        estimate of the objective and its standard error, NaN before the first), learning_rate, time (seconds)
+        and, with early stopping, validation_loss. A true value or StopIteration stops the fit.
+        scikit-learn's own callbacks are supported where it has them.
 
     Attributes
     ----------
@@ -164,9 +170,22 @@ class ExtremeSoftmaxSGD(
         The learning rate of the first epoch.
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
-    loss_curve_ : ndarray of shape (``n_iter_``,)
-        Running estimate of the loss in each epoch: the mean of the sampled objective. For the double sums
-        and "ove" it is an upper bound of the log-loss, in expectation.
+    objective_ : float
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit, by all of their
+        scores. NaN where n_classes is so large and rows so few that it would cost more than a twentieth of
+        the fit. `partial_fit` estimates the mean over the rows of a call, from some of them, when calls have
+        paid for it; until then the older value stays.
+    objective_error_ : float
+        Standard error of ``objective_``; 0 where all rows were looked at. That of a difference between epochs
+        is much smaller, since the rows are the same.
+    objective_curve_ : ndarray of shape (``n_iter_``,)
+        The estimate after each epoch; NaN after those that had none, to save time.
+    objective_error_curve_ : ndarray of shape (``n_iter_``,)
+        Its standard errors.
+    optimality_ : float
+        Estimate of the norm of the objective's gradient, relative to that of a model of zeros: how far from
+        stationary. 0 where it is not to be told from 0 by the sample's rows, NaN where it would cost too much
+        and after `partial_fit`.
     validation_loss_curve_ : ndarray of shape (``n_iter_``,)
         With early stopping: log-loss of the held-out rows after each epoch.
     n_iter_ : int
@@ -228,7 +247,7 @@ class ExtremeSoftmaxSGD(
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "warm_start": ["boolean"],
         "shuffle": ["boolean"],
@@ -263,7 +282,7 @@ class ExtremeSoftmaxSGD(
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
-        tol: float = 1e-4,
+        tol: float | None = 1e-4,
         max_time: float | None = None,
         warm_start: bool = False,
         shuffle: bool = True,
@@ -350,6 +369,11 @@ class ExtremeSoftmaxSGD(
             ``checkpoint`` is a file of another run, or none of a checkpoint.
         FloatingPointError
             If the steps diverge.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
         """
         if checkpoint is not None or comes_in_blocks(X):
             fit_blocks(self, X, y, sample_weight, checkpoint, checkpoint_interval)

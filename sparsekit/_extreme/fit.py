@@ -9,22 +9,29 @@ from .._messages import shown
 from .._solver import outcome
 from .monitor import EpochMonitor
 from .state import averaged, finish
+from .tracking import forget
 
 # a table of more weights is not looked through after every call, but some hundred rows of it
 LOOKED_AT, FEW = 2**26, 500
 
 
-def run_epochs(model, run, state, options, rng, data, targets, held_out=None):
+def run_epochs(
+    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5
+):
     """Run the epochs and set the attributes.
 
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
-    ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves.
+    ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
+    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``stacklevel`` is that of a
+    warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
     """
     context = None
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
         context.call_on_fit_task_begin(estimator=model, **data)
-    monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), held_out)
+    monitor = EpochMonitor(
+        model, context, data, lambda _: attributes_of(state, options, targets), held_out, tracker
+    )
     monitor.begin(None)
     while True:
         result = run.minimize(state, monitor, model.max_time)
@@ -46,8 +53,13 @@ def run_epochs(model, run, state, options, rng, data, targets, held_out=None):
             "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
             "norm 1 (sklearn.preprocessing.normalize) help all methods."
         )
+    best = None if held_out is None else held_out.kept()
+    if tracker is None:
+        forget(model)
+    else:
+        tracker.end(model, result, best, keep=passes)
     finish(state, options)
-    attributes = attributes_of(state, options, targets, None if held_out is None else held_out.kept())
+    attributes = attributes_of(state, options, targets, best)
     stale = "coef_" if "table_" in attributes else "table_"
     if hasattr(model, stale):  # of a fit with another hash_bits
         delattr(model, stale)
@@ -58,13 +70,15 @@ def run_epochs(model, run, state, options, rng, data, targets, held_out=None):
     model._rng_state = int(rng.integers(2**31))
     model.n_iter_ = result.nit
     model.t_ = state.rows_seen
-    model.loss_curve_ = np.array(monitor.losses if monitor.losses else [result.fun])
     if held_out is not None:
         model.validation_loss_curve_ = np.array(monitor.validation)
     elif hasattr(model, "validation_loss_curve_"):
         del model.validation_loss_curve_
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
+    if tracker is not None:
+        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=stacklevel)
+    return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
 
 
 def attributes_of(state, options, targets, best=None):

@@ -18,6 +18,7 @@ from .in_memory import keeps_rate, named_classes
 from .rate import choose_rate
 from .solver import init_work
 from .state import SoftmaxState, prepare
+from .tracking import Tracker, tracker_of, tracker_of_pass
 
 # what may differ between the runs before and after a break: it moves no step
 _FREE = {
@@ -34,14 +35,13 @@ class BlocksRun:
         self.course, self.counts, self.noise = course, counts, noise
         self.checkpoint, self.start = checkpoint, start
         self.codes = source.targets.codes
-        self.losses: list[float] = []
+        self.tracker: Tracker | None = None
+        self.seen: tuple | None = None  # what a checkpoint has of the objective
 
     def minimize(self, state, monitor, max_time):
-        monitor.losses[:] = self.losses
-
         def after_block(last):
             if self.checkpoint is not None and (last or self.checkpoint.is_due()):
-                self.checkpoint.save(*self._snapshot(state, monitor.losses))
+                self.checkpoint.save(*self._snapshot(state))
 
         return minimize_over_blocks(
             self.source, state, self.options, self.rng, self.course, self._work,
@@ -49,14 +49,28 @@ class BlocksRun:
         )  # fmt: skip
 
     def restart(self):
-        self.course, self.losses = Course(), []
+        self.course = Course()
         return self.start()
+
+    def track(self, make, state):
+        """Estimate the objective from rows of blocks, by the tracker that ``make`` gives."""
+        source = self.source
+        # the width of rows in blocks is not known before they are read
+        self.tracker = make(
+            self.model, source.targets, source.use, state, self.options, source.held_rows, 1.0, self.rng
+        )
+        if self.tracker is None:
+            return
+        if self.seen is not None:
+            self.tracker.restore(*self.seen)
+        if self.tracker.sample is not None:
+            source.hold(self.tracker.sample.rows)
 
     def _work(self, rows):
         n_classes = len(self.source.targets.classes)
         return init_work(rows, n_classes, self.options, self.rng, counts=self.counts, noise=self.noise)
 
-    def _snapshot(self, state, losses):
+    def _snapshot(self, state):
         course, model, plan = self.course, self.model, self.options.plan
         values = {one.name: getattr(state, one.name) for one in fields(state)}
         arrays = {f"state.{name}": part for name, part in values.items() if isinstance(part, np.ndarray)}
@@ -64,13 +78,15 @@ class BlocksRun:
         arrays |= {f"u.{number}": u for number, u in (course.u or {}).items()}
         if plan is not None:
             arrays["columns"] = plan.order
+        # the callback of an epoch that it ended is called again
+        seen, more = (None, {}) if self.tracker is None else self.tracker.snapshot(course.epoch - 1)
+        arrays |= more
         tried = getattr(model, "learning_rate_losses_", None)
         header = {
             "state": {name: part for name, part in values.items() if isinstance(part, int)},
             "generator": self.rng.bit_generator.state,
             "course": {name: getattr(course, name) for name in ("epoch", "done", "total", "looked")},
-            # the callback of an epoch that it ended is called again
-            "losses": [float(loss) for loss in losses[: course.epoch - 1]],
+            "objective": seen,
             "largest_norm": self.source.largest,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None
@@ -99,10 +115,10 @@ class BlocksRun:
             place[order] = np.arange(len(order))
             self.options.plan = replace(self.options.plan, order=order, place=place)
         self.rng.bit_generator.state = header["generator"]
-        self.losses = header["losses"]
         self.options.learning_rate = model.learning_rate_ = header["learning_rate"]
         if header["learning_rate_losses"] is not None:
             model.learning_rate_losses_ = dict(map(tuple, header["learning_rate_losses"]))
+        self.seen = (header["objective"], arrays)
         parts = {key[6:]: value for key, value in arrays.items() if key.startswith("state.")}
         return prepare(SoftmaxState(**{"bias": None, **parts, **header["state"]}), self.options)
 
@@ -135,6 +151,7 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
         state = start()
     else:
         state = run.resume(found)
+    run.track(tracker_of, state)
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     _finish(model, run, state, {"X": X, "y": y, "metadata": metadata})
     model._counts, model._closed = counts, False
@@ -173,13 +190,25 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
             if first
             else settings.resume(model, n_classes, source.dtype, options)
         )
-    _finish(model, run, state, {"X": X, "y": y, "metadata": None})
+    run.track(tracker_of_pass, state)
+    _finish(model, run, state, {"X": X, "y": y, "metadata": None}, passes=True)
     model._counts, model._closed = counts, closed
 
 
-def _finish(model, run, state, data):
-    run_epochs(model, run, state, run.options, run.rng, data, run.source.targets)
-    if run.checkpoint is not None and run.course.epoch > run.options.max_iter:
+def _finish(model, run, state, data, passes=False):
+    over = run_epochs(
+        model,
+        run,
+        state,
+        run.options,
+        run.rng,
+        data,
+        run.source.targets,
+        tracker=run.tracker,
+        passes=passes,
+        stacklevel=6,
+    )
+    if run.checkpoint is not None and over:
         run.checkpoint.remove()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .._arrays import to_host
+import numpy as np
+
+from .._arrays import is_sparse, to_host
 from .._estimator.checks import in_units
 from . import settings
 from .fit import run_epochs
@@ -10,7 +12,8 @@ from .monitor import HeldOut, Judge
 from .rate import choose_rate
 from .solver import init_work, minimize_sampled_softmax
 from .state import averaged
-from .targets import announced_classes, label_counts, make_rows
+from .targets import announced_classes, label_counts, make_rows, used_rows
+from .tracking import tracker_of, tracker_of_pass
 
 
 class RowsRun:
@@ -61,8 +64,18 @@ def fit_rows(model, X, y, sample_weight):
         lambda: init_work(rows, n_classes, options, rng, counts=counts, noise=noise), start,
     )  # fmt: skip
     metadata = None if given is None else {"sample_weight": given}
-    run_epochs(model, run, state, options, rng, {"X": X, "y": y, "metadata": metadata}, targets, held_out)
+    use = used_rows(targets, kept)
+    tracker = tracker_of(
+        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+    )
+    data = {"X": X, "y": y, "metadata": metadata}
+    run_epochs(model, run, state, options, rng, data, targets, held_out, tracker)
     model._counts, model._closed = counts, False
+
+
+def _take(X, chosen):
+    """The rows of X with these numbers."""
+    return X[np.asarray(chosen, like=X.data if is_sparse(X) else X)]
 
 
 def named_classes(model, classes):
@@ -106,7 +119,12 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     run = RowsRun(
         rows, options, rng, lambda: init_work(rows, n_classes, options, rng, counts=counts, noise=noise)
     )
-    run_epochs(model, run, state, options, rng, {"X": X, "y": y, "metadata": None}, targets)
+    use = used_rows(targets)
+    tracker = tracker_of_pass(
+        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+    )
+    data = {"X": X, "y": y, "metadata": None}
+    run_epochs(model, run, state, options, rng, data, targets, tracker=tracker, passes=True)
     model._counts, model._closed = counts, closed
 
 

@@ -1,4 +1,4 @@
-"""What watches a fit of ExtremeSoftmaxSGD: progress bar, loss curve, early stopping on held-out rows."""
+"""What watches a fit of ExtremeSoftmaxSGD: progress bar, the objective, early stopping on held-out rows."""
 
 import sys
 
@@ -10,28 +10,36 @@ from .targets import make_rows
 
 
 class EpochMonitor(FitMonitor):
-    """FitMonitor of an epoch: a progress bar, the loss curve, early stopping on held-out rows."""
+    """FitMonitor of an epoch: a progress bar, estimates of the objective, early stopping on held-out rows."""
 
-    def __init__(self, estimator, context, data, attributes, held_out=None):
+    def __init__(self, estimator, context, data, attributes, held_out=None, tracker=None):
         super().__init__(estimator, context, data, attributes, 1.0)
-        self.held_out = held_out
-        self.restart()
+        self.held_out, self.tracker = held_out, tracker
+        self.forget()
+
+    def forget(self):
+        """Forget what was seen of held-out rows."""
+        self.validation = []
+        self.best, self.since_best = np.inf, 0
 
     def restart(self):
         """Forget the epochs so far."""
-        self.losses, self.validation = [], []
-        self.best, self.since_best = np.inf, 0
+        self.forget()
+        if self.tracker is not None:
+            self.tracker.restart()
 
     def __call__(self, intermediate_result):
         result = intermediate_result
         result.x = None  # the hooks' attributes come from the state
-        self.losses.append(result.fun)
-        stop = False
+        stop, result.fun, result.objective_error = False, np.nan, np.nan
+        if self.tracker is not None:
+            result.fun, result.objective_error = self.tracker.after_epoch(result.nit)
+            stop = self.tracker.has_settled
         if self.held_out is not None:
             result.validation_loss = self.held_out.loss()
             self.validation.append(result.validation_loss)
             self.since_best += 1
-            if result.validation_loss < self.best - self.estimator.tol:
+            if result.validation_loss < self.best - (self.estimator.tol or 0.0):
                 self.since_best = 0
             if result.validation_loss < self.best:
                 self.best = result.validation_loss
@@ -45,12 +53,19 @@ class EpochMonitor(FitMonitor):
         bar = ("#" * (width * result.nit // total)).ljust(width, ".")
         held_out = f"  held out {self.validation[-1]:.5f}" if self.validation else ""
         line = (
-            f"{type(estimator).__name__} [{bar}] epoch {result.nit}/{total}  loss about {result.fun:.5f}"
+            f"{type(estimator).__name__} [{bar}] epoch {result.nit}/{total}{self._objective(result)}"
             f"{held_out}  rate {result.learning_rate:.3g}  {result.time:.2f} s"
         )
         # a terminal shows one line that fills, a file one line an epoch
         out.write(f"\r{line}" if out.isatty() and result.nit < total else f"{line}\n")
         out.flush()
+
+    def _objective(self, result):
+        if not np.isfinite(result.fun):
+            return ""
+        fall = self.tracker.fall()
+        falls = "" if fall is None else f", falls by {fall[0]:.1e} an epoch"
+        return f"  objective {result.fun:.5f} +- {result.objective_error:.5f}{falls}"
 
 
 class Judge:

@@ -150,12 +150,16 @@ def _indicator(y, sample_weight, class_weight, classes):
     )
 
 
-def used_rows(targets):
-    """Mask of the rows (n,) that have a label and a positive weight."""
+def used_rows(targets, kept=None):
+    """Mask of the rows (n,) that have a label and a positive weight, of those ``kept`` (None: all)."""
     n = len(targets.codes) if targets.first is None else len(targets.first) - 1
     use = np.ones(n, dtype=bool) if targets.weight is None else targets.weight > 0
     if targets.multilabel:
         use &= np.diff(targets.first) > 0
+    if kept is not None:
+        among = np.zeros(n, dtype=bool)
+        among[kept] = True
+        use &= among
     return use
 
 
@@ -168,11 +172,7 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     relative : whether only the ratios of the weights matter.
     """
     n = X.shape[0]
-    use = used_rows(targets)
-    if kept is not None:
-        among = np.zeros(n, dtype=bool)
-        among[kept] = True
-        use &= among
+    use = used_rows(targets, kept)
     sizes: Any = np.diff(targets.first) if targets.multilabel else None
     if not use.any():
         raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")

@@ -8,7 +8,7 @@ POSITIONS = ("time", "iteration", "evaluations")
 
 
 def history_of_estimator(estimator):
-    """``history_`` or the epochs' ``loss_curve_``, or of a fit without an iteration the point it ended at.
+    """``history_`` or the epochs' ``objective_curve_``, or of a fit without an iteration where it ended.
 
     Raises
     ------
@@ -23,13 +23,13 @@ def history_of_estimator(estimator):
         if not _is_empty(history):
             return _numbered(history, int(np.sum(estimator.n_iter_)))
         return _point(np.sum(estimator.objective_), estimator.optimality_)
-    if hasattr(estimator, "loss_curve_"):
-        curve = np.asarray(estimator.loss_curve_)
+    if hasattr(estimator, "objective_curve_"):
+        curve = np.asarray(estimator.objective_curve_)
         return {"fun": curve, "iteration": np.arange(1, len(curve) + 1)}
     if hasattr(estimator, "history"):
         raise ValueError(f"{name} has no history_: fit it with history=True before plotting.")
     if isinstance(estimator, ExtremeSoftmaxSGD):
-        raise ValueError(f"{name} has no loss_curve_: call fit, which records one, before plotting.")
+        raise ValueError(f"{name} has no objective_curve_: call fit, which records one, before plotting.")
     raise TypeError(f"{name} records no history; estimators with a parameter history do.")
 
 

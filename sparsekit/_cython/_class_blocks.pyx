@@ -25,9 +25,17 @@ cdef extern from "class_blocks.h" nogil:
         const double *keep
         const int64_t *alias
 
+    ctypedef struct sk_metric:
+        double *features
+        double *rows
+        double *classes
+        double *totals
+        double *room
+        int n_threads
+
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
-    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, const void*, const void*,
-                              const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
+    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, const sk_metric*,
+                              const void*, const void*, const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
                               const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
                               int, double*)
 
@@ -65,10 +73,18 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     A step takes the first n_head blocks of options.plan and n_drawn of the others, by the probabilities of
     work.noise (n_blocks,) with their alias table, or None: uniform. work.log_noise (stride,), for NCE, is the
     logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
+
+    With sums of squares in state.feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and
+    totals (4,), which are written, the lengths of steps come from them, times ``eta``; work.rows has 2 n_features
+    numbers a thread. The method is then one whose changes are its gradient ("is").
     """
     cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
     cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
+    cdef double[::1] feature_sums = state.feature_sums, feature_rows = state.feature_rows
+    cdef double[::1] class_sums = state.class_sums, metric_room, totals = None
+    cdef sk_metric shared
+    cdef Py_ssize_t room_size = 0
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
     cdef double[:, ::1] doubles = work.doubles, loss = work.loss
@@ -80,6 +96,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
     cdef sk_room room
+    cdef sk_metric M
     cdef Py_ssize_t n = end - begin, part, wrong = -1, m
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), most = min(n_blocks, n_head + n_drawn)
     cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
@@ -113,6 +130,17 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
                                   options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
     m = most * SK_BLOCK + 1
+    shared.features = pointer(feature_sums)
+    shared.rows = pointer(feature_rows)
+    shared.classes = pointer(class_sums)
+    shared.totals = shared.room = NULL
+    shared.n_threads = <int>parts
+    if feature_sums is not None:
+        metric_room = work.rows
+        shared.room, room_size = pointer(metric_room), metric_room.shape[0] // n_threads
+        # threads write to cache lines of their own
+        totals = np.tile(state.totals, 4 * parts)
+        shared.totals = pointer(totals)
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         room.k = &integers[part, 0]
         room.f = &doubles[part, 0]
@@ -120,13 +148,21 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         room.r = room.f + 2 * m
         room.rho = room.f + 3 * m
         room.q = room.f + 4 * m
+        M.features = shared.features
+        M.rows = shared.rows
+        M.classes = shared.classes
+        M.totals = shared.totals + 16 * part
+        M.room = shared.room + room_size * part
+        M.n_threads = shared.n_threads
         results[part] = sk_block_steps(
-            is_double, is_long, &T, &rule, &B, x, col, start, width, &order[0], begin + n * part // parts,
+            is_double, is_long, &T, &rule, &B, &M, x, col, start, width, &order[0], begin + n * part // parts,
             begin + n * (part + 1) // parts, of, &y[0], weights, uu, room, room.k + m,
             room.k + m + 2 * most, room.q + 3 * (m + 3), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
+    if feature_sums is not None:
+        state.totals[:] = np.asarray(totals).reshape(parts, 16)[:, :4].mean(axis=0)
     return wrong
 
 

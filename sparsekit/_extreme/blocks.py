@@ -99,7 +99,13 @@ class BlockPlan:
         return replace(self, order=every, place=every)
 
 
-def plan_blocks(counts, n_negatives, noise, itemsize, rng):
+def stride_of(n_classes, itemsize):
+    """Columns of a table for so many classes of so many bytes each: whole blocks, and no multiple of a page."""
+    stride = -(-n_classes // kernels.BLOCK) * kernels.BLOCK
+    return stride + kernels.BLOCK if stride * itemsize % PAGE == 0 else stride
+
+
+def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     """A BlockPlan of about n_negatives classes a step, at least one block of them.
 
     Parameters
@@ -113,13 +119,17 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng):
     itemsize : int
         Bytes of a weight.
     rng : numpy.random.Generator
+    in_order : bool
+        Whether classes stay in their order, whose blocks are drawn by the sums of their probabilities.
     """
     K, size = len(counts), kernels.BLOCK
     n_blocks, taken = -(-K // size), -(-n_negatives // size)
-    stride = n_blocks * size
-    if stride * itemsize % PAGE == 0:
-        stride += size
-    if taken >= n_blocks:
+    stride = stride_of(K, itemsize)
+    if in_order and taken < n_blocks:
+        order, n_head, n_drawn, over_blocks = np.arange(K), 0, taken, None
+        if noise is not None:
+            over_blocks = Noise(np.add.reduceat(noise.p, np.arange(0, K, size)))
+    elif taken >= n_blocks:
         order, n_head, n_drawn, over_blocks = np.arange(K), n_blocks, 0, None
     elif noise is None:
         order, n_head, n_drawn, over_blocks = rng.permutation(K), 0, taken, None

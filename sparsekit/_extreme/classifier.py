@@ -17,11 +17,13 @@ from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
 from .in_blocks import fit_blocks, partial_fit_blocks
 from .in_memory import fit_rows, partial_fit_rows
 from .prediction import ExtremePredictionMixin
+from .settings import adapts
 from .state import METHODS
 
 
 def _draws_classes_one_by_one(model):
-    if getattr(model, "sampling", None) == "blocks":  # older pickles have none
+    # older pickles have none
+    if getattr(model, "sampling", None) == "blocks" and not (model.method == "auto" and adapts(model)):
         raise AttributeError(
             "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
             "set_params(sampling='independent') goes on from coef_ row by row."
@@ -49,7 +51,14 @@ class ExtremeSoftmaxSGD(
 
     Parameters
     ----------
-    method : {"implicit", "umax", "ove", "nce", "is", "sgd"}, default="implicit"
+    method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
+        - "auto": steps on the softmax over the label and the sampled classes, over all of them where there are
+          at most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_,
+          so that no rate has to be found. Half of a larger sample are always the most frequent classes, the
+          others are drawn and weighted; what bias that leaves falls with their number. A fit to rows in memory
+          that are dense, or small, ends with Newton's method on all rows and classes, in about twice the time
+          of the epochs at most (or a second). With ``hash_bits``, ``batch_size > 1``, ``average`` or
+          ``sampling="independent"``, and on a GPU, "auto" is "implicit".
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -63,32 +72,37 @@ class ExtremeSoftmaxSGD(
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
-        Step length of the first epoch, in the scale of the mean loss. "auto" runs each power of ten from
+        Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto" a
+        factor, for which "auto" is 0.3. For the other methods "auto" runs each power of ten from
         1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there
         are as many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one
         that is within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the
         tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.
-    decay : float, default=0.9
-        Factor of the learning rate after each epoch.
+    decay : float, default=None
+        Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which get
+        shorter by themselves, and 0.9 for the other methods.
     max_iter : int, default=50
         Number of epochs.
     batch_size : int, default=1
         Rows a step. The steps of a batch start from one W; their mean is taken. For "implicit" it is the
         exact step of [1]_, Appendix F.3.
-    n_negatives : int, default=5
-        Classes that a step samples beside the label. The papers take 1 for the double sums and 5 for the
+    n_negatives : int, default=None
+        Classes that a step samples beside the label. None: for the adaptive steps of method "auto" all where
+        there are at most 256, else 128, and 5 for the other methods. The papers take 1 for the double sums and 5 for the
         others; 5 costs two to three times as much a step and gains more than that.
-    sampling : {"independent", "blocks"}, default="independent"
+    sampling : {"independent", "blocks"}, default=None
+        None: "blocks" for the adaptive steps of method "auto", else "independent".
+
         - "independent": each negative is drawn by itself.
         - "blocks": blocks of 16 classes that share cache lines are drawn (``n_negatives`` is rounded up to
           whole blocks; with as many as there are classes all are taken, whatever ``noise`` says, which makes
           the steps of all methods but "ove" and "nce" exact). Sixteen classes then cost little more than
           one, so that the same time sees many more. With a noise distribution half of the blocks of a step
-          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only, and not with
-          ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
+          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only but with method
+          "auto", and not with ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
-        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", else
-        "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum
+        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
+        that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum
         unbiased. An array must be positive and sum to 1.
     double_sum : {"proposed", "raman"}, default="proposed"
         For "umax" and "sgd": eq. (6) of [1]_, or the one of Raman et al., its eq. (8).
@@ -126,7 +140,8 @@ class ExtremeSoftmaxSGD(
         Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
         `fit` stops when the objective has surely (by two standard errors) moved by less than
-        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, and issues a ConvergenceWarning
+        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50 times
+        that, and issues a ConvergenceWarning
         where it surely still falls by more when ``max_iter`` epochs are over. A rate that decays too fast
         comes to rest too, so look at ``optimality_``. 0: all epochs are run, and nothing is warned of. None:
         the objective is not estimated either. The steps are the same in any case. With ``early_stopping``:
@@ -212,6 +227,8 @@ class ExtremeSoftmaxSGD(
        models", 2012.
     .. [4] Y. Bengio, J.-S. Senécal, "Adaptive importance sampling to accelerate training of a neural
        probabilistic language model", 2008.
+    .. [5] J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient methods for online learning and stochastic
+       optimization", Journal of Machine Learning Research 12 (2011).
 
     Examples
     --------
@@ -225,15 +242,15 @@ class ExtremeSoftmaxSGD(
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "method": [StrOptions(set(METHODS))],
+        "method": [StrOptions({"auto", *METHODS})],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "decay": [Interval(Real, 0, 1, closed="right")],
+        "decay": [Interval(Real, 0, 1, closed="right"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "sampling": [StrOptions({"independent", "blocks"})],
-        "n_negatives": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"independent", "blocks"}), None],
+        "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
         "double_sum": [StrOptions({"proposed", "raman"})],
         "delta": [Interval(Real, 0, None, closed="neither")],
@@ -259,16 +276,16 @@ class ExtremeSoftmaxSGD(
 
     def __init__(
         self,
-        method: Literal["implicit", "umax", "ove", "nce", "is", "sgd"] = "implicit",
+        method: Literal["auto", "implicit", "umax", "ove", "nce", "is", "sgd"] = "auto",
         *,
         alpha: float = 0.0,
         fit_intercept: bool = True,
         learning_rate: float | Literal["auto"] = "auto",
-        decay: float = 0.9,
+        decay: float | None = None,
         max_iter: int = 50,
         batch_size: int = 1,
-        n_negatives: int = 5,
-        sampling: Literal["independent", "blocks"] = "independent",
+        n_negatives: int | None = None,
+        sampling: Literal["independent", "blocks"] | None = None,
         noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
         double_sum: Literal["proposed", "raman"] = "proposed",
         delta: float = 1.0,

@@ -7,6 +7,7 @@ import numpy as np
 from .._arrays import is_device
 from .._messages import shown
 from .._solver import outcome
+from . import settings
 from .monitor import EpochMonitor
 from .state import averaged, finish
 from .tracking import forget
@@ -16,13 +17,15 @@ LOOKED_AT, FEW = 2**26, 500
 
 
 def run_epochs(
-    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5
-):
+    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5,
+    refine=None,
+):  # fmt: skip
     """Run the epochs and set the attributes.
 
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
     ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
-    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``stacklevel`` is that of a
+    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds)``
+    goes on from what the epochs left, and tells whether it moved the weights. ``stacklevel`` is that of a
     warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
     """
     context = None
@@ -35,7 +38,8 @@ def run_epochs(
     monitor.begin(None)
     while True:
         result = run.minimize(state, monitor, model.max_time)
-        if result.status != outcome.DIVERGED or model.learning_rate != "auto" or run.start is None:
+        searched = hasattr(model, "learning_rate_losses_")
+        if result.status != outcome.DIVERGED or not searched or run.start is None:
             break
         # what a tenth of the rows survives may be too much for all
         model.learning_rate_losses_[options.learning_rate] = np.inf
@@ -45,6 +49,9 @@ def run_epochs(
         vars(state).update(vars(run.restart()))
         monitor.restart()
     monitor.end()
+    in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
+    if refine is not None and in_time and refine(state, options, monitor.seconds) and tracker is not None:
+        tracker.was_refined = True
     seen = run.codes if options.plan is None else np.arange(len(state.W))
     if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
         raise FloatingPointError(
@@ -63,7 +70,10 @@ def run_epochs(
     stale = "coef_" if "table_" in attributes else "table_"
     if hasattr(model, stale):  # of a fit with another hash_bits
         delattr(model, stale)
-    for name, value in attributes.items():
+    for name in settings.SUMS:
+        if hasattr(model, name):
+            delattr(model, name)
+    for name, value in (attributes | settings.sums_of(state)).items():
         setattr(model, name, value)
     # without an average, coef_ is all that the next partial_fit needs
     model._state = state if options.average is not None else None

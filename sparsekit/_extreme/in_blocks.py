@@ -175,6 +175,8 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, n_classes, counts, noise)
     options.max_iter = 1
+    if options.adaptive:
+        options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng, in_order=True)
     run = BlocksRun(model, source, options, rng, Course(u=None), counts, noise, keeper)
     if found is not None:
         state = run.resume(found)
@@ -213,7 +215,7 @@ def _finish(model, run, state, data, passes=False):
 
 
 def _choose_rate(model, source, options, noise, rng):
-    if model.learning_rate != "auto":
+    if options.adaptive or model.learning_rate != "auto":
         return choose_rate(model, None, None, None, options, noise, rng)
     X, part, rows = source.sample(rng)
     return choose_rate(model, X, part, rows, options, noise, rng, n_rows=int(source.use.sum()))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from .._arrays import is_sparse, to_host
+from .._arrays import is_device, is_sparse, to_host
 from .._estimator.checks import in_units
 from . import settings
 from .fit import run_epochs
 from .monitor import HeldOut, Judge
 from .rate import choose_rate
+from .refine import pays, refine_in_memory
 from .solver import init_work, minimize_sampled_softmax
 from .state import averaged
 from .targets import announced_classes, label_counts, make_rows, used_rows
@@ -47,7 +50,7 @@ def fit_rows(model, X, y, sample_weight):
     rows = make_rows(X, targets, model.label_choice, kept)
     n_classes = len(targets.classes)
     counts = label_counts(rows, n_classes)
-    noise = settings.noise_of(model, counts)
+    noise = settings.noise_of(model, counts, is_device(rows.data))
     options = settings.options_of(model, rows, n_classes, counts, noise)
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
@@ -69,7 +72,10 @@ def fit_rows(model, X, y, sample_weight):
         model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
     data = {"X": X, "y": y, "metadata": metadata}
-    run_epochs(model, run, state, options, rng, data, targets, held_out, tracker)
+    refine = None
+    if held_out is None and pays(options, rows, n_classes):
+        refine = partial(refine_in_memory, model, X, targets, use)
+    run_epochs(model, run, state, options, rng, data, targets, held_out, tracker, refine=refine)
     model._counts, model._closed = counts, False
 
 
@@ -104,9 +110,11 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     counts = label_counts(rows, n_classes)
     if not first:
         counts[: len(model._counts)] += model._counts
-    noise = settings.noise_of(model, counts)
+    noise = settings.noise_of(model, counts, is_device(rows.data))
     options = settings.options_of(model, rows, n_classes, counts, noise)
     options.max_iter = 1
+    if options.adaptive:
+        options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, in_order=True)
     if keeps_rate(model, first):
         options.learning_rate = model.learning_rate_
     else:

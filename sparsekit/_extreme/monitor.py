@@ -15,6 +15,8 @@ class EpochMonitor(FitMonitor):
     def __init__(self, estimator, context, data, attributes, held_out=None, tracker=None):
         super().__init__(estimator, context, data, attributes, 1.0)
         self.held_out, self.tracker = held_out, tracker
+        # time of the epochs so far, and whether a callback ended them
+        self.seconds, self.was_stopped = 0.0, False
         self.forget()
 
     def forget(self):
@@ -45,7 +47,9 @@ class EpochMonitor(FitMonitor):
                 self.best = result.validation_loss
                 self.held_out.keep()
             stop = self.since_best >= self.estimator.n_iter_no_change
-        return super().__call__(result) or stop
+        self.seconds = result.time
+        self.was_stopped = bool(super().__call__(result))
+        return self.was_stopped or stop
 
     def _print(self, result):
         estimator, out = self.estimator, sys.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
@@ -15,6 +17,55 @@ from .device import check_extreme_data, largest_norm
 from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
 from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
+
+
+# classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
+# them, half of them always the most frequent ones; chosen on bibtex, delicious, sector and a generated graph
+ALL_CLASSES, SOME_CLASSES = 256, 128
+# what the methods of the papers take
+NEGATIVES, DECAY = 5, 0.9
+# length of adaptive steps; a third and three times of it are seldom better
+ADAPTIVE_RATE = 0.3
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the parameters of steps stand for where they are left open.
+
+    ``adaptive`` steps are those of method "is" in a metric of their own.
+    """
+
+    method: str
+    adaptive: bool
+    blocks: bool
+    n_negatives: int
+    decay: float
+
+
+def choices_of(model, n_classes, on_device=False):
+    """`Choices` of ``model`` for so many classes."""
+    method, blocks, n_negatives = model.method, model.sampling == "blocks", model.n_negatives
+    adaptive = method == "auto" and adapts(model, on_device)
+    if adaptive:
+        method, blocks = "is", True
+        if n_negatives is None:
+            n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
+    elif method == "auto":
+        method = "implicit"
+    decay = model.decay if model.decay is not None else 1.0 if adaptive else DECAY
+    return Choices(method, adaptive, blocks, NEGATIVES if n_negatives is None else n_negatives, decay)
+
+
+def adapts(model, on_device=False):
+    """Whether the steps of method "auto" are adaptive: nothing else is asked for that they can't be."""
+    return (
+        model.sampling != "independent"
+        and model.hash_bits is None
+        and model.batch_size == 1
+        and model.average is False
+        and model.double_sum == "proposed"
+        and not on_device
+    )
 
 
 def make_generator(random_state):
@@ -64,11 +115,14 @@ def hold_out(model, n, rng):
     return np.sort(order[:n_out]), np.sort(order[n_out:])
 
 
-def noise_of(model, counts):
+def noise_of(model, counts, on_device=False):
     """The distribution of negatives, or None for the uniform one."""
-    noise = model.noise
+    noise, choices = model.noise, choices_of(model, len(counts), on_device)
+    if noise is None and choices.adaptive:
+        # classes that no row has are met as well
+        return Noise(0.5 * counts / counts.sum() + 0.5 / len(counts))
     if noise is None:
-        noise = "frequency" if model.method in ("nce", "is") else "uniform"
+        noise = "frequency" if choices.method in ("nce", "is") else "uniform"
     if isinstance(noise, str):
         return None if noise == "uniform" else Noise(counts / counts.sum())
     host_only(noise=noise)
@@ -85,6 +139,7 @@ def noise_of(model, counts):
 def options_of(model, rows, n_classes, counts, noise):
     """`SamplingOptions` for ``rows``: `DataRows`, or what has a ``largest_norm()`` of its own."""
     bound, u_bound = np.inf, np.inf
+    choices = choices_of(model, n_classes, is_device(getattr(rows, "data", None)))
     if model.method == "umax":
         bound, u_bound = model.weight_bound, model.u_bound
         if bound == "auto":  # Lemma 1, for the mean loss
@@ -101,10 +156,11 @@ def options_of(model, rows, n_classes, counts, noise):
     if model.average is not False:
         average = 0 if model.average is True else int(model.average)
     return SamplingOptions(
-        method=model.method, learning_rate=np.nan, decay=model.decay, max_iter=model.max_iter,
-        batch_size=model.batch_size, n_negatives=model.n_negatives, raman=model.double_sum == "raman",
+        method=choices.method, learning_rate=np.nan, decay=choices.decay, max_iter=model.max_iter,
+        batch_size=model.batch_size, n_negatives=choices.n_negatives, raman=model.double_sum == "raman",
         alpha=model.alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
         average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,
+        adaptive=choices.adaptive,
     )  # fmt: skip
 
 
@@ -115,19 +171,20 @@ def threads_of(model, rows, counts, noise):
     if model.n_jobs is not None and model.n_jobs > 0:
         return model.n_jobs
     size = BLOCK if model.sampling == "blocks" else 1
-    return rows_at_once(counts, -(-model.n_negatives // size) * size, noise, model.batch_size)
+    n_negatives = choices_of(model, len(counts), True).n_negatives
+    return rows_at_once(counts, -(-n_negatives // size) * size, noise, model.batch_size)
 
 
-def plan_of(model, counts, noise, dtype, options, rng):
-    """The blocks of classes for sampling="blocks", or None."""
-    if model.sampling != "blocks":
+def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
+    """The blocks of classes, or None; ``in_order``: classes stay in theirs, for a pass over some of the rows."""
+    if not options.adaptive and model.sampling != "blocks":
         return None
     if np.isfinite(options.weight_bound):
         raise ValueError(
             "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
             "sampling='blocks'; take sampling='independent' or weight_bound=inf."
         )
-    return plan_blocks(counts, model.n_negatives, noise, np.dtype(dtype).itemsize, rng)
+    return plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
 
 
 def new_state(model, n_classes, X, options, counts=None):
@@ -155,6 +212,8 @@ def initial_state(model, targets, X, options, counts=None):
         W = W.toarray() if options.plan is not None and sp.issparse(W) else W
         if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
             options.plan.from_classes(W, model.intercept_, state.W, state.bias)
+            if options.adaptive:
+                _take_sums(model, state, options.plan.order)
         elif W.shape == state.W.shape:
             state.W[...] = W.toarray() if sp.issparse(W) else W
             if state.bias is not None:
@@ -162,8 +221,72 @@ def initial_state(model, targets, X, options, counts=None):
     return state
 
 
+# attributes of a model that adaptive steps go on from, and those of the state
+SUMS = {
+    "_feature_sums": "feature_sums", "_feature_rows": "feature_rows", "_class_sums": "class_sums",
+    "_sum_totals": "totals",
+}  # fmt: skip
+
+
+def sums_of(state):
+    """The attributes `SUMS` of a state whose classes are in order; none where its steps are not adaptive."""
+    if state.class_sums is None:
+        return {}
+    # a view's memory would be that of the spare columns too
+    return {
+        name: getattr(state, part)[: state.n_classes].copy() if part == "class_sums" else getattr(state, part)
+        for name, part in SUMS.items()
+    }
+
+
+def _take_sums(model, state, order=None):
+    """Go on from the sums of ``model``'s last steps, where it has some; ``order`` is that of the columns."""
+    if not all(hasattr(model, name) for name in SUMS):
+        return
+    sums = model._class_sums if order is None else model._class_sums[order]
+    state.class_sums[: len(sums)] = sums
+    state.feature_sums, state.feature_rows = model._feature_sums.copy(), model._feature_rows.copy()
+    state.totals = model._sum_totals.copy()
+
+
+def _resume_columns(model, n_classes, dtype, options):
+    """`resume` where classes are columns."""
+    model._check_weights()
+    coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
+    K, p = coef.shape
+    table, stride = coef.T, options.plan.stride
+    room = table.base
+    whole = (
+        isinstance(room, np.ndarray)
+        and room.ndim == 2
+        and len(room) == p
+        and room.shape[1] % BLOCK == 0
+        and room.flags.c_contiguous
+        and room.flags.writeable
+        and room.dtype == dtype
+        and room.ctypes.data == table.ctypes.data
+        and table.strides == (room.strides[0], room.itemsize)
+    )
+    if not whole:
+        room = np.zeros((p, stride), dtype=dtype)
+        room[:, :K] = table
+    bias = None
+    if model.fit_intercept:
+        bias = np.zeros(room.shape[1], dtype=dtype)
+        bias[:K] = model.intercept_
+    state = prepare(SoftmaxState(room, bias, K, rows_seen=model.t_), options)
+    _take_sums(model, state)
+    state = grow(state, n_classes)
+    state.W[:, K:n_classes] = 0
+    plan, wide = options.plan, len(state.class_sums)
+    options.plan = replace(plan, stride=wide, log_noise=np.full(wide, np.inf))
+    return state
+
+
 def resume(model, n_classes, dtype, options):
     """The state that the last call left, in the dtype of its weights, for n_classes."""
+    if options.adaptive:
+        return _resume_columns(model, n_classes, dtype, options)
     state = getattr(model, "_state", None)
     if state is None:
         model._check_weights()

@@ -19,6 +19,7 @@ from .._cython import _class_blocks, _extreme
 from .._solver import outcome
 from .._solver.outcome import Limits
 from .noise import Noise
+from .state import set_scale
 
 # methods with one number u a row; the others replace it by a function of the sampled scores
 WITH_U = ("implicit", "umax", "sgd")
@@ -103,6 +104,7 @@ class Work:
     spare: np.ndarray | None
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
     log_noise: np.ndarray | None  # with blocks of negatives: the plan's
+    rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
 
 
 def shares_classes(n_classes, options, noise):
@@ -160,6 +162,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         np.empty_like(order) if blocks and not is_device(x) else None,
         None if plan is None else np.asarray(plan.place, like=x)[rows.y],
         None if plan is None else np.asarray(plan.log_noise, like=x),
+        np.zeros(options.n_threads * 2 * max(1, rows.n_features)) if options.adaptive else None,
     )
 
 
@@ -207,6 +210,7 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits
 
 def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
     """`epoch` of some of the rows: sum and number of the sampled objectives in place of their mean."""
+    set_scale(state, rows)
     if options.shuffle:
         rng.shuffle(work.order)
     if work.sizes is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._arrays import full, is_device
-from .blocks import BlockPlan
+from .blocks import BlockPlan, stride_of
 
 # the numbers that the kernels know them by
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
@@ -28,6 +28,7 @@ class SamplingOptions:
     weight_bound: float = np.inf
     average: int | None = None  # rows before the average begins; None: no average
     plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
+    adaptive: bool = False  # lengths of steps from sums of squares; with a plan
     n_threads: int = 1
     shuffle: bool = True  # a new order of the rows in each epoch
 
@@ -46,7 +47,9 @@ class SamplingOptions:
 class SoftmaxState:
     """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
 
-    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
+    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`. Adaptive
+    steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,), feature_rows, the
+    numbers of rows with a feature, and totals, as `sk_metric` has them.
     """
 
     W: np.ndarray
@@ -59,6 +62,10 @@ class SoftmaxState:
     total_bias: np.ndarray | None = None
     tau: np.ndarray | None = None
     last: np.ndarray | None = None
+    feature_sums: np.ndarray | None = None
+    feature_rows: np.ndarray | None = None
+    class_sums: np.ndarray | None = None
+    totals: np.ndarray | None = None
     steps: int = 0
     rows_seen: int = 0
 
@@ -82,7 +89,12 @@ def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, tab
 def prepare(state, options):
     """Allocate what the options need and the state lacks."""
     bounded, W = np.isfinite(options.weight_bound), state.W
-    if (options.alpha > 0 or bounded) and state.scale is None:
+    if options.adaptive:
+        if state.feature_sums is None:
+            n_features, stride = W.shape
+            state.feature_sums, state.feature_rows = np.zeros(n_features), np.zeros(n_features)
+            state.class_sums, state.totals = np.zeros(stride), np.zeros(4)
+    elif (options.alpha > 0 or bounded) and state.scale is None:
         state.scale = full(state.n_classes if options.plan is None else options.plan.stride, 1.0, like=W)
     if bounded and state.square is None:
         state.square = np.einsum("ij,ij->i", W, W, dtype=np.float64)
@@ -97,12 +109,24 @@ def prepare(state, options):
     return state
 
 
+def set_scale(state, rows):
+    """Note one over the scale of the features that adaptive steps count in, once, from the first rows."""
+    if state.totals is not None and not state.totals[3]:
+        # a million of them say enough
+        data = rows.data[:: max(1, len(rows.data) // 2**20)]
+        data = data[data != 0].astype(np.float64)
+        scale = float(np.sqrt(np.mean(np.square(data)))) if len(data) else 0.0
+        state.totals[3] = 1.0 / scale if scale > 0.0 else 1.0
+
+
 def grow(state, n_classes):
     """Make room for new classes, with weights of zero; amortised, a class costs its own weights only."""
     old = state.n_classes
     if n_classes <= old:
         return state
     state.n_classes = n_classes
+    if state.class_sums is not None:
+        return _grow_columns(state)
     for name in ("bias", "scale", "square", "total_bias", "tau", "last"):
         value = getattr(state, name)
         if value is not None:
@@ -112,6 +136,21 @@ def grow(state, n_classes):
     if not state.shift:
         state.W = _longer(state.W, n_classes)
         state.total = None if state.total is None else _longer(state.total, n_classes)
+    return state
+
+
+def _grow_columns(state):
+    """`grow` where classes are columns, of which there are some to spare."""
+    stride = len(state.class_sums)
+    if state.n_classes <= stride:
+        return state
+    wide = stride_of(max(state.n_classes, 2 * stride), state.W.itemsize)
+    for name in ("W", "bias", "class_sums"):
+        value = getattr(state, name)
+        if value is not None:
+            new = np.zeros((*value.shape[:-1], wide), dtype=value.dtype)
+            new[..., :stride] = value
+            setattr(state, name, new)
     return state
 
 
@@ -205,6 +244,8 @@ def finish(state, options):
     """After the last step: what `averaged` returns then costs no second copy of the weights."""
     if options.plan is not None:
         settle(state, options)
+        if state.class_sums is not None:
+            state.class_sums[: state.n_classes] = state.class_sums[options.plan.place]
         options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)
 
 

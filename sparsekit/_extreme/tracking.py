@@ -27,6 +27,8 @@ from .sample import (
 )  # fmt: skip
 from .state import SoftmaxState
 
+# falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more
+WORTHLESS = 50.0
 # standard errors by which a difference must be on one side of tol
 SURE = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_", "optimality_")
@@ -62,7 +64,7 @@ class Tracker:
         self.state, self.options, self.n_wait = state, options, n_wait
         self.limit = tol * np.log(max(2, state.n_classes))
         self.estimate: SampledObjective | None = None
-        self.starts_at_zeros = False
+        self.starts_at_zeros = self.was_refined = False
         self.restart()
 
     def restart(self):
@@ -136,7 +138,7 @@ class Tracker:
             options = replace(options, plan=None, average=None)
         look = self.looks[-1] if self.looks else None
         in_between = result.status in (outcome.MAX_TIME, outcome.DIVERGED)
-        if best is not None or in_between or look is None or look.epoch != result.nit:
+        if best is not None or self.was_refined or in_between or look is None or look.epoch != result.nit:
             look = self._look(result.nit, state, options)
         model.objective_, model.objective_error_ = self.estimate.value(look)
         if self.schedule.gradient:
@@ -144,7 +146,7 @@ class Tracker:
 
     def warn_if_it_falls(self, name, result, stacklevel):
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
-        if result.status != outcome.CONVERGED or self.has_settled or not self.limit:
+        if result.status != outcome.CONVERGED or self.has_settled or self.was_refined or not self.limit:
             return
         fall = self.fall()
         if fall is None or not fall[0] - SURE * fall[1] > self.limit:
@@ -203,7 +205,12 @@ class Tracker:
 
     def _is_settled(self):
         base, last = self._base(), self.looks[-1]
-        if base is None or not self.limit:
+        if not self.limit:
+            return False
+        value, error = self.estimate.value(last)
+        if value + SURE * error <= WORTHLESS * self.limit:
+            return True
+        if base is None:
             return False
         # an average that has just begun is not what it will be
         options, window = self.options, last.epoch - base.epoch

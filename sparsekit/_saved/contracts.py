@@ -270,6 +270,10 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "_mean_labels": Number(finite=True, least=1e-300), "_counts": Floats(("K",), ("f8",), least=0.0),
         "_closed": Truth(), "_rng_state": Whole(), "_state": State(),
         "_score_credit": Number(finite=True, least=0.0).maybe(),
+        "_feature_sums": Floats(("p",), ("f8",), least=0.0).maybe(),
+        "_feature_rows": Floats(("p",), ("f8",), least=0.0).maybe(),
+        "_class_sums": Floats(("K",), ("f8",), least=0.0).maybe(),
+        "_sum_totals": Floats((4,), ("f8",), least=0.0).maybe(),
     },
     "LPSparseMAPClassifier": {
         **_INPUT, **_TABLE, **_SOLVED,

@@ -56,16 +56,21 @@ class BlockPlan:
             out[self.n_head :] = self.n_drawn / rest if by_noise is None else self.n_drawn * by_noise
         return out
 
+    def probability(self):
+        """Probability that a step draws each block (n_blocks,)."""
+        out = self.expected()
+        if self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
+            drawn = out[self.n_head :]  # with replacement
+            out[self.n_head :] = 1.0 - (1.0 - drawn / self.n_drawn) ** self.n_drawn
+        return out
+
     def inverse_probability(self, counts, method):
         """beta of eq. (6) in the order of the columns, from counts in that of the classes.
 
         NCE meets a block as often as it is drawn, the others once.
         """
         label = counts[self.order] / counts.sum()
-        block = self.expected()
-        if method != "nce" and self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
-            drawn = block[self.n_head :]  # with replacement
-            block[self.n_head :] = 1.0 - (1.0 - drawn / self.n_drawn) ** self.n_drawn
+        block = self.expected() if method == "nce" else self.probability()
         sampled = label + (1.0 - label) * np.repeat(block, kernels.BLOCK)[: self.n_classes]
         return np.divide(1.0, sampled, out=np.ones(self.n_classes), where=sampled > 0)
 
@@ -100,7 +105,7 @@ class BlockPlan:
 
 
 def stride_of(n_classes, itemsize):
-    """Columns of a table for so many classes of so many bytes each: whole blocks, and no multiple of a page."""
+    """Columns of a table for classes of so many bytes each: whole blocks, and no multiple of a page."""
     stride = -(-n_classes // kernels.BLOCK) * kernels.BLOCK
     return stride + kernels.BLOCK if stride * itemsize % PAGE == 0 else stride
 

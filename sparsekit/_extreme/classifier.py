@@ -17,18 +17,8 @@ from .._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
 from .in_blocks import fit_blocks, partial_fit_blocks
 from .in_memory import fit_rows, partial_fit_rows
 from .prediction import ExtremePredictionMixin
-from .settings import adapts
+from .settings import draws_classes_one_by_one
 from .state import METHODS
-
-
-def _draws_classes_one_by_one(model):
-    # older pickles have none
-    if getattr(model, "sampling", None) == "blocks" and not (model.method == "auto" and adapts(model)):
-        raise AttributeError(
-            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
-            "set_params(sampling='independent') goes on from coef_ row by row."
-        )
-    return True
 
 
 class ExtremeSoftmaxSGD(
@@ -52,13 +42,13 @@ class ExtremeSoftmaxSGD(
     Parameters
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
-        - "auto": steps on the softmax over the label and the sampled classes, over all of them where there are
-          at most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_,
-          so that no rate has to be found. Half of a larger sample are always the most frequent classes, the
-          others are drawn and weighted; what bias that leaves falls with their number. A fit to rows in memory
-          that are dense, or small, ends with Newton's method on all rows and classes, in about twice the time
-          of the epochs at most (or a second). With ``hash_bits``, ``batch_size > 1``, ``average`` or
-          ``sampling="independent"``, and on a GPU, "auto" is "implicit".
+        - "auto": steps on the softmax over the label and the sampled classes, all of them where there are
+          at most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature
+          and one a class [5]_, so that no rate has to be found. Half of a larger sample are always the most
+          frequent classes, the others are drawn and weighted; what bias that leaves falls with their number.
+          A fit to rows in memory that are dense, or small, ends with Newton's method on all rows and classes,
+          in twice the time of the epochs at most (or a second). With ``hash_bits``, ``batch_size > 1``,
+          ``average`` or ``sampling="independent"``, and on a GPU, "auto" is "implicit".
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -72,15 +62,15 @@ class ExtremeSoftmaxSGD(
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
-        Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto" a
-        factor, for which "auto" is 0.3. For the other methods "auto" runs each power of ten from
-        1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there
-        are as many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one
-        that is within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the
-        tenth itself, which favours rates that are too large: a tenth of the rows is easily separated.
+        Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto"
+        a factor, for which "auto" is 0.3. For the other methods "auto" runs each power of ten from 1e-3 to
+        1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there are as
+        many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that is
+        within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the tenth
+        itself, which favours rates that are too large.
     decay : float, default=None
-        Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which get
-        shorter by themselves, and 0.9 for the other methods.
+        Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
+        get shorter by themselves, or 0.95 with a ridge, and 0.9 for the other methods.
     max_iter : int, default=50
         Number of epochs.
     batch_size : int, default=1
@@ -88,8 +78,8 @@ class ExtremeSoftmaxSGD(
         exact step of [1]_, Appendix F.3.
     n_negatives : int, default=None
         Classes that a step samples beside the label. None: for the adaptive steps of method "auto" all where
-        there are at most 256, else 128, and 5 for the other methods. The papers take 1 for the double sums and 5 for the
-        others; 5 costs two to three times as much a step and gains more than that.
+        there are at most 256 (1024 with ``alpha > 0``), else 128, and 5 for the other methods. The papers
+        take 1 for the double sums and 5 for the others; 5 costs two to three times as much.
     sampling : {"independent", "blocks"}, default=None
         None: "blocks" for the adaptive steps of method "auto", else "independent".
 
@@ -98,12 +88,13 @@ class ExtremeSoftmaxSGD(
           whole blocks; with as many as there are classes all are taken, whatever ``noise`` says, which makes
           the steps of all methods but "ove" and "nce" exact). Sixteen classes then cost little more than
           one, so that the same time sees many more. With a noise distribution half of the blocks of a step
-          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only but with method
-          "auto", and not with ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
+          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only but with
+          method "auto", and not with ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
-        that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by their inverse probability, so any of them leaves the double sum
-        unbiased. An array must be positive and sum to 1.
+        that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
+        their inverse probability, so any of them leaves the double sum unbiased. An array must be positive
+        and sum to 1.
     double_sum : {"proposed", "raman"}, default="proposed"
         For "umax" and "sgd": eq. (6) of [1]_, or the one of Raman et al., its eq. (8).
     delta : float, default=1.0
@@ -140,12 +131,11 @@ class ExtremeSoftmaxSGD(
         Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
         `fit` stops when the objective has surely (by two standard errors) moved by less than
-        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50 times
-        that, and issues a ConvergenceWarning
-        where it surely still falls by more when ``max_iter`` epochs are over. A rate that decays too fast
-        comes to rest too, so look at ``optimality_``. 0: all epochs are run, and nothing is warned of. None:
-        the objective is not estimated either. The steps are the same in any case. With ``early_stopping``:
-        what counts as an improvement of the held-out log-loss.
+        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50
+        times that, and issues a ConvergenceWarning where it surely still falls by more when ``max_iter``
+        epochs are over. A rate that decays too fast comes to rest too, so look at ``optimality_``. 0: all
+        epochs are run, and nothing is warned of. None: the objective is not estimated either. The steps are
+        the same in any case. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False
@@ -398,7 +388,7 @@ class ExtremeSoftmaxSGD(
             fit_rows(self, X, y, sample_weight)
         return self
 
-    @available_if(_draws_classes_one_by_one)
+    @available_if(draws_classes_one_by_one)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,

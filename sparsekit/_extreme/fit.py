@@ -24,9 +24,9 @@ def run_epochs(
 
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
     ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
-    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds)``
-    goes on from what the epochs left, and tells whether it moved the weights. ``stacklevel`` is that of a
-    warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
+    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options,
+    seconds)`` goes on from what the epochs left, and tells whether it moved the weights. ``stacklevel`` is
+    that of a warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
     """
     context = None
     if hasattr(model, "_init_callback_context"):

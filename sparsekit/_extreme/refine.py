@@ -9,8 +9,9 @@ import numpy as np
 from .._fenchel_young.loss import FenchelYoungLoss
 from .._fenchel_young.solver import minimize_fenchel_young
 
-# multiply-adds of a pass over all scores that take no time worth speaking of, and entries of a row, in parts of
-# the features, from which on features hang together so much that steps along each of them come to rest too early
+# multiply-adds of a pass over all scores that take no time worth speaking of, and entries of a row, in parts
+# of the features, from which on features hang together so much that steps along each of them come to rest too
+# early
 SMALL, FULL = 1e7, 0.1
 # more than so many numbers are a table that is not copied to double precision for this
 MOST = 2**26
@@ -18,8 +19,8 @@ MOST = 2**26
 LEAST_TIME, SHARE = 1.0, 2.0
 # fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
 ENOUGH = 1e-4
-# an objective of so many parts of log K leaves nothing to gain, and classes that are separable without a ridge
-# would be driven apart for ever
+# an objective of so many parts of log K leaves nothing to gain, and classes that are separable without a
+# ridge would be driven apart for ever
 LOW = 5e-3
 
 
@@ -72,7 +73,9 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
         return flat[0] >= 2 or values[-1] <= LOW * np.log(K)
 
     begin = time.perf_counter()
-    if loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum()) <= LOW * np.log(K):
+    if loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum()) <= LOW * np.log(
+        K
+    ):
         return False
     result = minimize_fenchel_young(
         loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough

@@ -18,12 +18,15 @@ from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
 from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 
-
 # classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
 # them, half of them always the most frequent ones; chosen on bibtex, delicious, sector and a generated graph
 ALL_CLASSES, SOME_CLASSES = 256, 128
+# the first number with a ridge, which shrinks sampled classes with a bias
+ALL_WITH_RIDGE = 1024
 # what the methods of the papers take
 NEGATIVES, DECAY = 5, 0.9
+# of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end
+RIDGE_DECAY = 0.95
 # length of adaptive steps; a third and three times of it are seldom better
 ADAPTIVE_RATE = 0.3
 
@@ -49,10 +52,13 @@ def choices_of(model, n_classes, on_device=False):
     if adaptive:
         method, blocks = "is", True
         if n_negatives is None:
-            n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
+            enough = ALL_WITH_RIDGE if model.alpha > 0 else ALL_CLASSES
+            n_negatives = n_classes if n_classes <= enough else SOME_CLASSES
     elif method == "auto":
         method = "implicit"
-    decay = model.decay if model.decay is not None else 1.0 if adaptive else DECAY
+    decay = model.decay
+    if decay is None:
+        decay = DECAY if not adaptive else RIDGE_DECAY if model.alpha > 0 else 1.0
     return Choices(method, adaptive, blocks, NEGATIVES if n_negatives is None else n_negatives, decay)
 
 
@@ -66,6 +72,17 @@ def adapts(model, on_device=False):
         and model.double_sum == "proposed"
         and not on_device
     )
+
+
+def draws_classes_one_by_one(model):
+    """Whether there is a `partial_fit`; AttributeError, which says why, where there is none."""
+    # older pickles have none
+    if getattr(model, "sampling", None) == "blocks" and not (model.method == "auto" and adapts(model)):
+        raise AttributeError(
+            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
+            "set_params(sampling='independent') goes on from coef_ row by row."
+        )
+    return True
 
 
 def make_generator(random_state):
@@ -176,7 +193,7 @@ def threads_of(model, rows, counts, noise):
 
 
 def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
-    """The blocks of classes, or None; ``in_order``: classes stay in theirs, for a pass over some of the rows."""
+    """The blocks of classes, or None; ``in_order``: classes stay in theirs, for a pass over a batch."""
     if not options.adaptive and model.sampling != "blocks":
         return None
     if np.isfinite(options.weight_bound):

@@ -132,11 +132,10 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     sees_all = plan is not None and plan.n_taken == plan.n_blocks
     beta = None
     if options.alpha > 0:
-        beta = (
-            plan.inverse_probability(counts, options.method)
-            if plan
-            else inverse_probability(counts, options, noise)
-        )
+        if plan is not None:
+            beta = plan.inverse_probability(counts, options.method)
+        else:
+            beta = inverse_probability(counts, options, noise)
     integers, doubles = (None, None) if is_device(x) else _room(options)
     chosen = np.empty_like(order) if sampled else order
     return Work(

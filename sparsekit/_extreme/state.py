@@ -47,9 +47,9 @@ class SamplingOptions:
 class SoftmaxState:
     """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
 
-    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`. Adaptive
-    steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,), feature_rows, the
-    numbers of rows with a feature, and totals, as `sk_metric` has them.
+    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
+    Adaptive steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,),
+    feature_rows, the numbers of rows with a feature, and totals, as `sk_metric` has them.
     """
 
     W: np.ndarray
@@ -109,14 +109,26 @@ def prepare(state, options):
     return state
 
 
+# rows whose entries tell the features' scale
+_ROWS_OF_SCALE = 2000
+
+
 def set_scale(state, rows):
-    """Note one over the scale of the features that adaptive steps count in, once, from the first rows."""
-    if state.totals is not None and not state.totals[3]:
-        # a million of them say enough
-        data = rows.data[:: max(1, len(rows.data) // 2**20)]
-        data = data[data != 0].astype(np.float64)
-        scale = float(np.sqrt(np.mean(np.square(data)))) if len(data) else 0.0
-        state.totals[3] = 1.0 / scale if scale > 0.0 else 1.0
+    """Note one over the scale that adaptive steps count features in, once, from the first rows."""
+    if state.totals is None or state.totals[3]:
+        return
+    chosen = np.arange(len(rows.y)) if rows.row_of is None else np.unique(rows.row_of)
+    chosen = chosen[:: -(-len(chosen) // _ROWS_OF_SCALE)]
+    if len(rows.indptr):
+        data = np.concatenate([rows.data[rows.indptr[i] : rows.indptr[i + 1]] for i in chosen])
+    else:
+        data = rows.data.reshape(-1, rows.n_features)[chosen].reshape(-1)
+    data = data[data != 0].astype(np.float64)
+    largest = np.abs(data).max(initial=0.0)
+    # in parts of the largest one no square overflows; below the least normal number nothing can be divided by
+    # it
+    tiny = np.finfo(np.float64).tiny
+    state.totals[3] = 1.0 / (largest * np.sqrt(np.square(data / largest).mean())) if largest > tiny else 1.0
 
 
 def grow(state, n_classes):

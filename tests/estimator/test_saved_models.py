@@ -51,6 +51,12 @@ def same(a, b, name=""):
         assert a == b or (a != a and b != b), name
 
 
+def _spare(model):
+    """Whether weights lie in a table with spare columns, which no file has: sums depend on where they lie."""
+    coef = getattr(model, "coef_", None)
+    return isinstance(coef, np.ndarray) and not (coef.flags.c_contiguous or coef.flags.f_contiguous)
+
+
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_loaded_model_is_the_saved_one(name, compress, tmp_path):
@@ -73,7 +79,10 @@ def test_a_loaded_model_is_the_saved_one(name, compress, tmp_path):
                     if sp.issparse(one):
                         one, other = one.toarray(), other.toarray()
                     assert one.dtype == other.dtype
-                    np.testing.assert_array_equal(one, other, err_msg=method)
+                    if _spare(model) and one.dtype.kind == "f":
+                        np.testing.assert_allclose(one, other, rtol=1e-6 if one.itemsize < 8 else 1e-13)
+                    else:
+                        np.testing.assert_array_equal(one, other, err_msg=method)
 
 
 def test_every_class_has_a_contract_and_a_model_here():

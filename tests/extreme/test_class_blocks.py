@@ -363,9 +363,9 @@ def test_what_blocks_do_not_go_with(params, words, digits):
 
 
 def test_no_blocks_in_partial_fit(digits):
-    assert not hasattr(ExtremeSoftmaxSGD(sampling="blocks"), "partial_fit")
+    assert not hasattr(ExtremeSoftmaxSGD("is", sampling="blocks"), "partial_fit")
     with pytest.raises(AttributeError) as error:
-        ExtremeSoftmaxSGD(sampling="blocks").partial_fit(*digits)
+        ExtremeSoftmaxSGD("is", sampling="blocks").partial_fit(*digits)
     assert "sampling='independent'" in str(error.value.__cause__)
 
 

@@ -266,7 +266,7 @@ def test_partial_fit_goes_on_where_it_was(many, kwargs):
 
 def test_average_and_warm_start(digits):
     X, y = digits
-    kwargs = dict(learning_rate=30.0, decay=1.0, random_state=0)
+    kwargs = dict(method="implicit", learning_rate=30.0, decay=1.0, random_state=0)
     last = ExtremeSoftmaxSGD(max_iter=10, **kwargs).fit(X, y)
     mean = ExtremeSoftmaxSGD(max_iter=10, average=len(y) * 5, **kwargs).fit(X, y)
     assert mean.log_loss(X, y) < last.log_loss(X, y)
@@ -300,7 +300,9 @@ def test_early_stopping_returns_the_best(many):
 def test_progress_and_callback(many, capsys):
     X, y = many
     seen = []
-    model = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=4, verbose=1, callback=seen.append, random_state=0)
+    model = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=10.0, max_iter=4, tol=1e-9, verbose=1, callback=seen.append, random_state=0
+    )
     model.fit(X, y)
     out = capsys.readouterr().out.splitlines()
     assert len(out) == 4 and "[####################] epoch 4/4  objective " in out[-1]
@@ -311,14 +313,16 @@ def test_progress_and_callback(many, capsys):
     np.testing.assert_array_equal([r.fun for r in looks], curve[~np.isnan(curve)])
     assert looks[-1].objective_error == model.objective_error_curve_[3] == model.objective_error_ > 0
     np.testing.assert_allclose([r.learning_rate for r in seen], 10 * 0.9 ** np.arange(4))
-    stopped = ExtremeSoftmaxSGD(learning_rate=10.0, callback=lambda r: r.nit == 2, random_state=0).fit(X, y)
+    stopped = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=10.0, callback=lambda r: r.nit == 2, random_state=0
+    ).fit(X, y)
     assert stopped.n_iter_ == 2 and np.isfinite(stopped.objective_)
-    ExtremeSoftmaxSGD(max_iter=2, verbose=1, random_state=0).fit(X, y)
+    ExtremeSoftmaxSGD("implicit", max_iter=2, verbose=1, random_state=0).fit(X, y)
     out = capsys.readouterr().out
     assert "learning_rate 0.001: log-loss" in out and "takes learning_rate=" in out
-    timed = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=10**6, max_time=0.3, tol=0.0, random_state=0).fit(
-        X, y
-    )
+    timed = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=10.0, max_iter=10**6, max_time=0.3, tol=0.0, random_state=0
+    ).fit(X, y)
     assert 1 < timed.n_iter_ < 10**6
 
 

@@ -221,7 +221,7 @@ def test_limits_and_the_callback_see_whole_epochs(digits):
         seen.append((intermediate_result.nit, intermediate_result.learning_rate))
         return intermediate_result.nit == 3
 
-    found = model(callback=stop).fit(cut(X), y)
+    found = model(callback=stop, decay=0.9).fit(cut(X), y)
     assert seen == [(1, 5.0), (2, 4.5), (3, pytest.approx(4.05))] and found.n_iter_ == 3
     assert model(max_time=1e-9, max_iter=50).fit(cut(X), y).n_iter_ == 1
 

@@ -94,7 +94,7 @@ def test_all_rows_give_the_objective_itself(table, monkeypatch, name, kind):
     if name == "held out":
         out, kept = kept[:40], kept[40:]
         monkeypatch.setattr("sparsekit._extreme.settings.hold_out", lambda model, n, rng: (out, kept))
-    model = ExtremeSoftmaxSGD(**options).fit(given, y)
+    model = ExtremeSoftmaxSGD(**({"method": "implicit"} | options)).fit(given, y)
     alpha = options.get("alpha", 0.0)
     value, norm = full_objective(model, X[kept], y[kept], alpha)
     rtol = 1e-4 if kind == "float32" else 1e-9
@@ -110,7 +110,9 @@ def test_several_labels_and_weights(table, monkeypatch, label_choice):
     Y, weight = indicator(y), np.random.default_rng(1).uniform(0, 2, len(y))
     weight[5] = 0.0
     everything(monkeypatch)
-    model = ExtremeSoftmaxSGD(learning_rate=3.0, max_iter=3, random_state=0, label_choice=label_choice)
+    model = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=3.0, max_iter=3, random_state=0, label_choice=label_choice
+    )
     model.fit(X, sp.csr_array(Y), sample_weight=weight)
     value, norm = full_objective(model, X, Y, 0.0, weight, label_choice)
     np.testing.assert_allclose([model.objective_, model.optimality_], [value, norm], rtol=1e-9)
@@ -121,7 +123,9 @@ def test_hashed_weights(table, monkeypatch):
     X, y = table
     everything(monkeypatch)
     for average in (False, True):
-        model = ExtremeSoftmaxSGD(learning_rate=3.0, hash_bits=9, average=average, max_iter=3, random_state=0)
+        model = ExtremeSoftmaxSGD(
+            "implicit", learning_rate=3.0, hash_bits=9, average=average, max_iter=3, random_state=0
+        )
         model.fit(X, y)
         assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)
 
@@ -163,7 +167,9 @@ def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
     real_draw = tracking._draw
     monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))
     for draws[0] in range(250):
-        model = ExtremeSoftmaxSGD(learning_rate=3.0, max_iter=2, random_state=0, alpha=alpha, tol=0.0)
+        model = ExtremeSoftmaxSGD(
+            "implicit", learning_rate=3.0, max_iter=2, random_state=0, alpha=alpha, tol=0.0
+        )
         model.fit(X, y)
         found.append((model.objective_, model.objective_error_, model.objective_curve_[-1]))
     truth, _ = full_objective(model, X, y, alpha)
@@ -180,7 +186,7 @@ def test_the_squared_gradient_is_unbiased(table, monkeypatch, weighted):
     if weighted:
         share = np.random.default_rng(3).uniform(0.2, 2.0, len(y))
         share /= share.sum()
-    model = ExtremeSoftmaxSGD(learning_rate=3.0, max_iter=5, random_state=0).fit(X, y)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=3.0, max_iter=5, random_state=0).fit(X, y)
     W, b = model.coef_, model.intercept_
     expected = full_objective(model, X, y, 0.0, share)[1]
     options = SamplingOptions()
@@ -223,7 +229,7 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
         return real(self, *args)
 
     monkeypatch.setattr(tracking.SampledObjective, "look", look)
-    model = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=20, tol=0.0, random_state=0).fit(X, y)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, max_iter=20, tol=0.0, random_state=0).fit(X, y)
     schedule = plan_estimates(400, 400, K, 6, 20)
     assert sum(scored) == schedule.n_rows * K * np.isfinite(model.objective_curve_).sum()
     assert sum(scored) <= schedule.cost(K, 20) <= allowance(400, 6, 20)
@@ -232,7 +238,7 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
 @pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["average"], CASES["class blocks"]], ids=str)
 def test_looking_changes_no_bit(table, options):
     X, y = table
-    options = {"learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}
+    options = {"method": "implicit", "learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}
     plain = ExtremeSoftmaxSGD(tol=None, **options).fit(X, y)
     watched = ExtremeSoftmaxSGD(tol=0.0, **options).fit(X, y)
     stopping = ExtremeSoftmaxSGD(**options).fit(X, y)
@@ -247,7 +253,7 @@ def test_looking_changes_no_bit(table, options):
 
 def test_a_fit_stops_where_nothing_falls(table):
     X, y = table
-    model = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=500, decay=0.8, random_state=0)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, max_iter=500, decay=0.8, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y)
@@ -255,12 +261,16 @@ def test_a_fit_stops_where_nothing_falls(table):
     curve = model.objective_curve_[np.isfinite(model.objective_curve_)]
     # on its own rows the last epochs moved by less than tol each
     assert abs(curve[-2] - curve[-1]) < 1e-4 * np.log(K) * 10
-    on = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=500, decay=0.8, random_state=0, tol=0.0).fit(X, y)
+    on = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=1.0, max_iter=500, decay=0.8, random_state=0, tol=0.0
+    ).fit(X, y)
     assert on.n_iter_ == 500
     truth = [full_objective(one, X, y)[0] for one in (model, on)]
     assert truth[0] - truth[1] < 0.01 * np.log(K)
     # the same epochs
-    same = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=model.n_iter_, decay=0.8, random_state=0, tol=None)
+    same = ExtremeSoftmaxSGD(
+        "implicit", learning_rate=1.0, max_iter=model.n_iter_, decay=0.8, random_state=0, tol=None
+    )
     np.testing.assert_array_equal(same.fit(X, y).coef_, model.coef_)
 
 
@@ -268,10 +278,12 @@ def test_a_fit_stops_where_nothing_falls(table):
 def test_a_fit_that_ends_too_early_warns(table, max_iter):
     X, y = table
     with pytest.warns(ConvergenceWarning, match=r"still fell by .* when max_iter=\d epochs") as caught:
-        ExtremeSoftmaxSGD(learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0).fit(X, y)
-        ExtremeSoftmaxSGD(learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0).fit(
-            ListOfBlocks([X]), y
-        )
+        ExtremeSoftmaxSGD(
+            "implicit", learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0
+        ).fit(X, y)
+        ExtremeSoftmaxSGD(
+            "implicit", learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0
+        ).fit(ListOfBlocks([X]), y)
     assert len(caught) == 2 and {one.filename for one in caught} == {__file__}
     for options in (
         {"tol": 0.0},
@@ -282,14 +294,14 @@ def test_a_fit_that_ends_too_early_warns(table, max_iter):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             options = {"max_iter": max_iter, "n_negatives": K, **options}
-            ExtremeSoftmaxSGD(learning_rate=0.3, random_state=0, **options).fit(X, y)
+            ExtremeSoftmaxSGD("implicit", learning_rate=0.3, random_state=0, **options).fit(X, y)
 
 
 def test_a_fall_is_judged_by_the_same_rows(monkeypatch):
     """The error of a difference is much smaller than that of the objective."""
     nothing_free(monkeypatch)
     X, y = load_digits(return_X_y=True)
-    model = ExtremeSoftmaxSGD(learning_rate=0.01, max_iter=30, random_state=0, tol=0.0)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=0.01, max_iter=30, random_state=0, tol=0.0)
     falls = []
     real = tracking.Tracker.fall
 
@@ -318,7 +330,9 @@ def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tracking.SampledObjective, "__init__", note)
         for given in (X, ListOfBlocks([X[:100], X[100:100], X[100:390], X[390:]])):
-            model = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=30, random_state=4, tol=0.0, **options)
+            model = ExtremeSoftmaxSGD(
+                "implicit", learning_rate=1.0, max_iter=30, random_state=4, tol=0.0, **options
+            )
             model.fit(given, Y)
     (one, rows), (other, from_blocks) = seen
     for name in ("rows", "codes", "weight"):
@@ -330,7 +344,7 @@ def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
 def test_partial_fit_looks_at_its_own_rows_when_calls_have_paid(table, monkeypatch):
     X, y = table
     nothing_free(monkeypatch)
-    model = ExtremeSoftmaxSGD(learning_rate=1.0, random_state=0)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, random_state=0)
     looks = []
     for _ in range(40):
         model.partial_fit(X, y, classes=np.arange(K))
@@ -348,7 +362,7 @@ def test_partial_fit_looks_at_its_own_rows_when_calls_have_paid(table, monkeypat
 
 def test_very_many_classes_and_few_rows_have_no_estimate():
     X, y = np.eye(5), np.arange(5)
-    model = ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=2, random_state=0)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, max_iter=2, random_state=0)
     model.partial_fit(X, y, classes=np.arange(10**5))
     assert np.isnan(model.objective_) and np.isnan(model.objective_curve_).all()
 

@@ -23,7 +23,15 @@ def fits(cupy, X, y, *, sample_weight=None, **kwargs):
     """Two estimators, fitted in main memory and on the GPU, and X there."""
     from cupyx.scipy.sparse import csr_matrix
 
-    kwargs = {"n_jobs": 1, "max_iter": 2, "learning_rate": 1.0, "random_state": 0, **kwargs}
+    # what "auto" stands for on a GPU; in main memory its steps adapt
+    kwargs = {
+        "method": "implicit",
+        "n_jobs": 1,
+        "max_iter": 2,
+        "learning_rate": 1.0,
+        "random_state": 0,
+        **kwargs,
+    }
     there = csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
     labels = csr_matrix(y) if sp.issparse(y) else cupy.asarray(y)
     weight = None if sample_weight is None else cupy.asarray(sample_weight)
@@ -115,7 +123,9 @@ def test_partial_fit_goes_on_and_meets_new_classes(cupy, average):
     X, y = data()
     models = []
     for device in (False, True):
-        model = ExtremeSoftmaxSGD(learning_rate=1.0, random_state=0, n_jobs=1, average=average, alpha=0.01)
+        model = ExtremeSoftmaxSGD(
+            "implicit", learning_rate=1.0, random_state=0, n_jobs=1, average=average, alpha=0.01
+        )
         order = np.argsort(y, kind="stable")
         for part in (order[:40], order[20:70], order[70:]):
             A, labels = X[part].toarray(), y[part]

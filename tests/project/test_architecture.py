@@ -156,7 +156,7 @@ def test_wings_are_apart_but_for_the_ties_that_the_architecture_names(source, ch
         for target in targets
         if wing(name) and wing(target) and wing(name) != wing(target)
     }
-    assert found == ties and len(ties) == 2
+    assert found == ties and len(ties) == 3
 
 
 def test_every_file_of_a_wing_is_there(source):

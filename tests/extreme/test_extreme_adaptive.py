@@ -1,0 +1,321 @@
+"""Adaptive steps of method "auto": against plain NumPy, beside the exact softmax, and their sums."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from test_class_blocks import K, N, drawn_classes, problem, table
+
+import sparsekit
+from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
+from sparsekit._extreme import settings
+from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.solver import steps
+from sparsekit._extreme.state import set_scale
+
+
+def reference_step(T, sums, x, classes, r, weight, rate, ridge, beta):
+    """One step on T (K, D + 1), intercepts last, and on the sums of squares, written down plainly.
+
+    The sums' scale is that of x times ``unit``; the intercept's feature is 1 whatever the scale.
+    """
+    features, rows, per_class, totals = sums
+    unit = totals[3]
+    p = len(x)
+    totals[1] += 1
+    f = T[classes] @ np.append(x, 1.0)
+    share = np.append(1.0, r) * np.exp(f - f.max())
+    g = weight * share / share.sum()
+    g[0] -= weight
+    scaled = np.append(x * unit, 1.0)
+    squares = (g**2).sum()
+    present = x != 0
+    rows[present] += 1
+    features[:p] += (x * unit) ** 2 * squares
+    totals[2] += squares
+    totals[0] += (scaled**2).sum() * squares
+    per_class[classes] += (scaled**2).sum() * g**2
+    by_feature = np.zeros(p + 1)
+    by_feature[:p][present] = unit**2 / np.sqrt(features[:p][present])
+    by_feature[p] = 1.0 / np.sqrt(totals[2])
+    by_class = np.divide(
+        rate * np.sqrt(totals[0]), np.sqrt(per_class[classes]), out=np.zeros(len(classes)),
+        where=per_class[classes] > 0,
+    )  # fmt: skip
+    change = by_class * g
+    reach = by_feature @ np.append(x, 1.0) ** 2
+    short = 1.0 / (1.0 + np.abs(change).max() * reach / 2.0)
+    often = np.append(np.divide(totals[1], rows, out=np.zeros(p), where=present), 1.0)
+    for j, k in enumerate(classes):
+        T[k] -= short * change[j] * by_feature * np.append(x, 1.0)
+        touched = np.append(present, True)
+        shrink = ridge * short * by_class[j] * beta[k] * by_feature * often
+        T[k][touched] /= 1.0 + shrink[touched]
+
+
+def sums_of(state):
+    return [a.copy() for a in (state.feature_sums, state.feature_rows, state.class_sums, state.totals)]
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize(("noise", "n_negatives"), [(None, K), ("frequency", 32), (None, 16)])
+def test_steps_are_those_written_down(noise, n_negatives, sparse, alpha, dtype, index):
+    X, rows, options, state, work = problem(
+        "is", noise, n_negatives, sparse=sparse, index=index, dtype=dtype, adaptive=True, alpha=alpha
+    )
+    # entries of zero are entries of a dense row, and none of a sparse one
+    X = X if sparse else np.where(X == 0.0, 0.7, X)
+    if not sparse:
+        rows.data[:] = X.ravel()
+    set_scale(state, rows)
+    assert state.totals[3] == pytest.approx(1.0 / np.sqrt((X[X != 0] ** 2).mean()), rel=1e-6)
+    plan = options.plan
+    T, beta = table(state, options), np.ones(K)
+    if alpha:
+        beta = np.empty(K)
+        beta[plan.order] = work.beta
+    sums = sums_of(state)
+    expected_sums = [sums[0], sums[1], sums[2][:K][plan.place], sums[3]]
+    for e in range(N):
+        classes, r, _ = drawn_classes(options, _with_labels(rows, plan, work), work, e)
+        reference_step(T, expected_sums, X[e], classes, r, rows.weight[e], 0.4, alpha, beta)
+        assert steps(state, rows, options, work, 0.4, e, e + 1) == -1
+    rtol = 1e-9 if dtype == np.float64 else 2e-4
+    np.testing.assert_allclose(table(state, options), T, rtol=rtol, atol=rtol)
+    found = sums_of(state)
+    found[2] = found[2][:K][plan.place]
+    for one, other in zip(found, expected_sums):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-12)
+
+
+def _with_labels(rows, plan, work):
+    """The rows as `drawn_classes` takes them: labels are classes, of which the work has the columns."""
+    np.testing.assert_array_equal(plan.place[rows.y], work.columns)
+    return rows
+
+
+def test_a_first_step_moves_no_score_far():
+    """Of one row nothing is known of the scale of gradients; a score moves by less than 2."""
+    X, rows, options, state, work = problem("is", None, K, adaptive=True)
+    state.W[:], state.bias[:] = 0.0, 0.0
+    set_scale(state, rows)
+    steps(state, rows, options, work, 1e6, 0, 1)
+    T = table(state, options)
+    moved = T @ np.append(X[0], 1.0)
+    assert 1.5 < np.abs(moved).max() <= 2.0
+
+
+def gaussians(n, d, n_classes, spread, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    return spread * rng.standard_normal((n_classes, d))[y] + rng.standard_normal((n, d)), y
+
+
+def sparse_text(n, p, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    y = (n_classes * rng.random(n) ** 2).astype(int)
+    words = np.where(
+        rng.random((n, 12)) < 0.4,
+        (y[:, None] * 37 + rng.integers(0, 9, (n, 12))) % p,
+        (p * rng.random((n, 12)) ** 3).astype(int),
+    )
+    X = sp.csr_array((np.ones(12 * n), words.ravel(), np.arange(0, 12 * n + 1, 12)), shape=(n, p))
+    X.sum_duplicates()
+    X.data = np.sqrt(X.data / 12)
+    return X, np.unique(y, return_inverse=True)[1]
+
+
+SETS = {
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine, raw": lambda: load_wine(return_X_y=True),
+    "breast cancer, raw": lambda: load_breast_cancer(return_X_y=True),
+    "overlapping": lambda: gaussians(3000, 12, 40, 0.8, 5),
+    "text": lambda: sparse_text(3000, 4000, 60, 1),
+    "more classes than a step takes": lambda: sparse_text(4000, 3000, 500, 2),
+    "20 rows": lambda: make_classification(20, 20, n_informative=10, n_classes=3, random_state=0),
+}
+
+
+def objective(model, X, y, alpha):
+    W, b = model.coef_, model.intercept_
+    if len(W) == 1:
+        W, b = np.vstack([-W / 2, W / 2]), np.append(-b / 2, b / 2)
+    losses = log_losses(LinearScores(W, b), X, y)
+    return losses.mean() + alpha / 2 * ((W**2).sum() + (b**2).sum())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+@pytest.mark.parametrize("name", SETS)
+def test_the_bare_constructor_is_within_one_percent_of_the_exact_softmax(name, alpha):
+    X, y = SETS[name]()
+    model = ExtremeSoftmaxSGD(alpha=alpha, random_state=0).fit(X, y)
+    # without a ridge the optimum of separable classes is at infinity, and 0 is a bound
+    exact = SoftmaxClassifier(alpha=alpha or 1e-7, max_iter=60).fit(X, y)
+    lowest = min(objective(exact, X, y, alpha), objective(model, X, y, alpha))
+    above = objective(model, X, y, alpha) - (lowest if alpha or name == "overlapping" else max(0.0, lowest))
+    assert above <= 0.01 * np.log(len(np.unique(y)))
+    assert model.score(X, y) >= exact.score(X, y) - 0.01
+
+
+def test_the_scale_of_the_features_does_not_matter():
+    """Rows a thousand times as long take the same steps, but for the intercept's share in them."""
+    X, y = sparse_text(800, 500, 20, 3)
+    small, large = (
+        ExtremeSoftmaxSGD(fit_intercept=False, max_iter=3, tol=None, random_state=0).fit(X * by, y)
+        for by in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(large.coef_ * 1024.0, small.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("convert", [sp.csr_array, lambda X: sp.csr_array(X).toarray()])
+def test_one_thread_gives_the_same_bits_and_more_the_same_model(convert):
+    X, y = sparse_text(1500, 800, 400, 4)
+    X = convert(X)
+    one, again, two = (
+        ExtremeSoftmaxSGD(alpha=1e-4, max_iter=20, random_state=0, n_jobs=n).fit(X, y) for n in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one.coef_, again.coef_)
+    assert two.log_loss(X, y) == pytest.approx(one.log_loss(X, y), abs=0.01 * np.log(400))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_passes_over_batches_learn_and_grow(dtype):
+    X, y = sparse_text(3000, 2000, 400, 6)
+    X = X.astype(dtype)
+    # classes come as their rows do
+    order = np.argsort(y + 60 * np.random.default_rng(0).random(len(y)), kind="stable")
+    model = ExtremeSoftmaxSGD(random_state=0)
+    seen, sizes = 0, []
+    for begin in range(0, 3000, 250):
+        rows = order[begin : begin + 250]
+        model.partial_fit(X[rows], y[rows])
+        seen += len(rows)
+        sizes.append(len(model.classes_))
+        assert model.coef_.shape == (sizes[-1], 2000) and model.coef_.dtype == dtype and model.t_ == seen
+    assert sizes[0] < 150 and sizes[-1] == len(np.unique(y)) and sizes == sorted(sizes)
+    for _ in range(8):
+        model.partial_fit(X, y)
+    whole = ExtremeSoftmaxSGD(random_state=0, max_iter=9).fit(X, y)
+    assert model.log_loss(X, y) < whole.log_loss(X, y) + 0.05 * np.log(400)
+    # weights of classes grow in place
+    table = model.coef_.base
+    model.partial_fit(X, y)
+    assert model.coef_.base is table
+
+
+def test_spare_columns_of_a_users_table_are_no_weights():
+    X, y = sparse_text(600, 300, 20, 7)
+    model = ExtremeSoftmaxSGD(random_state=0).partial_fit(X, y)
+    wide = np.full((300, 64), 7.0)
+    wide[:, :20] = model.coef_.T
+    other = pickle.loads(pickle.dumps(model))
+    other.coef_ = wide[:, :20].T
+    labels = np.append(y[1:], 1000)
+    for each in (model, other):
+        each.partial_fit(X, labels)
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+
+
+@pytest.mark.parametrize("begin", ["fit", "partial_fit"])
+def test_copies_go_on_to_the_same_bits(begin, tmp_path):
+    X, y = sparse_text(900, 400, 300, 8)
+    model = getattr(ExtremeSoftmaxSGD(max_iter=3, tol=None, random_state=0), begin)(X[:600], y[:600])
+    pickled = pickle.loads(pickle.dumps(model))
+    sparsekit.save(model, tmp_path / "model.npz")
+    loaded = sparsekit.load(tmp_path / "model.npz")
+    for each in (model, pickled, loaded):
+        each.partial_fit(X[600:], y[600:])
+    for each in (pickled, loaded):
+        np.testing.assert_array_equal(each.coef_, model.coef_)
+        np.testing.assert_array_equal(each.intercept_, model.intercept_)
+        for name in settings.SUMS:
+            np.testing.assert_array_equal(getattr(each, name), getattr(model, name))
+
+
+def test_a_warm_start_goes_on_with_the_sums():
+    X, y = sparse_text(900, 400, 300, 9)
+    model = ExtremeSoftmaxSGD(max_iter=6, tol=0.0, random_state=0, warm_start=True).fit(X, y)
+    before, squares = model.log_loss(X, y), model._sum_totals[0]
+    model.set_params(max_iter=1).fit(X, y)
+    assert model._sum_totals[0] > squares
+    assert model.log_loss(X, y) < before
+    # sums of other features are of no use, and weights neither
+    model.fit(X[:, :100], y)
+    assert model._feature_sums.shape == (100,)
+
+
+def test_named_methods_forget_the_sums():
+    X, y = sparse_text(400, 200, 30, 10)
+    model = ExtremeSoftmaxSGD(random_state=0).fit(X, y)
+    assert model.learning_rate_ == settings.ADAPTIVE_RATE and not hasattr(model, "learning_rate_losses_")
+    model.set_params(method="is", learning_rate=1.0).fit(X, y)
+    assert not any(hasattr(model, name) for name in settings.SUMS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [dict(hash_bits=14), dict(batch_size=4), dict(average=True), dict(sampling="independent")],
+    ids=str,
+)
+def test_what_steps_cannot_adapt_with_is_implicit_sgd(options):
+    X, y = sparse_text(500, 200, 30, 11)
+    options = {"learning_rate": 3.0, "max_iter": 3, "random_state": 0, **options}
+    auto, named = (ExtremeSoftmaxSGD(method, **options).fit(X, y) for method in ("auto", "implicit"))
+    name = "table_" if "hash_bits" in options else "coef_"
+    np.testing.assert_array_equal(getattr(auto, name), getattr(named, name))
+
+
+def test_newton_steps_end_a_small_fit_but_for_those_that_were_stopped():
+    X, y = gaussians(400, 6, 5, 0.5, 12)
+    exact = SoftmaxClassifier(alpha=1e-3, tol=1e-9).fit(X, y)
+    lowest = objective(exact, X, y, 1e-3)
+    options = dict(alpha=1e-3, max_iter=2, random_state=0)
+    model = ExtremeSoftmaxSGD(**options).fit(X, y)
+    assert objective(model, X, y, 1e-3) - lowest < 1e-4
+    assert model.objective_ == pytest.approx(objective(model, X, y, 1e-3), abs=1e-9)
+    assert model.n_iter_ == 2 and len(model.objective_curve_) == 2
+    for stopped in (
+        ExtremeSoftmaxSGD(**options, callback=lambda intermediate_result: True),
+        ExtremeSoftmaxSGD(**options, max_time=1e-9),
+    ):
+        assert objective(stopped.fit(X, y), X, y, 1e-3) - lowest > 1e-3
+    with pytest.warns(ConvergenceWarning, match="still fell"):
+        ExtremeSoftmaxSGD(**options).fit(*sparse_text(20000, 4000, 60, 1))
+
+
+def test_newton_steps_see_weights_labels_and_used_rows():
+    X, y = gaussians(300, 5, 4, 0.5, 13)
+    weight = np.random.default_rng(0).integers(0, 3, 300).astype(float)
+    options = dict(alpha=1e-2, max_iter=3, random_state=0)
+    model = ExtremeSoftmaxSGD(**options).fit(X, y, sample_weight=weight)
+    exact = SoftmaxClassifier(alpha=1e-2, tol=1e-9).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=2e-3)
+    Y = np.eye(4, dtype=int)[y] | (np.random.default_rng(1).random((300, 4)) < 0.3)
+    Y[::7] = 0
+    used = Y.any(axis=1)
+    for choice, target in (("first", np.eye(4, dtype=int)[Y.argmax(axis=1)]), ("sample", Y)):
+        model = ExtremeSoftmaxSGD(label_choice=choice, **options).fit(X, Y)
+        exact = SoftmaxClassifier(alpha=1e-2, tol=1e-9).fit(X[used], target[used])
+        np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=2e-3)
+
+
+def test_the_ridge_holds_for_features_that_few_rows_have():
+    """Each row shrinks what it has by the share of rows that have it: rare features shrink as much."""
+    rng = np.random.default_rng(14)
+    X = sp.csr_array(np.hstack([rng.standard_normal((1500, 4)), (rng.random((1500, 60)) < 0.02) * 1.0]))
+    y = np.argmax(X @ rng.standard_normal((64, 8)) + rng.gumbel(size=(1500, 8)), axis=1)
+    alpha = 1e-3
+    exact = SoftmaxClassifier(alpha=alpha, tol=1e-9).fit(X, y)
+    # as a stream, which is not refined
+    model = ExtremeSoftmaxSGD(alpha=alpha, random_state=0)
+    for _ in range(60):
+        model.partial_fit(X, y)
+    assert objective(model, X, y, alpha) - objective(exact, X, y, alpha) < 0.01 * np.log(8)
+    assert np.linalg.norm(model.coef_ - exact.coef_) < 0.2 * np.linalg.norm(exact.coef_)

@@ -34,7 +34,7 @@ cdef extern from "class_blocks.h" nogil:
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
-    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, const sk_metric*,
+    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric,
                               const void*, const void*, const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
                               const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
                               int, double*)
@@ -54,6 +54,31 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head
     B.keep = const_pointer(keep)
     B.alias = int_pointer(alias)
     return B
+
+
+cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t m) noexcept nogil:
+    cdef sk_room room
+    room.k = integers
+    room.f = doubles
+    room.g = doubles + m
+    room.r = doubles + 2 * m
+    room.rho = doubles + 3 * m
+    room.q = doubles + 4 * m
+    room.count = NULL
+    room.s = room.eta = NULL
+    return room
+
+
+cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_room,
+                                 Py_ssize_t part) noexcept nogil:
+    # the part of a thread; NULL stays
+    if shared.features != NULL:
+        shared.features += n_features * part
+        shared.rows += n_features * part
+        shared.classes += n_classes * part
+        shared.totals += 4 * part
+        shared.room += n_room * part
+    return shared
 
 
 def block_room_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
@@ -81,8 +106,9 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
     cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
-    cdef double[::1] feature_sums = state.feature_sums, feature_rows = state.feature_rows
-    cdef double[::1] class_sums = state.class_sums, metric_room, totals = None
+    cdef double[::1] feature_sums = state.feature_sums, metric_room
+    cdef double[:, ::1] own_features, own_rows, own_classes, own_totals
+    cdef Py_ssize_t n_sums = W.shape[1]
     cdef sk_metric shared
     cdef Py_ssize_t room_size = 0
     cdef real[::1] bias = state.bias
@@ -95,11 +121,9 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     if work.noise is not None:
         p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
-    cdef sk_room room
-    cdef sk_metric M
     cdef Py_ssize_t n = end - begin, part, wrong = -1, m
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), most = min(n_blocks, n_head + n_drawn)
-    cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
+    cdef Py_ssize_t[::1] results
     cdef const void* col = NULL
     cdef const void* start = NULL
     cdef const void* x = NULL
@@ -130,39 +154,36 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
                                   options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
     m = most * SK_BLOCK + 1
-    shared.features = pointer(feature_sums)
-    shared.rows = pointer(feature_rows)
-    shared.classes = pointer(class_sums)
-    shared.totals = shared.room = NULL
+    if feature_sums is not None and most == n_blocks:
+        # threads would write to the same weights in every step, and wait for each other's caches
+        parts = 1
+    shared.features = shared.rows = shared.classes = shared.totals = shared.room = NULL
     shared.n_threads = <int>parts
     if feature_sums is not None:
+        # sums of their own, which count each row as if all threads had one like it: an addition that got lost would
+        # be a step of any length, since the sums are what limits it
+        sums = [state.feature_sums, state.feature_rows, state.class_sums, state.totals]
+        copies = [np.tile(one, (parts, 1)) for one in sums]
+        own_features, own_rows, own_classes, own_totals = copies
         metric_room = work.rows
-        shared.room, room_size = pointer(metric_room), metric_room.shape[0] // n_threads
-        # threads write to cache lines of their own
-        totals = np.tile(state.totals, 4 * parts)
-        shared.totals = pointer(totals)
+        room_size = metric_room.shape[0] // n_threads
+        shared.features, shared.rows = &own_features[0, 0], &own_rows[0, 0]
+        shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
+        shared.room = pointer(metric_room)
+    results = np.full(parts, -1, dtype=np.intp)
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
-        room.k = &integers[part, 0]
-        room.f = &doubles[part, 0]
-        room.g = room.f + m
-        room.r = room.f + 2 * m
-        room.rho = room.f + 3 * m
-        room.q = room.f + 4 * m
-        M.features = shared.features
-        M.rows = shared.rows
-        M.classes = shared.classes
-        M.totals = shared.totals + 16 * part
-        M.room = shared.room + room_size * part
-        M.n_threads = shared.n_threads
+        # structs as values: Cython shares one whose members a thread sets
         results[part] = sk_block_steps(
-            is_double, is_long, &T, &rule, &B, &M, x, col, start, width, &order[0], begin + n * part // parts,
-            begin + n * (part + 1) // parts, of, &y[0], weights, uu, room, room.k + m,
-            room.k + m + 2 * most, room.q + 3 * (m + 3), &states[part], value, &loss[part, 0])
+            is_double, is_long, &T, &rule, &B, _metric_of(shared, width, n_sums, room_size, part), x, col, start, width,
+            &order[0], begin + n * part // parts, begin + n * (part + 1) // parts, of, &y[0], weights, uu,
+            _room(&integers[part, 0], &doubles[part, 0], m), &integers[part, m],
+            &integers[part, m + 2 * most], &doubles[part, 4 * m + 3 * (m + 3)], &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
     if feature_sums is not None:
-        state.totals[:] = np.asarray(totals).reshape(parts, 16)[:, :4].mean(axis=0)
+        for one, copy in zip(sums, copies):
+            one[:] = copy.mean(axis=0)
     return wrong
 
 

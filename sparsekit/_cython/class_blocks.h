@@ -28,10 +28,10 @@ typedef struct {
     double *features; /* (n_features), or NULL: all steps are equally long */
     double *rows;     /* (n_features): rows that had the feature */
     double *classes;  /* (stride) */
-    double *totals;   /* (4) of a thread, as if all rows were its own: the sum of all squares, the number of rows, the
-                       * sum of the intercepts, and one over the scale of the features, which stays */
-    double *room;     /* of a thread, (2, n_features) */
-    int n_threads;    /* that share the sums */
+    double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
+                       * scale of the features, which stays */
+    double *room;     /* (2, n_features) */
+    int n_threads;    /* each has sums of its own, to which a row adds as often */
 } sk_metric;
 /* the largest change of a score in a step that is not shortened: first gradients say little of later ones */
 #define SK_SCORE_STEP 2.0
@@ -82,37 +82,52 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
                                    sk_size count, REAL *restrict W, REAL *restrict bias) {                          \
         sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
         double *g = room.g, *shrink = room.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root;         \
-        double bias_scale = 0.0, unit = M->totals[3];                                                               \
+        double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
         REAL *xs = (REAL *)M->room, *xr = xs + p;                                                                   \
         int ridge = T->beta != NULL;                                                                                \
-        M->totals[1] += M->n_threads;                                                                               \
+        M->totals[1] += times;                                                                                      \
         SK_SIMD_WITH(reduction(+ : squares))                                                                        \
         for (sk_size j = 0; j <= n; j++) squares += g[j] * g[j];                                                    \
         if (bias != NULL && squares > 0.0) {                                                                        \
-            M->totals[2] += squares * M->n_threads;                                                                 \
+            M->totals[2] += times * squares;                                                                        \
             length = 1.0;                                                                                           \
             reach = bias_scale = 1.0 / sqrt(M->totals[2]);                                                          \
         }                                                                                                           \
-        for (sk_size i = 0; i < len; i++) {                                                                         \
-            sk_size j = c != NULL ? (sk_size)c[i] : i;                                                              \
-            double part = (double)x[i] * unit, scale;                                                               \
-            M->rows[j] += 1.0;                                                                                      \
-            M->features[j] += part * part * squares;                                                                \
-            length += part * part;                                                                                  \
-            scale = M->features[j] > 0.0 ? 1.0 / sqrt(M->features[j]) : 0.0;                                        \
-            xs[i] = (REAL)(part * unit * scale);                                                                    \
-            reach += part * part * scale;                                                                           \
-            if (ridge) xr[i] = (REAL)(rule->ridge * unit * unit * scale * M->totals[1] / M->rows[j]);               \
+        if (c == NULL) {                                                                                            \
+            double *features = M->features, *rows = M->rows, often = rule->ridge * unit * unit * M->totals[1];      \
+            SK_SIMD_WITH(reduction(+ : length, reach))                                                              \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                double part = (double)x[i] * unit, scale;                                                           \
+                rows[i] += times;                                                                                   \
+                features[i] += times * part * part * squares;                                                       \
+                length += part * part;                                                                              \
+                scale = features[i] > 0.0 ? 1.0 / sqrt(features[i]) : 0.0;                                          \
+                xs[i] = (REAL)(part * unit * scale);                                                                \
+                reach += part * part * scale;                                                                       \
+                xr[i] = (REAL)(often * scale / rows[i]);                                                            \
+            }                                                                                                       \
+        } else {                                                                                                    \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                sk_size j = (sk_size)c[i];                                                                          \
+                double part = (double)x[i] * unit, scale;                                                           \
+                M->rows[j] += times;                                                                                \
+                M->features[j] += times * part * part * squares;                                                    \
+                length += part * part;                                                                              \
+                scale = M->features[j] > 0.0 ? 1.0 / sqrt(M->features[j]) : 0.0;                                    \
+                xs[i] = (REAL)(part * unit * scale);                                                                \
+                reach += part * part * scale;                                                                       \
+                if (ridge) xr[i] = (REAL)(rule->ridge * unit * unit * scale * M->totals[1] / M->rows[j]);           \
+            }                                                                                                       \
         }                                                                                                           \
-        M->totals[0] += length * squares * M->n_threads;                                                            \
+        M->totals[0] += times * length * squares;                                                                   \
         root = rule->eta * sqrt(M->totals[0]);                                                                      \
-        M->classes[y] += length * g[0] * g[0];                                                                      \
+        M->classes[y] += times * length * g[0] * g[0];                                                              \
         shrink[0] = M->classes[y] > 0.0 ? root / sqrt(M->classes[y]) : 0.0;                                         \
         for (sk_size j = 0; j < count; j++) {                                                                       \
             double *sums = M->classes + block[j] * SK_BLOCK, *own = g + 1 + j * SK_BLOCK;                           \
             double *by = shrink + 1 + j * SK_BLOCK;                                                                 \
             SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) {                                                        \
-                sums[t] += length * own[t] * own[t];                                                                \
+                sums[t] += times * length * own[t] * own[t];                                                        \
                 by[t] = sums[t] > 0.0 ? root / sqrt(sums[t]) : 0.0;                                                 \
             }                                                                                                       \
         }                                                                                                           \
@@ -313,7 +328,7 @@ SK_CLASS_BLOCKS(f64_i64, double, int64_t)
 
 /* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
 static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, const sk_rule *rule,
-                              const sk_blocks *B, const sk_metric *M, const void *data, const void *col,
+                              const sk_blocks *B, sk_metric metric, const void *data, const void *col,
                               const void *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,
                               const int64_t *of, const int64_t *y, const double *weight, double *u, sk_room room,
                               int64_t *blocks, int64_t *slot, double *weights, uint64_t *state, int value,
@@ -323,7 +338,7 @@ static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, con
                                  sk_size, const int64_t *, const int64_t *, const double *, double *, sk_room,
                                  int64_t *, int64_t *, double *, uint64_t *, int, double *) = {
         {sk_block_steps_f32_i32, sk_block_steps_f32_i64}, {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
-    return steps[is_double][is_long](T, rule, B, M, data, col, start, width, order, lo, hi, of, y, weight, u, room,
+    return steps[is_double][is_long](T, rule, B, &metric, data, col, start, width, order, lo, hi, of, y, weight, u, room,
                                      blocks, slot, weights, state, value, loss);
 }
 #endif

@@ -42,8 +42,8 @@ class ExtremeSoftmaxSGD(
     Parameters
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
-        - "auto": steps on the softmax over the label and the sampled classes, all of them where there are
-          at most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature
+        - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
+          most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature
           and one a class [5]_, so that no rate has to be found. Half of a larger sample are always the most
           frequent classes, the others are drawn and weighted; what bias that leaves falls with their number.
           A fit to rows in memory that are dense, or small, ends with Newton's method on all rows and classes,
@@ -66,8 +66,7 @@ class ExtremeSoftmaxSGD(
         a factor, for which "auto" is 0.3. For the other methods "auto" runs each power of ten from 1e-3 to
         1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there are as
         many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that is
-        within 0.001 log(n_classes) of it; this costs about as much as the fit. [1]_ judges by the tenth
-        itself, which favours rates that are too large.
+        within 0.001 log(n_classes) of it; this costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
         get shorter by themselves, or 0.95 with a ridge, and 0.9 for the other methods.
@@ -133,9 +132,9 @@ class ExtremeSoftmaxSGD(
         `fit` stops when the objective has surely (by two standard errors) moved by less than
         ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50
         times that, and issues a ConvergenceWarning where it surely still falls by more when ``max_iter``
-        epochs are over. A rate that decays too fast comes to rest too, so look at ``optimality_``. 0: all
-        epochs are run, and nothing is warned of. None: the objective is not estimated either. The steps are
-        the same in any case. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
+        epochs are over. A rate that decays too fast comes to rest too: see ``optimality_``. 0: all epochs are
+        run, without a warning. None: the objective is not estimated either. The steps are the same in any
+        case. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False
@@ -181,10 +180,10 @@ class ExtremeSoftmaxSGD(
         the fit. `partial_fit` estimates the mean over the rows of a call, from some of them, when calls have
         paid for it; until then the older value stays.
     objective_error_ : float
-        Standard error of ``objective_``; 0 where all rows were looked at. That of a difference between epochs
-        is much smaller, since the rows are the same.
+        Standard error of ``objective_``; 0 where all rows were looked at, as by Newton's method. That of a
+        difference between epochs is much smaller, since the rows are the same.
     objective_curve_ : ndarray of shape (``n_iter_``,)
-        The estimate after each epoch; NaN after those that had none, to save time.
+        The estimate after each epoch; NaN after those that had none, to save time. Newton steps are none.
     objective_error_curve_ : ndarray of shape (``n_iter_``,)
         Its standard errors.
     optimality_ : float

@@ -25,8 +25,9 @@ def run_epochs(
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
     ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
     estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options,
-    seconds)`` goes on from what the epochs left, and tells whether it moved the weights. ``stacklevel`` is
-    that of a warning. Returns whether the fit is over: all epochs were run, or the objective has settled.
+    seconds)`` goes on from what the epochs left, and gives the objective, or None where it did not.
+    ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs were run, or the
+    objective has settled.
     """
     context = None
     if hasattr(model, "_init_callback_context"):
@@ -50,8 +51,9 @@ def run_epochs(
         monitor.restart()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
-    if refine is not None and in_time and refine(state, options, monitor.seconds) and tracker is not None:
-        tracker.was_refined = True
+    exact = refine(state, options, monitor.seconds) if refine is not None and in_time else None
+    if tracker is not None:
+        tracker.exact = exact
     seen = run.codes if options.plan is None else np.arange(len(state.W))
     if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
         raise FloatingPointError(

@@ -74,7 +74,7 @@ class SampledObjective:
             squared, product = _squared_gradient(view, high, *rest)
             start, _ = _squared_gradient(None, full(len(own), np.log(self.n_classes), like=high), *rest)
         if self.alpha > 0:
-            squared += 2.0 * self.alpha * product + self.alpha**2 * self._norm(look.norms)
+            squared += 2.0 * self.alpha * product + self.alpha * (self.alpha * self._norm(look.norms))
         return float(np.sqrt(max(0.0, squared) / start)) if start > 0 else 0.0
 
     def _view(self, state, options):

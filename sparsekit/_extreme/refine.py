@@ -35,7 +35,7 @@ def pays(options, rows, n_classes):
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds):
-    """Newton steps on the exact objective from ``state``, which is changed; returns whether it was.
+    """Newton steps on the exact objective from ``state``, which is changed; returns the objective, or None.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     if model.max_time is not None:
         limit = min(limit, model.max_time - seconds)
         if limit <= 0:
-            return False
+            return None
     enough, values, flat = ENOUGH * np.log(K), [], [0]
 
     def is_enough(intermediate_result):
@@ -73,10 +73,9 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
         return flat[0] >= 2 or values[-1] <= LOW * np.log(K)
 
     begin = time.perf_counter()
-    if loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum()) <= LOW * np.log(
-        K
-    ):
-        return False
+    first = loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum())
+    if not LOW * np.log(K) < first < np.inf:
+        return None
     result = minimize_fenchel_young(
         loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough
     )
@@ -88,7 +87,7 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     state.W[:, place] = result.x[: X.shape[1]]
     if state.bias is not None:
         state.bias[place] = result.x[-1]
-    return True
+    return float(result.fun)
 
 
 def _given(X, targets, use, label_choice, K):

@@ -64,7 +64,8 @@ class Tracker:
         self.state, self.options, self.n_wait = state, options, n_wait
         self.limit = tol * np.log(max(2, state.n_classes))
         self.estimate: SampledObjective | None = None
-        self.starts_at_zeros = self.was_refined = False
+        self.starts_at_zeros = False
+        self.exact: float | None = None  # where all rows and classes were looked at in the end
         self.restart()
 
     def restart(self):
@@ -138,15 +139,23 @@ class Tracker:
             options = replace(options, plan=None, average=None)
         look = self.looks[-1] if self.looks else None
         in_between = result.status in (outcome.MAX_TIME, outcome.DIVERGED)
-        if best is not None or self.was_refined or in_between or look is None or look.epoch != result.nit:
+        if (
+            best is not None
+            or self.exact is not None
+            or in_between
+            or look is None
+            or look.epoch != result.nit
+        ):
             look = self._look(result.nit, state, options)
         model.objective_, model.objective_error_ = self.estimate.value(look)
+        if self.exact is not None:
+            model.objective_, model.objective_error_ = self.exact, 0.0
         if self.schedule.gradient:
             model.optimality_ = self.estimate.gradient_norm(look, state, options)
 
     def warn_if_it_falls(self, name, result, stacklevel):
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
-        if result.status != outcome.CONVERGED or self.has_settled or self.was_refined or not self.limit:
+        if result.status != outcome.CONVERGED or self.has_settled or self.exact is not None or not self.limit:
             return
         fall = self.fall()
         if fall is None or not fall[0] - SURE * fall[1] > self.limit:

@@ -13,7 +13,7 @@ from sparsekit._cython import _class_blocks as kernels
 from sparsekit._extreme.blocks import plan_blocks
 from sparsekit._extreme.noise import Noise
 from sparsekit._extreme.solver import init_work, steps
-from sparsekit._extreme.state import METHODS, SamplingOptions, averaged, finish, init_state
+from sparsekit._extreme.state import METHODS, SamplingOptions, averaged, finish, init_state, set_scale
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK
@@ -360,6 +360,34 @@ def test_what_blocks_do_not_go_with(params, words, digits):
     model = ExtremeSoftmaxSGD(sampling="blocks", **params)
     with pytest.raises(ValueError, match=words):
         model.fit(*digits)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_threads_have_rooms_of_their_own(adaptive):
+    """Rows that share no feature know nothing of each other, whoever works on them."""
+    rng = np.random.default_rng(0)
+    n, n_classes = 400, 200
+    X, y = sp.diags_array(rng.uniform(0.5, 2.0, n), format="csr"), rng.integers(0, n_classes, n)
+
+    def fitted(n_threads):
+        plan = plan_blocks(
+            np.ones(n_classes), 64 if adaptive else n_classes, None, 8, np.random.default_rng(1)
+        )
+        options = SamplingOptions(method="is", plan=plan, n_threads=n_threads, adaptive=adaptive)
+        rows = make_rows(X.toarray(), y, True, np.int32, np.float64)
+        state = init_state(n_classes, n, np.float64, options, fit_intercept=False)
+        work = init_work(rows, n_classes, options, np.random.default_rng(2), counts=np.ones(n_classes))
+        set_scale(state, rows)
+        assert steps(state, rows, options, work, 0.5, 0, n) == -1
+        return state.W
+
+    expected = fitted(1)
+    for _ in range(20):
+        found = fitted(4)
+        if adaptive:  # other draws, and sums of a quarter of the rows: only that no step is a wild one
+            assert np.isfinite(found).all() and np.abs(found).max() < 2.0 * np.abs(expected).max()
+        else:
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_no_blocks_in_partial_fit(digits):

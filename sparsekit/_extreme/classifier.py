@@ -43,12 +43,12 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature
-          and one a class [5]_, so that no rate has to be found. Half of a larger sample are always the most
-          frequent classes, the others are drawn and weighted; what bias that leaves falls with their number.
-          A fit to rows in memory that are dense, or small, ends with Newton's method on all rows and classes,
-          in twice the time of the epochs at most (or a second). With ``hash_bits``, ``batch_size > 1``,
-          ``average`` or ``sampling="independent"``, and on a GPU, "auto" is "implicit".
+          most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature and
+          one a class [5]_: no rate has to be found. Half of a larger sample are always the most frequent
+          classes, the others are drawn and weighted; what bias that leaves falls with their number.
+          Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's
+          method on all rows and classes, in twice the time of max_iter epochs at most, or a second. "auto" is
+          "implicit" with ``hash_bits``, ``batch_size > 1``, ``average``, independent sampling or a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.

@@ -14,6 +14,8 @@ from .tracking import forget
 
 # a table of more weights is not looked through after every call, but some hundred rows of it
 LOOKED_AT, FEW = 2**26, 500
+# epochs before Newton's method goes on
+WARM_UP = 5
 
 
 def run_epochs(
@@ -25,7 +27,7 @@ def run_epochs(
     ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
     ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
     estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options,
-    seconds)`` goes on from what the epochs left, and gives the objective, or None where it did not.
+    seconds, n_epochs)`` goes on from what the epochs left, and gives the objective, or None where it did not.
     ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs were run, or the
     objective has settled.
     """
@@ -36,6 +38,9 @@ def run_epochs(
     monitor = EpochMonitor(
         model, context, data, lambda _: attributes_of(state, options, targets), held_out, tracker
     )
+    if refine is not None and model.tol:
+        # what comes after them gets there sooner
+        monitor.enough = WARM_UP
     monitor.begin(None)
     while True:
         result = run.minimize(state, monitor, model.max_time)
@@ -51,7 +56,7 @@ def run_epochs(
         monitor.restart()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
-    exact = refine(state, options, monitor.seconds) if refine is not None and in_time else None
+    exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
     if tracker is not None:
         tracker.exact = exact
     seen = run.codes if options.plan is None else np.arange(len(state.W))

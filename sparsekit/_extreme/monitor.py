@@ -17,6 +17,7 @@ class EpochMonitor(FitMonitor):
         self.held_out, self.tracker = held_out, tracker
         # time of the epochs so far, and whether a callback ended them
         self.seconds, self.was_stopped = 0.0, False
+        self.enough: int | None = None  # epochs that will do
         self.forget()
 
     def forget(self):
@@ -49,7 +50,7 @@ class EpochMonitor(FitMonitor):
             stop = self.since_best >= self.estimator.n_iter_no_change
         self.seconds = result.time
         self.was_stopped = bool(super().__call__(result))
-        return self.was_stopped or stop
+        return self.was_stopped or stop or result.nit == self.enough
 
     def _print(self, result):
         estimator, out = self.estimator, sys.stdout

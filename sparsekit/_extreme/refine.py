@@ -15,7 +15,7 @@ from .._fenchel_young.solver import minimize_fenchel_young
 SMALL, FULL = 1e7, 0.1
 # more than so many numbers are a table that is not copied to double precision for this
 MOST = 2**26
-# seconds that it may take in any case, and part of the time of the epochs
+# seconds that it may take in any case, and times of max_iter epochs
 LEAST_TIME, SHARE = 1.0, 2.0
 # fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
 ENOUGH = 1e-4
@@ -34,7 +34,7 @@ def pays(options, rows, n_classes):
     return n * width * n_classes <= SMALL or width >= FULL * rows.n_features
 
 
-def refine_in_memory(model, X, targets, use, state, options, seconds):
+def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
     """Newton steps on the exact objective from ``state``, which is changed; returns the objective, or None.
 
     Parameters
@@ -49,6 +49,8 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     options : SamplingOptions
     seconds : float
         Time of the epochs.
+    n_epochs : int
+        Their number.
     """
     K, place = state.n_classes, options.plan.place
     X, q, weight = _given(X, targets, use, model.label_choice, K)
@@ -59,7 +61,7 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     start[: X.shape[1]] = state.W[:, place]
     if state.bias is not None:
         start[-1] = state.bias[place]
-    limit = max(LEAST_TIME, SHARE * seconds)
+    limit = max(LEAST_TIME, SHARE * seconds / n_epochs * options.max_iter)
     if model.max_time is not None:
         limit = min(limit, model.max_time - seconds)
         if limit <= 0:

@@ -9,12 +9,11 @@ import numpy as np
 from .._fenchel_young.loss import FenchelYoungLoss
 from .._fenchel_young.solver import minimize_fenchel_young
 
-# multiply-adds of a pass over all scores that take no time worth speaking of, and entries of a row, in parts
-# of the features, from which on features hang together so much that steps along each of them come to rest too
-# early
+# multiply-adds of a pass over all scores that take no time worth speaking of; entries of a row, in parts of
+# the features, from which on features hang together so much that steps along each of them rest too early
 SMALL, FULL = 1e7, 0.1
-# more than so many numbers are a table that is not copied to double precision for this
-MOST = 2**26
+# tables of rows and classes, or features and classes, of more numbers than this and the data's are not made
+MOST = 2**22
 # seconds that it may take in any case, and times of max_iter epochs
 LEAST_TIME, SHARE = 1.0, 2.0
 # fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
@@ -26,10 +25,10 @@ LOW = 5e-3
 
 def pays(options, rows, n_classes):
     """Whether a fit to ``rows`` ends with `refine_in_memory`."""
-    if not options.adaptive or n_classes < 2 or n_classes * rows.n_features > MOST:
+    if not options.adaptive or n_classes < 2:
         return False
     width, n = rows.width, rows.n_rows
-    if n * max(n_classes, rows.n_features) > MOST * 4:
+    if n_classes * max(n, rows.n_features) > max(MOST, len(rows.data)):
         return False
     return n * width * n_classes <= SMALL or width >= FULL * rows.n_features
 

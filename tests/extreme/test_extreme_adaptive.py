@@ -1,6 +1,7 @@
 """Adaptive steps of method "auto": against plain NumPy, beside the exact softmax, and their sums."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from test_class_blocks import K, N, drawn_classes, problem, table
 import sparsekit
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._extreme import settings
+from sparsekit._extreme.refine import pays
 from sparsekit._extreme.scores import LinearScores, log_losses
 from sparsekit._extreme.solver import steps
 from sparsekit._extreme.state import set_scale
@@ -319,3 +321,22 @@ def test_the_ridge_holds_for_features_that_few_rows_have():
         model.partial_fit(X, y)
     assert objective(model, X, y, alpha) - objective(exact, X, y, alpha) < 0.01 * np.log(8)
     assert np.linalg.norm(model.coef_ - exact.coef_) < 0.2 * np.linalg.norm(exact.coef_)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "n_classes", "density", "expected"),
+    [
+        (100, 20, 3, 1.0, True),  # small
+        (100000, 50, 10, 1.0, True),  # dense
+        (100000, 5000, 10, 0.001, True),  # a pass is short
+        (100000, 5000, 100, 0.01, False),  # sparse and long
+        (100000, 50, 1000, 1.0, False),  # the scores would be far larger than the data
+        (100, 50000, 500, 0.001, False),  # and here the weights
+        (100, 20, 1, 1.0, False),
+    ],
+)
+def test_newton_steps_are_for_small_and_dense_data(n, p, n_classes, density, expected):
+    width = int(p * density)
+    rows = SimpleNamespace(width=width, n_rows=n, n_features=p, data=range(n * width))
+    assert pays(SimpleNamespace(adaptive=True), rows, n_classes) is expected
+    assert not pays(SimpleNamespace(adaptive=False), rows, n_classes)

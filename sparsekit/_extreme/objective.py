@@ -91,7 +91,9 @@ class SampledObjective:
             if self.alpha > 0:
                 value += self.alpha / 2 * self._norm(norms)
                 spare = 1.0 - len(norms) / self.n_classes
-                variance += spare * (self.alpha / 2 * self.n_classes) ** 2 * _variance_of_mean(norms)
+                # no power, which is an OverflowError where a product is infinite
+                scale = self.alpha / 2 * self.n_classes
+                variance += spare * scale * (scale * _variance_of_mean(norms))
         return value, float(np.sqrt(variance))
 
 

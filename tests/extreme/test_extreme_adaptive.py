@@ -304,6 +304,11 @@ def test_newton_steps_see_weights_labels_and_used_rows():
     used = Y.any(axis=1)
     for choice, target in (("first", np.eye(4, dtype=int)[Y.argmax(axis=1)]), ("sample", Y)):
         model = ExtremeSoftmaxSGD(label_choice=choice, **options).fit(X, Y)
+        norms = 0.005 * ((model.coef_**2).sum() + (model.intercept_**2).sum())
+        losses = model.predict_proba(X[used])
+        q = target[used] / target[used].sum(axis=1, keepdims=True)
+        expected = -(q * np.log(losses)).sum(axis=1).mean() + norms
+        assert model.objective_ == pytest.approx(expected, rel=1e-9)
         exact = SoftmaxClassifier(alpha=1e-2, tol=1e-9).fit(X[used], target[used])
         np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=2e-3)
 

@@ -12,6 +12,8 @@ from .._fenchel_young.solver import minimize_fenchel_young
 # multiply-adds of a pass over all scores that take no time worth speaking of; entries of a row, in parts of
 # the features, from which on features hang together so much that steps along each of them rest too early
 SMALL, FULL = 1e7, 0.1
+# entries of sparse rows that may be copied for it, by rows and by columns, without being missed
+COPIED = 2**19
 # tables of rows and classes, or features and classes, of more numbers than this and the data's are not made
 MOST = 2**22
 # seconds that it may take in any case, and times of max_iter epochs
@@ -30,7 +32,8 @@ def pays(options, rows, n_classes):
     width, n = rows.width, rows.n_rows
     if n_classes * max(n, rows.n_features) > max(MOST, len(rows.data)):
         return False
-    return n * width * n_classes <= SMALL or width >= FULL * rows.n_features
+    is_small = n * width * n_classes <= SMALL and len(rows.data) <= COPIED
+    return is_small or width >= FULL * rows.n_features
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):

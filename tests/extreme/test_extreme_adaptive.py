@@ -335,6 +335,7 @@ def test_the_ridge_holds_for_features_that_few_rows_have():
         (100000, 50, 10, 1.0, True),  # dense
         (100000, 5000, 10, 0.001, True),  # a pass is short
         (100000, 5000, 100, 0.01, False),  # sparse and long
+        (100000, 5000, 2, 0.01, False),  # copies of the data would be half of what a fit may take
         (100000, 50, 1000, 1.0, False),  # the scores would be far larger than the data
         (100, 50000, 500, 0.001, False),  # and here the weights
         (100, 20, 1, 1.0, False),

@@ -244,13 +244,22 @@ def test_copies_go_on_to_the_same_bits(begin, tmp_path):
 def test_a_warm_start_goes_on_with_the_sums():
     X, y = sparse_text(900, 400, 300, 9)
     model = ExtremeSoftmaxSGD(max_iter=6, tol=0.0, random_state=0, warm_start=True).fit(X, y)
-    before, squares = model.log_loss(X, y), model._sum_totals[0]
+    before, squares, of_classes = model.log_loss(X, y), model._sum_totals[0], model._class_sums
     model.set_params(max_iter=1).fit(X, y)
-    assert model._sum_totals[0] > squares
+    assert model._sum_totals[0] > squares and (model._class_sums >= of_classes).all()
     assert model.log_loss(X, y) < before
     # sums of other features are of no use, and weights neither
     model.fit(X[:, :100], y)
     assert model._feature_sums.shape == (100,)
+
+
+def test_sums_stand_in_the_order_of_the_classes():
+    """Frequent classes have had larger gradients, whichever column was theirs in the fit."""
+    X, y = sparse_text(3000, 400, 300, 15)
+    y = np.random.default_rng(0).permutation(y.max() + 1)[y]
+    model = ExtremeSoftmaxSGD(max_iter=2, tol=None, random_state=0).fit(X, y)
+    assert len(model.classes_) > 256
+    assert np.corrcoef(np.bincount(y), model._class_sums)[0, 1] > 0.5
 
 
 def test_named_methods_forget_the_sums():

@@ -9,6 +9,7 @@ from .._messages import shown
 from .._solver import outcome
 from . import settings
 from .monitor import EpochMonitor
+from .shortlist import forget as forget_shortlist
 from .state import averaged, finish
 from .tracking import forget
 
@@ -82,6 +83,7 @@ def run_epochs(
             delattr(model, name)
     for name, value in (attributes | settings.sums_of(state)).items():
         setattr(model, name, value)
+    forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
     # without an average, coef_ is all that the next partial_fit needs
     model._state = state if options.average is not None else None
     model._rng_state = int(rng.integers(2**31))

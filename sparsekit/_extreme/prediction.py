@@ -70,12 +70,12 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         if self.hash_bits is None:
             sound(self.coef_, "coef_")
 
-    def _scores(self):
+    def _scores(self, shorten=False):
         self._check_weights()
         n_threads = count_threads(self.n_jobs)
         if self.hash_bits is not None:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
-        return LinearScores(self.coef_, self.intercept_, n_threads)
+        return LinearScores(self.coef_, self.intercept_, n_threads, shorten)
 
     def to_cpu(self) -> Self:
         """Copy of the estimator with its fitted attributes in main memory.
@@ -108,8 +108,15 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
             return scores[:, 1] - scores[:, 0]
         return scores
 
-    def predict_topk(self, X: MatrixLike, k: int = 5, *, proba: bool = False) -> tuple[Array, FloatArray]:
+    def predict_topk(
+        self, X: MatrixLike, k: int = 5, *, proba: bool = False, shortlist: bool = True
+    ) -> tuple[Array, FloatArray]:
         """The k most probable classes of each row, by blocks of rows and classes.
+
+        With 8192 classes or more, weights are also kept in 8 bits, at the features that rows have had so
+        far: they show which few classes may be among the best, and these are then scored as without. The
+        copy, a byte a weight and 4 GB at most, is made when calls have paid for it and goes with ``coef_``.
+        Where ``coef_`` is written to in place, assign a copy of it instead: small changes might not be seen.
 
         Parameters
         ----------
@@ -117,7 +124,11 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         k : int, default=5
             Number of classes; all of them if there are fewer.
         proba : bool, default=False
-            Whether to return probabilities (of the softmax over all classes) in place of scores.
+            Whether to return probabilities (of the softmax over all classes) in place of scores, for which
+            all scores are needed.
+        shortlist : bool, default=True
+            Whether weights may be kept in 8 bits. The classes are the same without, and for sparse rows the
+            bits of their scores; dense rows, up to 16 a call, are summed in another order.
 
         Returns
         -------
@@ -133,7 +144,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         """
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer >= 1, got {shown(k)}.")
-        X, model = self._checked(X), self._scores()
+        X, model = self._checked(X), self._scores(shortlist and not proba)
         codes, best, normalizers, _ = rank(model, X, int(k), normalize=proba)
         if proba:
             best = np.exp(best - normalizers[:, None])

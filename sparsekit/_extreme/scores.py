@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from .._arrays import full, is_device, is_sparse, kernel_module, namespace, thread_arguments
 from .._cython import _ranking
 from .._linalg.threads import blas_threads
+from .shortlist import FEWEST, shortlist_of
 
 # entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
 BLOCK = 2**24
@@ -14,6 +15,8 @@ ROWS, CLASSES = 1024, 2**15
 WORK, TILE, MANY = 2**32, _ranking.TILE, 1000
 # rows, parts of the classes counted singly, that keep a GPU busy; classes of such a part
 DEVICE_ROWS, DEVICE_CLASSES = 1024, 4096
+# dense rows, and their features, for which weights in 8 bits cost less than a product of matrices
+DENSE_ROWS, DENSE_FEATURES = 16, 128
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -25,10 +28,12 @@ class LinearScores:
     coef : ndarray (n_classes, n_features) of float16, float32 or float64, or CSR matrix; may be a memory map
     intercept : ndarray (n_classes,)
     n_threads : int
+    shorten : bool, default=False
+        Whether weights in 8 bits may be made and kept for `rank`.
     """
 
-    def __init__(self, coef, intercept, n_threads=1):
-        self.coef, self.intercept, self.n_threads = coef, intercept, n_threads
+    def __init__(self, coef, intercept, n_threads=1, shorten=False):
+        self.coef, self.intercept, self.n_threads, self.shorten = coef, intercept, n_threads, shorten
         self.threads = thread_arguments(intercept, n_threads)
         self.n_classes = coef.shape[0]
 
@@ -66,6 +71,10 @@ class LinearScores:
 
     def rank(self, X, k, codes, normalize):
         """A Ranking of sparse rows by dense weights, or None: no kernel does it without a block of scores."""
+        if self.shorten and codes is None and not normalize:
+            result = self._rank_shortlisted(X, k)
+            if result is not None:
+                return result
         # for few classes the product as it is costs less than a tile
         if not is_sparse(X) or is_sparse(self.coef) or self.n_classes < TILE:
             return None
@@ -96,6 +105,34 @@ class LinearScores:
                 data, indices.astype(np.int64), indptr, part, chosen, intercept[lo : lo + size], lo,
                 result.best, result.codes, result.high, result.total, result.own, result.own_score,
             )  # fmt: skip
+        return result
+
+    def _rank_shortlisted(self, X, k):
+        """A Ranking by weights in 8 bits, or None where they are not there or do not help."""
+        coef, K = self.coef, self.n_classes
+        if K < FEWEST or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap) or is_device(X):
+            return None
+        if coef.dtype not in (np.float32, np.float64) or not coef.shape[1]:
+            return None
+        if not is_sparse(X) and (X.shape[0] > DENSE_ROWS or X.shape[1] > DENSE_FEATURES):
+            return None
+        kept = shortlist_of(coef, self.intercept)
+        if not kept.helps:
+            return None
+        X = X if is_sparse(X) else sp.csr_array(X)
+        if not kept.covers(coef, self.intercept, np.unique(X.indices), X.nnz * K, self.n_threads):
+            return None
+        data = X.data.astype(self.dtype(X), copy=False)
+        indices, indptr = X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
+        result = Ranking(X.shape[0], k, data.dtype)
+        intercept = self.intercept.astype(coef.dtype, copy=False)
+        done = kept.rank(
+            data, indices, indptr, coef, intercept, result.best[0], result.codes[0], self.n_threads
+        )
+        if not done.all():
+            rest = np.flatnonzero(~done)
+            other = LinearScores(coef, self.intercept, self.n_threads).rank(X[rest], k, None, False).merged()
+            result.best[0][rest], result.codes[0][rest] = other[1], other[0]
         return result
 
 

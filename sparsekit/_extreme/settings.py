@@ -16,6 +16,7 @@ from .blocks import BLOCK, plan_blocks
 from .device import check_extreme_data, largest_norm
 from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
+from .shortlist import forget
 from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 
 # classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
@@ -302,6 +303,7 @@ def _resume_columns(model, n_classes, dtype, options):
 
 def resume(model, n_classes, dtype, options):
     """The state that the last call left, in the dtype of its weights, for n_classes."""
+    forget(getattr(model, "coef_", None))
     if options.adaptive:
         return _resume_columns(model, n_classes, dtype, options)
     state = getattr(model, "_state", None)

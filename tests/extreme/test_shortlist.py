@@ -1,0 +1,195 @@
+"""The best of very many classes by weights in 8 bits, against a sort and the kernel that reads all."""
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._cython import _shortlist as kernels
+from sparsekit._extreme import scores as module
+from sparsekit._extreme import shortlist
+from sparsekit._extreme.scores import LinearScores, rank
+
+K, D = 5000, 60
+
+
+@pytest.fixture(autouse=True)
+def from_few_classes_on(monkeypatch):
+    monkeypatch.setattr(module, "FEWEST", 1000)
+    monkeypatch.setattr(shortlist, "CREDIT", 1e9)
+
+
+def rows(n, d, dtype, seed=1, whole=False):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, D), dtype=dtype)
+    for x in X:
+        x[rng.choice(D, d, replace=False)] = rng.integers(-2, 3, d) if whole else rng.standard_normal(d)
+    return X
+
+
+def laid_out(coef, order):
+    if order == "strided":
+        wide = np.zeros((2 * coef.shape[0], 2 * coef.shape[1]), dtype=coef.dtype)
+        wide[::2, ::2] = coef
+        return wide[::2, ::2]
+    return np.asarray(coef, order=order)
+
+
+def both(coef, intercept, X, k, n_threads=1):
+    """By a shortlist, which must have been used, and by all scores."""
+    kept = shortlist.shortlist_of(coef, intercept)
+    before = kept.rows
+    found = rank(LinearScores(coef, intercept, n_threads, True), X, k)[:2]
+    assert kept.rows == before + X.shape[0]
+    return found, rank(LinearScores(coef, intercept, n_threads), X, k)[:2], kept
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_ties_are_those_of_a_full_sort(order, dtype, n_threads):
+    rng = np.random.default_rng(0)
+    coef = laid_out(rng.integers(-2, 3, (K, D)).astype(dtype), order)  # whole numbers: sums are exact
+    intercept = rng.integers(-1, 2, K).astype(dtype)
+    X = rows(90, 5, dtype, whole=True)
+    X[2] = 0
+    scores = X @ coef.T + intercept
+    for k in (1, 3, 19):
+        (codes, best), _, _ = both(coef, intercept, sp.csr_array(X), k, n_threads)
+        expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(codes, expected)
+        np.testing.assert_array_equal(best, np.take_along_axis(scores, expected, 1))
+        assert best.dtype == dtype
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize("types", [("f", "f"), ("d", "d"), ("f", "d"), ("d", "f")])
+@pytest.mark.parametrize("decay", [0.0, 1.0])
+@pytest.mark.parametrize("size", [1e-25, 1.0])
+def test_bits_are_those_of_all_scores(order, types, decay, size):
+    rng = np.random.default_rng(3)
+    scale = size * (1.0 + rng.permutation(K)) ** -decay
+    coef = laid_out((rng.standard_normal((K, D)) * scale[:, None]).astype(types[1]), order)
+    intercept = (rng.standard_normal(K) * scale).astype(types[1])
+    for d in (1, D):
+        X = sp.csr_array(rows(70, d, types[0]))
+        for k in (10,):
+            (codes, best), (all_codes, all_best), kept = both(coef, intercept, X, k)
+            np.testing.assert_array_equal(codes, all_codes)
+            np.testing.assert_array_equal(best, all_best)
+            assert best.dtype == all_best.dtype
+    if size > 1e-25:
+        assert kept.failures == 0 or decay  # few classes, of very different weights, at all features
+        assert kept.looked[1] < 0.05 * K * kept.rows  # few classes are in doubt
+
+
+def test_a_bound_holds_for_every_weight():
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        w = rng.standard_normal((2500, 4)).astype(dtype)
+        w[:, 1] = 1e6 + 1e-3 * w[:, 1]
+        w[:, 2] = 1e-35 * w[:, 2]
+        w[:, 3] = 7.0
+        order = rng.permutation(2500).astype(np.int32)
+        q, parts = np.full((4, 3 * kernels.PART), 99, np.int8), np.empty((4, 3, 3), np.float32)
+        kernels.round_columns(w, order, q, parts, 1)
+        middle, step, error = np.repeat(parts.astype(float), kernels.PART, axis=2)[:, :, :2500].transpose(
+            1, 0, 2
+        )
+        assert (
+            np.abs(w[order].T - (middle + step * q[:, :2500])) <= error + 1e-12 * np.abs(w[order].T)
+        ).all()
+        assert (error[0] < 0.02 * np.ptp(w[:, 0])).all()
+        assert (q[:, 2500:] == 0).all()
+
+
+def test_many_equal_scores_are_left_to_the_kernel_that_reads_all():
+    coef, intercept = np.zeros((K, D), dtype=np.float32), np.zeros(K, dtype=np.float32)
+    coef[7] = 1
+    X = sp.csr_array(np.abs(rows(100, 5, np.float32)))
+    (codes, best), (all_codes, all_best), kept = both(coef, intercept, X, 4)
+    np.testing.assert_array_equal(codes, all_codes)
+    np.testing.assert_array_equal(best, all_best)
+    assert (codes == [7, 0, 1, 2]).all() and kept.failures == 100 and not kept.helps
+    rank(LinearScores(coef, intercept, 1, True), X, 4)
+    assert kept.rows == 100  # given up
+    assert shortlist.shortlist_of(coef, intercept).n_bytes == 0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e38])
+def test_weights_that_are_not_finite(bad):
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.standard_normal((K, D)).astype(np.float32), np.zeros(K, dtype=np.float32)
+    coef[4000, 3] = bad
+    X = sp.csr_array(rows(20, 20, np.float32))
+    with np.errstate(invalid="ignore", over="ignore"):
+        (codes, best), (all_codes, all_best), kept = both(coef, intercept, X, 4)
+    np.testing.assert_array_equal(codes, all_codes)
+    np.testing.assert_array_equal(best, all_best)
+    assert kept.failures == (X[:, [3]].toarray() != 0).sum()
+
+
+def test_what_is_made_is_what_calls_have_paid_for(monkeypatch):
+    monkeypatch.setattr(shortlist, "CREDIT", 2)
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.standard_normal((K, D)), np.zeros(K)
+    X, scores = sp.csr_array(rows(1, 6, np.float64)), LinearScores(coef, intercept, 1, True)
+    kept = shortlist.shortlist_of(coef, intercept)
+    sizes = []
+    for _ in range(60):
+        rank(scores, X, 3)
+        sizes.append(kept.n_bytes)
+    assert sizes[0] == 0 and 0 < sizes[-1] <= 1.02 * D * 5 * kernels.PART
+    monkeypatch.setattr(shortlist, "MOST_BYTES", 0)
+    other = coef.copy()
+    rank(LinearScores(other, intercept, 1, True), sp.csr_array(rows(900, 6, np.float64)), 3)
+    assert shortlist.shortlist_of(other, intercept).n_bytes == 0
+
+
+def test_it_goes_with_the_array_and_notices_changes():
+    rng = np.random.default_rng(0)
+    gc.collect()
+    before = len(shortlist._kept)
+    coef, intercept = rng.standard_normal((K, D)), rng.standard_normal(K)
+    X = sp.csr_array(rows(5, 6, np.float64))
+    both(coef, intercept, X, 3)
+    assert len(shortlist._kept) == before + 1
+    for change in (coef, intercept):
+        change *= -1.0
+        (codes, best), (all_codes, all_best), _ = both(coef, intercept, X, 3)
+        np.testing.assert_array_equal(codes, all_codes)
+        np.testing.assert_array_equal(best, all_best)
+    shortlist.forget(coef)
+    assert len(shortlist._kept) == before
+    both(coef, intercept, X, 3)
+    del coef, change
+    gc.collect()
+    assert len(shortlist._kept) == before
+
+
+@pytest.mark.parametrize("method", ["auto", "implicit"])
+def test_predict_topk(method):
+    rng = np.random.default_rng(0)
+    X, y = rows(1500, 6, np.float32), rng.integers(0, 1100, 1500)
+    sparse = sp.csr_array(X)
+    model = ExtremeSoftmaxSGD(method, learning_rate=1.0, max_iter=1, tol=None, n_jobs=1, random_state=0)
+    model.partial_fit(sparse[:900], y[:900], classes=np.arange(1100))
+    for rest in (None, slice(900, 1200), slice(1200, 1500)):
+        if rest is not None:
+            model.partial_fit(sparse[rest], y[rest])  # the array of weights may be the same one
+        labels, scores = model.predict_topk(sparse, k=4)
+        expected = model.predict_topk(sparse, k=4, shortlist=False)
+        np.testing.assert_array_equal(labels, expected[0])
+        np.testing.assert_array_equal(scores, expected[1])
+        close = model.predict_topk(X[:3], k=4)[1]
+        np.testing.assert_allclose(close, expected[1][:3], rtol=1e-5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_topk(sparse, k=4)[1], scores)
+    assert shortlist.shortlist_of(model.coef_, model.intercept_).rows > 0
+    probable = model.predict_topk(sparse, k=4, proba=True)
+    np.testing.assert_array_equal(probable[0], labels)
+    everything = model.predict_topk(sparse[:4], k=5000)
+    assert everything[0].shape == (4, 1100)

@@ -113,7 +113,7 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
     ) -> tuple[Array, FloatArray]:
         """The k most probable classes of each row, by blocks of rows and classes.
 
-        With 8192 classes or more, weights are also kept in 8 bits, at the features that rows have had so
+        With 4096 classes or more, weights are also kept in 8 bits, at the features that rows have had so
         far: they show which few classes may be among the best, and these are then scored as without. The
         copy, a byte a weight and 4 GB at most, is made when calls have paid for it and goes with ``coef_``.
         Where ``coef_`` is written to in place, assign a copy of it instead: small changes might not be seen.

@@ -12,8 +12,8 @@ import numpy as np
 
 from .._cython import _shortlist as kernels
 
-# below so many classes all scores take less time than what is around them
-FEWEST = 2**13
+# with fewer classes single rows gain nothing
+FEWEST = 2**12
 # bytes at most of one table in 8 bits
 MOST_BYTES = 2**32
 # columns that are rounded at once where classes lie one behind the other: a cache line of them

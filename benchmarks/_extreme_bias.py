@@ -292,7 +292,8 @@ def plot(curves, limits, names, path):
                         linestyle=style,
                     )  # fmt: skip
             axis.plot(*np.array(curves["adaptive", name]).T, "k", linewidth=1, label="adaptive steps")
-            if limits[name] > 0.1:  # below, classes can be separated, and it is far below all curves
+            # classes can be separated where it is nearly 0; and it may have been stopped too early
+            if 0.1 < limits[name] < curves["adaptive", name][-1][1]:
                 axis.axhline(limits[name], color="k", linestyle=":", linewidth=1, label="exact")
             axis.set(title=name, xlabel="epochs", yscale="log")
         row[0].set_ylabel(f"log-loss; {title},\n{'searched' if how == 'search' else 'best'} rates")

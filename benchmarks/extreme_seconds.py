@@ -36,7 +36,7 @@ PACKAGES = {"HSM": "napkinxc", "PLT": "napkinxc", "OVR": "napkinxc"}
 LEVELS = (0.5, 0.8, 0.9, 0.95, 1.0)
 TEST_ROWS = 5000
 # seconds, beside the limit, in which a process has to load, or to end a fit and judge it
-GRACE, NAP = 20.0, 0.1
+GRACE, NAP = 30.0, 0.1
 
 
 def write_set(folder, name, ptb_rows, path):

@@ -1,6 +1,7 @@
 """Softmax with very many classes: the papers' tables, the cost of a step, peers, a million classes.
 
     python benchmarks/extreme_softmax.py --what table3 --plot figure1.png   # six methods, as in the paper
+    python benchmarks/extreme_softmax.py --what biased --plot table3.png    # and why biased ones win
     python benchmarks/extreme_softmax.py --what sensitivity --plot figure3.png
     python benchmarks/extreme_softmax.py --what ove        # Table 2 of the One-vs-Each paper
     python benchmarks/extreme_softmax.py --what toy --plot toy.png
@@ -29,7 +30,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    what = ("table3", "sensitivity", "ove", "toy", "cost", "full", "ptb", "napkin", "million")
+    what = ("table3", "biased", "sensitivity", "ove", "toy", "cost", "full", "ptb", "napkin", "million")
     parser.add_argument("--what", choices=what, required=True, help="what to measure")
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
     parser.add_argument("--sets", default=",".join(NAMES), help="data sets (default: all)")
@@ -84,6 +85,10 @@ def run(args):
         return [
             (f"Sum of absolute differences, 10^4 classes; {seconds:.1f} s in all", ["steps", "error"], rows)
         ]
+    if args.what == "biased":
+        from _extreme_bias import biased
+
+        return biased(args)
     if args.what == "cost":
         from _extreme_cost import cost
 

@@ -16,14 +16,16 @@ ctypedef fused index:
     int32_t
     int64_t
 
-cdef extern from "class_blocks.h" nogil:
-    int SK_BLOCK
+cdef extern from "hard_blocks.h" nogil:
+    int SK_BLOCK, SK_TILE
 
     ctypedef struct sk_blocks:
         Py_ssize_t stride, n_blocks, n_head, n_drawn
         const double *p
         const double *keep
         const int64_t *alias
+        const int32_t *hard
+        Py_ssize_t n_hard
 
     ctypedef struct sk_metric:
         double *features
@@ -33,18 +35,22 @@ cdef extern from "class_blocks.h" nogil:
         double *room
         int n_threads
 
-    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
+    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
+    int sk_hard_tile(int, int, const void*, const void*, const void*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t,
+                     Py_ssize_t, const int64_t*, Py_ssize_t, const void*, const void*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                     Py_ssize_t, int32_t*, void*, void*)
     Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric,
                               const void*, const void*, const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
                               const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
                               int, double*)
 
-BLOCK = SK_BLOCK
+BLOCK, TILE = SK_BLOCK, SK_TILE
 
 
 # copies numbers and addresses, in which nothing can be raised
 cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn,
-                       const double[::1] p, const double[::1] keep, const int64_t[::1] alias) noexcept:
+                       const double[::1] p, const double[::1] keep, const int64_t[::1] alias,
+                       const int32_t[:, ::1] hard) noexcept:
     cdef sk_blocks B
     B.stride = stride
     B.n_blocks = n_blocks
@@ -53,6 +59,11 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head
     B.p = const_pointer(p)
     B.keep = const_pointer(keep)
     B.alias = int_pointer(alias)
+    B.hard = NULL
+    B.n_hard = 0
+    if hard is not None and hard.shape[1]:
+        B.n_hard = hard.shape[1]
+        B.hard = &hard[0, 0] if hard.shape[0] else NULL
     return B
 
 
@@ -102,6 +113,9 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     With sums of squares in state.feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and
     totals (4,), which are written, the lengths of steps come from them, times ``eta``; work.rows has 2 n_features
     numbers a thread. The method is then one whose changes are its gradient ("is").
+
+    Every example takes its row of work.hard (n_examples, n_hard), if that is not None, as well: blocks from n_head
+    on, each once, or -1 behind the last one.
     """
     cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
     cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
@@ -122,7 +136,11 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
     cdef Py_ssize_t n = end - begin, part, wrong = -1, m
-    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), most = min(n_blocks, n_head + n_drawn)
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), n_hard = 0
+    cdef const int32_t[:, ::1] hard = work.hard
+    if hard is not None:
+        n_hard = hard.shape[1]
+    cdef Py_ssize_t most = min(n_blocks, n_head + n_hard + n_drawn)
     cdef Py_ssize_t[::1] results
     cdef const void* col = NULL
     cdef const void* start = NULL
@@ -150,7 +168,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     T.sum_bias = NULL
     T.tau = NULL
     T.last = NULL
-    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias)
+    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias, hard)
     cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
                                   options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
     m = most * SK_BLOCK + 1
@@ -188,17 +206,53 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
 
 
 def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, uint64_t[::1] state,
-                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None):
-    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,)."""
-    most = min(n_blocks, n_head + n_drawn)
+                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None,
+                const int32_t[:, ::1] hard=None):
+    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,).
+
+    ``hard`` (1, m): blocks that the step takes beside the first ones.
+    """
+    most = min(n_blocks, n_head + n_drawn + (0 if hard is None else hard.shape[1]))
     b, w = np.zeros(most, dtype=np.int64), np.zeros(most)
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
     cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
-    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias)
-    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0], &slot[0])
+    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias, hard)
+    n = sk_draw_blocks(&rule, &B, B.hard, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
+
+
+def find_hard_blocks(const real[::1] data, const index[::1] indices, const index[::1] indptr, const real[:, ::1] W,
+                     const real[::1] bias, rows, const int64_t[::1] used, const int64_t[::1] columns, Py_ssize_t n_classes,
+                     Py_ssize_t first, int32_t[:, ::1] hard, real[:, ::1] best, real[:, ::1] packed):
+    """Put what is better of the `TILE` blocks from ``first`` on into hard (n_examples, n_hard).
+
+    Blocks stand by falling score best (n_examples, n_hard), the highest of their classes but the label. Rows are those
+    of `run_block_steps`, columns (n_examples,) of their labels, used the features that they have. packed (n_threads,
+    n_features TILE BLOCK) is work space.
+    """
+    cdef const int64_t[::1] row_of = rows.row_of
+    cdef Py_ssize_t n = hard.shape[0], m = hard.shape[1], width = rows.n_features, stride = W.shape[1], part
+    cdef Py_ssize_t parts = packed.shape[0]
+    cdef int is_double = real is double, is_long = index is int64_t
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* b = NULL
+    if bias is not None:
+        b = &bias[0]
+    if not n or not m or not width or first * SK_BLOCK >= n_classes:
+        return
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else start
+    cdef const void* x = start if not data.shape[0] else &data[0]
+    cdef const int64_t* in_use = int_pointer(used)
+    for part in prange(parts, nogil=True, num_threads=parts, schedule='static', chunksize=1):
+        sk_hard_tile(is_double, is_long, x, col, start, width, of, &columns[0], n * part // parts,
+                     n * (part + 1) // parts, in_use, used.shape[0], &W[0, 0], b, stride, n_classes, first, m,
+                     &hard[0, 0], &best[0, 0], &packed[part, 0])
 
 
 def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):

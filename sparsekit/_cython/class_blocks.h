@@ -19,6 +19,8 @@ typedef struct {
     sk_size n_drawn;       /* and so many of the others */
     const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks), or NULL: uniform */
     const int64_t *alias;
+    const int32_t *hard;   /* (n_examples, n_hard): others that an example's steps take, or -1; or NULL */
+    sk_size n_hard;
 } sk_blocks;
 
 /* Sums of squared gradients that lengths of steps come from (Duchi, Hazan, Singer, 2011), as products of one
@@ -36,18 +38,35 @@ typedef struct {
 /* the largest change of a score in a step that is not shortened: first gradients say little of later ones */
 #define SK_SCORE_STEP 2.0
 
-/* Blocks of a step into b, with one over the expected number of each into w; returns how many. NCE takes
- * them as they come, for the others equal ones are merged. slot (n_blocks) holds where a block is, if it is
- * there at all; it needs no start. */
-static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w,
-                              int64_t *slot) {
-    sk_size n = 0, rest = B->n_blocks - B->n_head;
+/* blocks of a step, at most */
+SK_INLINE sk_size sk_blocks_a_step(const sk_blocks *B) {
+    sk_size n = B->n_head + B->n_hard + B->n_drawn;
+    return n < B->n_blocks ? n : B->n_blocks;
+}
+
+/* the hard blocks of an example, or NULL */
+SK_INLINE const int32_t *sk_hard_of(const sk_blocks *B, int64_t example) {
+    return B->hard == NULL ? NULL : B->hard + example * B->n_hard;
+}
+
+/* Blocks of a step, hard ones among them where they are given (up to the first -1), into b, with one over the
+ * expected number of each into w; returns how many. NCE takes them as they come, for the others equal ones are
+ * merged. slot (n_blocks) holds where a block is, if it is there at all; it needs no start. */
+static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int32_t *hard, uint64_t *state,
+                              int64_t *b, double *w, int64_t *slot) {
+    sk_size n = 0, rest = B->n_blocks - B->n_head, fixed;
     sk_size head = B->n_drawn >= rest ? B->n_blocks : B->n_head;
     for (; n < head; n++) {
         b[n] = n;
         w[n] = 1.0;
     }
     if (head == B->n_blocks) return n;
+    for (sk_size i = 0; hard != NULL && i < B->n_hard && hard[i] >= 0; i++) {
+        slot[hard[i]] = n;
+        b[n] = hard[i];
+        w[n++] = 1.0;
+    }
+    fixed = n;
     for (sk_size i = 0; i < B->n_drawn; i++) {
         int64_t j = B->n_head + sk_below(state, rest);
         double weight = (double)rest / (double)B->n_drawn;
@@ -59,6 +78,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
         }
         l = slot[j];
         if (l >= head && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
+            if (l < fixed) continue; /* it counts as it is */
             if (B->p != NULL) w[l] += weight;
             else i--; /* uniform ones are distinct */
             continue;
@@ -74,8 +94,10 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the      \
      * same metric (another one would move the solution), over the share of rows that have the feature and the      \
      * probability of the class, since only what a row meets is shrunk. Features that go with a class meet it more  \
-     * often than others do, as its label: of sampled classes their weights shrink too much. To leave labels alone  \
-     * and shrink drawn blocks only would be unbiased, but rare shrinkages by much are worse than the bias. */      \
+     * often than others do, as its label: of sampled classes their weights shrink too much. To shrink by the       \
+     * weights of the drawn blocks, and the label once, is unbiased, but rare shrinkages by much are worse than the \
+     * bias. With hard blocks they are not: what they hit is small, since large weights are those of labels and     \
+     * hard blocks. */                                                                                              \
     SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
                                    const sk_metric *M, sk_room room, const REAL *restrict x,                        \
                                    const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
@@ -140,7 +162,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
         if (ridge)                                                                                                  \
             for (sk_size j = 0; j <= n; j++) {                                                                      \
                 int64_t k = room.k[j];                                                                              \
-                shrink[j] = j > 0 && (k == y || k >= T->n_classes) ? 0.0 : shrink[j] * most * T->beta[k];           \
+                double beta = B->hard == NULL ? T->beta[k] : j > 0 ? room.r[j] : 1.0;                               \
+                shrink[j] = j > 0 && (k == y || k >= T->n_classes) ? 0.0 : shrink[j] * most * beta;                 \
             }                                                                                                       \
         for (sk_size j = 0; j < count; j++) {                                                                       \
             sk_size from = (sk_size)block[j] * SK_BLOCK;                                                            \
@@ -174,7 +197,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The room has                                         \
-     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (n_head + n_drawn + 1) or those of       \
+     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (sk_blocks_a_step + 1) or those of       \
      * all blocks. */                                                                                               \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
              (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const void *data_,    \
@@ -188,14 +211,14 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
         const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                     \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
-        sk_size most = B->n_head + B->n_drawn < B->n_blocks ? B->n_head + B->n_drawn : B->n_blocks;                 \
+        sk_size most = sk_blocks_a_step(B);                                                                         \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
         double loss = 0.0, looked = 0.0, none = 0.0;                                                                \
         int64_t *k = room.k;                                                                                        \
         double *f = room.f, *g = room.g, *r = room.r;                                                               \
         sk_size bad = -1;                                                                                           \
-        if (lo < hi) n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most,   \
-                                              slot);                                                                \
+        if (lo < hi) n_next = sk_draw_blocks(rule, B, sk_hard_of(B, order[lo]), state,                              \
+                                              blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);           \
         for (sk_size at = lo; at < hi; at++) {                                                                      \
             int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                       \
             const int64_t *block = blocks + (at & 1) * most;                                                        \
@@ -216,7 +239,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
             if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */            \
                 int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                          \
                 int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                       \
-                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most, slot);                 \
+                n_next = sk_draw_blocks(rule, B, sk_hard_of(B, e1), state, b1,                                      \
+                                        weights + ((at + 1) & 1) * most, slot);                                     \
                 if (start != NULL) {                                                                                \
                     const INDEX *c1 = col + start[i1];                                                              \
                     sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                            \

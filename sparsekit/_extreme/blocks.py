@@ -33,6 +33,8 @@ class BlockPlan:
     n_drawn: int
     noise: Noise | None
     log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
+    n_hard: int = 0  # and so many whose scores were highest, once these were looked for
+    looks: tuple[int, ...] = ()  # after these epochs
 
     @property
     def n_classes(self):
@@ -45,7 +47,7 @@ class BlockPlan:
     @property
     def n_taken(self):
         """Blocks of a step, at most."""
-        return min(self.n_blocks, self.n_head + self.n_drawn)
+        return min(self.n_blocks, self.n_head + self.n_hard + self.n_drawn)
 
     def expected(self):
         """Expected number of times that a step draws each block (n_blocks,)."""

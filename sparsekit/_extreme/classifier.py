@@ -43,9 +43,10 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256 (1024 with a ridge). Their lengths come from sums of squared gradients, one a feature and
-          one a class [5]_: no rate has to be found. Half of a larger sample are always the most frequent
-          classes, the others are drawn and weighted; what bias that leaves falls with their number.
+          most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_: no
+          rate has to be found. Of more classes: the most frequent, drawn and weighted ones, and as many hard
+          ones, which the row was last mistaken for; the bias falls with their number. Fits to rows in memory
+          look for those up to six times, where that takes less time than the epochs (to 10^5 classes or so).
           Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's
           method on all rows and classes, in twice the time of max_iter epochs at most, or a second. "auto" is
           "implicit" with ``hash_bits``, ``batch_size > 1``, ``average``, independent sampling or a GPU.
@@ -56,9 +57,11 @@ class ExtremeSoftmaxSGD(
         - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training. `fit` starts
           its intercepts at the logarithms of the label frequencies.
         - "is": importance sampling, the softmax over the label and the weighted negatives [4]_; biased.
-    alpha : float, default=0.0
+    alpha : float, default=None
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
+        None: 0.1 over the number of rows (of all calls so far in `partial_fit`), which is LIBLINEAR's C = 10,
+        for the adaptive steps of method "auto", else 0.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
@@ -69,26 +72,26 @@ class ExtremeSoftmaxSGD(
         within 0.001 log(n_classes) of it; this costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves, or 0.95 with a ridge, and 0.9 for the other methods.
+        get shorter by themselves, or 0.9 with a ridge, and 0.9 for the other methods.
     max_iter : int, default=50
         Number of epochs.
     batch_size : int, default=1
         Rows a step. The steps of a batch start from one W; their mean is taken. For "implicit" it is the
         exact step of [1]_, Appendix F.3.
     n_negatives : int, default=None
-        Classes that a step samples beside the label. None: for the adaptive steps of method "auto" all where
-        there are at most 256 (1024 with ``alpha > 0``), else 128, and 5 for the other methods. The papers
-        take 1 for the double sums and 5 for the others; 5 costs two to three times as much.
+        Classes that a step samples beside the label and hard ones. None: for the adaptive steps of method
+        "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double sums
+        and 5 for the others; 5 costs two to three times as much.
     sampling : {"independent", "blocks"}, default=None
         None: "blocks" for the adaptive steps of method "auto", else "independent".
 
         - "independent": each negative is drawn by itself.
-        - "blocks": blocks of 16 classes that share cache lines are drawn (``n_negatives`` is rounded up to
-          whole blocks; with as many as there are classes all are taken, whatever ``noise`` says, which makes
-          the steps of all methods but "ove" and "nce" exact). Sixteen classes then cost little more than
-          one, so that the same time sees many more. With a noise distribution half of the blocks of a step
-          are always the most probable ones. ``coef_`` is then in Fortran order. For `fit` only but with
-          method "auto", and not with ``batch_size > 1``, ``average``, ``hash_bits`` or a ``weight_bound``.
+        - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn
+          (``n_negatives`` is rounded up to whole blocks; with as many as there are classes all are taken,
+          whatever ``noise`` says, which makes the steps of all methods but "ove" and "nce" exact). With a
+          noise distribution half of a step's blocks are always the most probable ones. ``coef_`` is in
+          Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1``, ``average``,
+          ``hash_bits`` or a ``weight_bound``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
         that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
@@ -99,8 +102,7 @@ class ExtremeSoftmaxSGD(
     delta : float, default=1.0
         Threshold of "umax": u is raised where it is this far below what the sampled classes show.
     weight_bound : float or "auto", default="auto"
-        Bound of the norm of a class's weights for "umax" (B_W); "auto" is that of [1]_, Lemma 1, which is
-        infinite for ``alpha=0``.
+        Bound of a class's norm for "umax" (B_W); "auto" is that of [1]_, Lemma 1, infinite for ``alpha=0``.
     u_bound : float or "auto", default="auto"
         Bound of u for "umax" (B_u); "auto" is that of [1]_, Lemma 2.
     average : bool or int, default=False
@@ -110,8 +112,7 @@ class ExtremeSoftmaxSGD(
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
         other: with a table as large as the number of weights that matter, about two thirds of them do, and
-        accuracy falls with every halving; a score costs a hash and a cache line for each non-zero. Not
-        with ``alpha > 0`` or a ``weight_bound``.
+        accuracy falls with every halving. Not with ``alpha > 0`` or a ``weight_bound``.
     label_choice : {"first", "sample"}, default="first"
         For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
         in every epoch (the target is then their uniform distribution).
@@ -133,8 +134,8 @@ class ExtremeSoftmaxSGD(
         ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50
         times that, and issues a ConvergenceWarning where it surely still falls by more when ``max_iter``
         epochs are over. A rate that decays too fast comes to rest too: see ``optimality_``. 0: all epochs are
-        run, without a warning. None: the objective is not estimated either. The steps are the same in any
-        case. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
+        run, without a warning. None: the objective is not estimated either. With ``early_stopping``: what
+        counts as an improvement of the held-out log-loss.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False
@@ -154,9 +155,8 @@ class ExtremeSoftmaxSGD(
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
         :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
-        estimate of the objective and its standard error, NaN before the first), learning_rate, time (seconds)
-        and, with early stopping, validation_loss. A true value or StopIteration stops the fit.
-        scikit-learn's own callbacks are supported where it has them.
+        estimate of the objective, its standard error), learning_rate, time (seconds) and, with early
+        stopping, validation_loss. A true value or StopIteration stops. scikit-learn's own are supported.
 
     Attributes
     ----------
@@ -170,15 +170,16 @@ class ExtremeSoftmaxSGD(
         The labels: sorted after `fit`; `partial_fit` appends new ones. For an indicator the column numbers.
     multilabel_ : bool
         Whether y was an indicator.
+    alpha_ : float
+        The ridge's strength.
     learning_rate_ : float
         The learning rate of the first epoch.
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
         Unbiased estimate of the objective above, from rows that are drawn once for a fit, by all of their
-        scores. NaN where n_classes is so large and rows so few that it would cost more than a twentieth of
-        the fit. `partial_fit` estimates the mean over the rows of a call, from some of them, when calls have
-        paid for it; until then the older value stays.
+        scores. NaN where that would cost more than a twentieth of the fit. `partial_fit` estimates the mean
+        over the rows of a call, when calls have paid for it; until then the older value stays.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were looked at, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.
@@ -187,9 +188,8 @@ class ExtremeSoftmaxSGD(
     objective_error_curve_ : ndarray of shape (``n_iter_``,)
         Its standard errors.
     optimality_ : float
-        Estimate of the norm of the objective's gradient, relative to that of a model of zeros: how far from
-        stationary. 0 where it is not to be told from 0 by the sample's rows, NaN where it would cost too much
-        and after `partial_fit`.
+        Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
+        not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
     validation_loss_curve_ : ndarray of shape (``n_iter_``,)
         With early stopping: log-loss of the held-out rows after each epoch.
     n_iter_ : int
@@ -232,7 +232,7 @@ class ExtremeSoftmaxSGD(
 
     _parameter_constraints: ClassVar[dict] = {
         "method": [StrOptions({"auto", *METHODS})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left"), None],
         "fit_intercept": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "decay": [Interval(Real, 0, 1, closed="right"), None],
@@ -267,7 +267,7 @@ class ExtremeSoftmaxSGD(
         self,
         method: Literal["auto", "implicit", "umax", "ove", "nce", "is", "sgd"] = "auto",
         *,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         fit_intercept: bool = True,
         learning_rate: float | Literal["auto"] = "auto",
         decay: float | None = None,

@@ -87,7 +87,7 @@ def run_epochs(
     # without an average, coef_ is all that the next partial_fit needs
     model._state = state if options.average is not None else None
     model._rng_state = int(rng.integers(2**31))
-    model.n_iter_ = result.nit
+    model.n_iter_, model.alpha_ = result.nit, options.alpha
     model.t_ = state.rows_seen
     if held_out is not None:
         model.validation_loss_curve_ = np.array(monitor.validation)

@@ -52,7 +52,7 @@ def fit_rows(model, X, y, sample_weight):
     counts = label_counts(rows, n_classes)
     noise = settings.noise_of(model, counts, is_device(rows.data))
     options = settings.options_of(model, rows, n_classes, counts, noise)
-    options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng)
+    options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
     def start():

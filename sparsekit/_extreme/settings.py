@@ -14,20 +14,22 @@ from .._linalg.threads import count_threads
 from .._messages import numbers, shown
 from .blocks import BLOCK, plan_blocks
 from .device import check_extreme_data, largest_norm
+from .hard import with_hard_blocks
 from .noise import Noise, rows_at_once
 from .scores import HashedScores, LinearScores
 from .shortlist import forget
 from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 
 # classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
-# them, half of them always the most frequent ones; chosen on bibtex, delicious, sector and a generated graph
+# them beside the hard ones, half of them always the most frequent; chosen on bibtex, delicious, sector, fb15k
+# and a generated graph
 ALL_CLASSES, SOME_CLASSES = 256, 128
-# the first number with a ridge, which shrinks sampled classes with a bias
-ALL_WITH_RIDGE = 1024
 # what the methods of the papers take
 NEGATIVES, DECAY = 5, 0.9
 # of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end
-RIDGE_DECAY = 0.95
+RIDGE_DECAY = 0.9
+# the C that is the default ridge, one over its strength and the number of rows
+DEFAULT_C = 10.0
 # length of adaptive steps; a third and three times of it are seldom better
 ADAPTIVE_RATE = 0.3
 
@@ -50,17 +52,24 @@ def choices_of(model, n_classes, on_device=False):
     """`Choices` of ``model`` for so many classes."""
     method, blocks, n_negatives = model.method, model.sampling == "blocks", model.n_negatives
     adaptive = method == "auto" and adapts(model, on_device)
+    ridge = adaptive if model.alpha is None else model.alpha > 0
     if adaptive:
         method, blocks = "is", True
         if n_negatives is None:
-            enough = ALL_WITH_RIDGE if model.alpha > 0 else ALL_CLASSES
-            n_negatives = n_classes if n_classes <= enough else SOME_CLASSES
+            n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
     elif method == "auto":
         method = "implicit"
     decay = model.decay
     if decay is None:
-        decay = DECAY if not adaptive else RIDGE_DECAY if model.alpha > 0 else 1.0
+        decay = DECAY if not adaptive else RIDGE_DECAY if ridge else 1.0
     return Choices(method, adaptive, blocks, NEGATIVES if n_negatives is None else n_negatives, decay)
+
+
+def ridge_of(model, adaptive, n_rows):
+    """Strength of the ridge for so many rows."""
+    if model.alpha is None:
+        return 1.0 / (DEFAULT_C * max(1.0, n_rows)) if adaptive else 0.0
+    return float(model.alpha)
 
 
 def adapts(model, on_device=False):
@@ -107,7 +116,7 @@ def check_settings(model, targets, classes):
         )
     if model.double_sum == "raman" and model.method not in ("umax", "sgd"):
         raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {shown(model.method)}.")
-    if model.hash_bits is not None and model.alpha > 0:
+    if model.hash_bits is not None and model.alpha:
         raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
     if model.sampling == "blocks":
         for name, wrong in (
@@ -158,10 +167,11 @@ def options_of(model, rows, n_classes, counts, noise):
     """`SamplingOptions` for ``rows``: `DataRows`, or what has a ``largest_norm()`` of its own."""
     bound, u_bound = np.inf, np.inf
     choices = choices_of(model, n_classes, is_device(getattr(rows, "data", None)))
+    alpha = ridge_of(model, choices.adaptive, counts.sum())
     if model.method == "umax":
         bound, u_bound = model.weight_bound, model.u_bound
         if bound == "auto":  # Lemma 1, for the mean loss
-            bound = np.sqrt(2.0 * np.log(n_classes) / model.alpha) if model.alpha > 0 else np.inf
+            bound = np.sqrt(2.0 * np.log(n_classes) / alpha) if alpha > 0 else np.inf
             bound = bound if bound > 0 else np.inf
         if u_bound == "auto" and not np.isfinite(bound):
             u_bound = np.inf
@@ -176,7 +186,7 @@ def options_of(model, rows, n_classes, counts, noise):
     return SamplingOptions(
         method=choices.method, learning_rate=np.nan, decay=choices.decay, max_iter=model.max_iter,
         batch_size=model.batch_size, n_negatives=choices.n_negatives, raman=model.double_sum == "raman",
-        alpha=model.alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
+        alpha=alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
         average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,
         adaptive=choices.adaptive,
     )  # fmt: skip
@@ -193,8 +203,12 @@ def threads_of(model, rows, counts, noise):
     return rows_at_once(counts, -(-n_negatives // size) * size, noise, model.batch_size)
 
 
-def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
-    """The blocks of classes, or None; ``in_order``: classes stay in theirs, for a pass over a batch."""
+def plan_of(model, counts, noise, dtype, options, rng, *, rows=None, in_order=False):
+    """The blocks of classes, or None.
+
+    With ``in_order`` classes stay in theirs, for a pass over a batch. ``rows`` that are the same in every
+    epoch may look for hard blocks of their own.
+    """
     if not options.adaptive and model.sampling != "blocks":
         return None
     if np.isfinite(options.weight_bound):
@@ -202,7 +216,10 @@ def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
             "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
             "sampling='blocks'; take sampling='independent' or weight_bound=inf."
         )
-    return plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
+    plan = plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
+    if options.adaptive and rows is not None:
+        plan = with_hard_blocks(plan, rows, options.max_iter)
+    return plan
 
 
 def new_state(model, n_classes, X, options, counts=None):

@@ -18,6 +18,7 @@ from .._arrays import full, is_device, kernel_module, to_host
 from .._cython import _class_blocks, _extreme
 from .._solver import outcome
 from .._solver.outcome import Limits
+from .hard import is_due, look_for_hard_blocks
 from .noise import Noise
 from .state import set_scale
 
@@ -105,6 +106,7 @@ class Work:
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
     log_noise: np.ndarray | None  # with blocks of negatives: the plan's
     rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
+    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were looked for
 
 
 def shares_classes(n_classes, options, noise):
@@ -273,6 +275,8 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
     for nit in range(1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
+        if is_due(state, options, nit - 1):
+            look_for_hard_blocks(state, rows, options, work, limits)
         bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:
             status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME

@@ -211,9 +211,13 @@ def _fenchel_young(estimator, X, y, weight):
         estimator._transform, X, values, len(estimator.classes_), weight,
         fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
     )  # fmt: skip
+    return _tabular(loss, _Table(estimator), _alpha(estimator), estimator.penalize_intercept)
+
+
+def _alpha(estimator):
+    """The ridge that was fitted with, which an older model has as its parameter only."""
     alpha = getattr(estimator, "alpha_", None)
-    alpha = estimator.alpha if alpha is None else alpha
-    return _tabular(loss, _Table(estimator), alpha, estimator.penalize_intercept)
+    return estimator.alpha if alpha is None else alpha
 
 
 def _extreme(estimator, X, y, weight):
@@ -237,7 +241,7 @@ def _extreme(estimator, X, y, weight):
         "softmax", X, values, len(estimator.classes_), weight,
         fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
     )  # fmt: skip
-    return _tabular(loss, _Table(estimator), estimator.alpha, True)
+    return _tabular(loss, _Table(estimator), _alpha(estimator), True)
 
 
 def _bounded(estimator, X, losses):

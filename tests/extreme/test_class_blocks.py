@@ -46,9 +46,10 @@ def table(state, options):
 def drawn_classes(options, rows, work, e):
     """Classes (label first) and weights of the next step, and NCE's log of a class's noise."""
     plan, method = options.plan, options.method
-    extra = () if plan.noise is None else (plan.noise.p, plan.noise.keep, plan.noise.alias)
+    extra = (None,) * 3 if plan.noise is None else (plan.noise.p, plan.noise.keep, plan.noise.alias)
+    hard = None if work.hard is None else work.hard[e : e + 1]
     blocks, w = kernels.draw_blocks(
-        METHODS[method], plan.n_blocks, plan.n_head, plan.n_drawn, work.states[:1].copy(), *extra
+        METHODS[method], plan.n_blocks, plan.n_head, plan.n_drawn, work.states[:1].copy(), *extra, hard
     )
     columns = (blocks[:, None] * SIZE + np.arange(SIZE)).ravel()
     inside = columns < K

@@ -170,7 +170,7 @@ def test_the_scale_of_the_features_does_not_matter():
     """Rows a thousand times as long take the same steps, but for the intercept's share in them."""
     X, y = sparse_text(800, 500, 20, 3)
     small, large = (
-        ExtremeSoftmaxSGD(fit_intercept=False, max_iter=3, tol=None, random_state=0).fit(X * by, y)
+        ExtremeSoftmaxSGD(alpha=0.0, fit_intercept=False, max_iter=3, tol=None, random_state=0).fit(X * by, y)
         for by in (1.0, 1024.0)
     )
     np.testing.assert_allclose(large.coef_ * 1024.0, small.coef_, rtol=1e-9, atol=1e-12)
@@ -243,7 +243,7 @@ def test_copies_go_on_to_the_same_bits(begin, tmp_path):
 
 def test_a_warm_start_goes_on_with_the_sums():
     X, y = sparse_text(900, 400, 300, 9)
-    model = ExtremeSoftmaxSGD(max_iter=6, tol=0.0, random_state=0, warm_start=True).fit(X, y)
+    model = ExtremeSoftmaxSGD(alpha=0.0, max_iter=6, tol=0.0, random_state=0, warm_start=True).fit(X, y)
     before, squares, of_classes = model.log_loss(X, y), model._sum_totals[0], model._class_sums
     model.set_params(max_iter=1).fit(X, y)
     assert model._sum_totals[0] > squares and (model._class_sums >= of_classes).all()

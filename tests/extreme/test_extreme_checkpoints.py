@@ -226,7 +226,7 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=message):
             getattr(model(**options), method)(X, y, checkpoint=path)
 
-    refused(r"the parameter 'alpha' was 0\.0 and is 0\.1 now.*remove the file", alpha=0.1)
+    refused(r"the parameter 'alpha' was None and is 0\.1 now.*remove the file", alpha=0.1)
     refused("the parameter 'noise' was None and is", noise=np.full(10, 0.1))
     refused("the parameter 'random_state' was 3 and is 4", random_state=4)
     refused("the data's 'y and sample_weight'", y=y[::-1])

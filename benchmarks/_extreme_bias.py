@@ -102,7 +102,7 @@ def best_rate(X, y, K, case, sizes, start, factor=1):
 
 def adaptive(X, y, n_epochs=EPOCHS):
     """Curve of the default's adaptive steps alone: passes, without Newton's method."""
-    model, points = ExtremeSoftmaxSGD(fit_intercept=False, random_state=0, tol=None), []
+    model, points = ExtremeSoftmaxSGD(alpha=0.0, fit_intercept=False, random_state=0, tol=None), []
     for epoch in range(1, n_epochs + 1):
         model.partial_fit(X, y, classes=np.arange(y.max() + 1) if epoch == 1 else None)
         if epoch % 5 == 0:

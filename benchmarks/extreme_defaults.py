@@ -1,12 +1,12 @@
 """ExtremeSoftmaxSGD as its constructor makes it, beside the exact softmax of the same objective.
 
-    python benchmarks/extreme_defaults.py                     # all sets, the bare constructor (alpha = 0)
-    python benchmarks/extreme_defaults.py --alpha 0 1e-4      # and with the ridge of SoftmaxClassifier
+    python benchmarks/extreme_defaults.py                     # all sets, the bare constructor
+    python benchmarks/extreme_defaults.py --alpha default 0   # and without a ridge
     python benchmarks/extreme_defaults.py --sets iris,digits --seeds 3
 
 Defaults may be chosen on the sets of CHOSEN_ON and are judged on those of HELD_BACK. The exact softmax is
-SoftmaxClassifier; without a ridge it gets one of 1e-8, and its mean loss counts. Features are scaled to at
-most 1 in absolute value, rows of sparse sets to norm 1. Where several labels are given the first one counts.
+SoftmaxClassifier of the same ridge; without one it gets 1e-8, and its mean loss counts. Features are scaled
+to at most 1 in absolute value, rows of sparse sets to norm 1. Of several labels the first one counts.
 The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
 """
 
@@ -22,30 +22,24 @@ import _data
 import _extreme
 import numpy as np
 import scipy.sparse as sp
+from _extreme_sets import gaussians, graph, skip_grams
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._extreme.scores import LinearScores, log_losses
 
-CHOSEN_ON = ("iris", "digits", "overlap26", "bibtex", "sector", "mnist")
-HELD_BACK = ("wine", "breast_cancer", "overlap5", "overlap300", "news20", "fb15k")
+CHOSEN_ON = (
+    "iris", "digits", "overlap26", "bibtex", "delicious", "sector", "mnist", "fb15k", "graph6k",
+)  # fmt: skip
+HELD_BACK = ("wine", "breast_cancer", "overlap5", "overlap300", "news20", "graph20k", "skipgrams")
 # where the exact softmax would take hours
-TOO_LARGE = ("fb15k",)
+TOO_LARGE = ("fb15k", "graph6k", "graph20k", "skipgrams")
 WEAKEST = 1e-8
 COLUMNS = (
     "set", "alpha", "rows x features, K", "s", "epochs", "objective", "exact", "above, % of log K",
     "error of the estimate", "train acc", "exact", "test acc / P@1", "exact", "hits@10",
 )  # fmt: skip
-
-
-def gaussians(n, d, n_classes, spread, seed):
-    """Overlapping normal clouds, with frequencies between 1 and 4."""
-    rng = np.random.default_rng(seed)
-    share = rng.uniform(1, 4, n_classes)
-    y = rng.choice(n_classes, n, p=share / share.sum())
-    X = spread * rng.standard_normal((n_classes, d))[y] + rng.standard_normal((n, d))
-    return X / np.abs(X).max(), y
 
 
 def load(folder, name, seed=0):
@@ -55,7 +49,11 @@ def load(folder, name, seed=0):
         "overlap26": (15000, 16, 26, 0.9, 12),
         "overlap300": (12000, 40, 300, 0.7, 13),
     }
-    if name in ("bibtex", "sector", "news20", "mnist", "fb15k"):
+    if name in ("graph6k", "graph20k"):
+        return graph(6000, 40, 40000, 12, 5) if name == "graph6k" else graph(20000, 60, 120000, 16, 9)
+    if name == "skipgrams":
+        return skip_grams(folder, 200000, 5, 14)
+    if name in ("bibtex", "delicious", "sector", "news20", "mnist", "fb15k"):
         if name == "news20":
             d = _data.read(folder, name)
             X, y = _extreme.normalize(sp.csr_array(d["X_train"])), d["y_train"]
@@ -88,12 +86,13 @@ def objective(model, X, y, alpha, n_classes):
 def measure(folder, name, alpha, args):
     """A row of the table; medians over the seeds."""
     X, y, X_test, y_test = load(folder, name)
-    n_classes = len(np.unique(y))
+    n_classes, default = len(np.unique(y)), alpha is None
     ours, limit = [], None
     for seed in range(args.seeds):
         start = time.perf_counter()
-        model = ExtremeSoftmaxSGD(random_state=seed, **({"alpha": alpha} if alpha else {})).fit(X, y)
+        model = ExtremeSoftmaxSGD(random_state=seed, **({} if default else {"alpha": alpha})).fit(X, y)
         seconds = time.perf_counter() - start
+        alpha = model.alpha_
         labels = model.predict_topk(X_test, k=10)[0]
         value = objective(model, X, y, alpha, n_classes)
         ours.append(
@@ -115,7 +114,8 @@ def measure(folder, name, alpha, args):
         )  # fmt: skip
     mark = " (held back)" if name in HELD_BACK else ""
     return (
-        name + mark, f"{alpha:g}", f"{X.shape[0]} x {X.shape[1]}, {n_classes}", f"{seconds:.2f}",
+        name + mark, f"{alpha:.2g}{' (default)' if default else ''}",
+        f"{X.shape[0]} x {X.shape[1]}, {n_classes}", f"{seconds:.2f}",
         f"{epochs:.0f}", f"{value:.4f}", exact[0], exact[1],
         "-" if np.isnan(error) else f"{100 * error:.2f} %", f"{100 * train:.1f}", exact[2],
         f"{100 * test:.1f}", exact[3], f"{100 * hits:.1f}" if n_classes > 50 else "",
@@ -128,7 +128,7 @@ def main(argv=None):
     )
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
     parser.add_argument("--sets", default=",".join(CHOSEN_ON + HELD_BACK), help="data sets (default: all)")
-    parser.add_argument("--alpha", type=float, nargs="+", default=[0.0], help="ridges (default: 0)")
+    parser.add_argument("--alpha", nargs="+", default=["default"], help="ridges (default: the default's)")
     parser.add_argument("--seeds", type=int, default=1, help="fits of each set (default: 1)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds of the exact softmax")
     parser.add_argument("--no-exact", action="store_true", help="leave the exact softmax out")
@@ -137,7 +137,7 @@ def main(argv=None):
     args.command = "python benchmarks/extreme_defaults.py " + " ".join(argv or sys.argv[1:])
     folder, rows = _data.data_folder(args.data), []
     for name in args.sets.split(","):
-        for alpha in args.alpha:
+        for alpha in (None if one == "default" else float(one) for one in args.alpha):
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
                 rows.append(measure(folder, name, alpha, args))

@@ -66,15 +66,16 @@ class ExtremeSoftmaxSGD(
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
         Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto"
-        a factor, for which "auto" is 0.3. For the other methods "auto" runs each power of ten from 1e-3 to
-        1e3, and beyond where the best is at an end, on a tenth of the rows (at least 500 where there are as
-        many) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that is
-        within 0.001 log(n_classes) of it; this costs about as much as the fit.
+        a factor, for which "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" runs each
+        power of ten from 1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at
+        least 500) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that
+        is within 0.001 log(n_classes) of it; this costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves, or 0.9 with a ridge, and 0.9 for the other methods.
+        get shorter by themselves, with a ridge 0.8 (0.85 for a sample of the classes), and 0.9 for the other
+        methods. Adaptive steps end when the rate is a hundredth of the first one: by 0.8 after 21 epochs.
     max_iter : int, default=50
-        Number of epochs.
+        Largest number of epochs.
     batch_size : int, default=1
         Rows a step. The steps of a batch start from one W; their mean is taken. For "implicit" it is the
         exact step of [1]_, Appendix F.3.

@@ -174,7 +174,7 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     found = None if keeper is None else keeper.load()
     source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, n_classes, counts, noise)
-    options.max_iter = 1
+    options.max_iter, options.decay = 1, 1.0
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng, in_order=True)
     run = BlocksRun(model, source, options, rng, Course(u=None), counts, noise, keeper)

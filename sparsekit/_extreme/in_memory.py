@@ -112,7 +112,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
         counts[: len(model._counts)] += model._counts
     noise = settings.noise_of(model, counts, is_device(rows.data))
     options = settings.options_of(model, rows, n_classes, counts, noise)
-    options.max_iter = 1
+    options.max_iter, options.decay = 1, 1.0
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, in_order=True)
     if keeps_rate(model, first):

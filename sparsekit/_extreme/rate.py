@@ -10,7 +10,7 @@ from .._arrays import to_host
 from .._messages import shown
 from .._solver import outcome
 from .monitor import Judge
-from .settings import ADAPTIVE_RATE, new_state, scores_of
+from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state, scores_of
 from .solver import init_work, minimize_sampled_softmax
 from .state import averaged
 from .targets import label_counts, make_rows
@@ -31,7 +31,9 @@ def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
     ``n_rows`` is the number of all rows where ``rows`` are some of them.
     """
     if options.adaptive or model.learning_rate != "auto":
-        rate = ADAPTIVE_RATE if model.learning_rate == "auto" else model.learning_rate
+        rate = model.learning_rate
+        if rate == "auto":
+            rate = ADAPTIVE_RATE if options.decay == 1.0 else DECAYING_RATE
         model.learning_rate_ = float(rate)
         if hasattr(model, "learning_rate_losses_"):
             del model.learning_rate_losses_

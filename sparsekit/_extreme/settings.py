@@ -26,12 +26,13 @@ from .state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 ALL_CLASSES, SOME_CLASSES = 256, 128
 # what the methods of the papers take
 NEGATIVES, DECAY = 5, 0.9
-# of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end
-RIDGE_DECAY = 0.9
+# of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end: for all
+# classes and for samples; a fit ends when that has brought the rate to so small a part of the first one
+RIDGE_DECAY, SAMPLED_RIDGE_DECAY, SPENT = 0.8, 0.85, 0.01
 # the C that is the default ridge, one over its strength and the number of rows
 DEFAULT_C = 10.0
-# length of adaptive steps; a third and three times of it are seldom better
-ADAPTIVE_RATE = 0.3
+# length of adaptive steps; a third and three times of it are seldom better. Where it decays it begins longer
+ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,23 @@ def choices_of(model, n_classes, on_device=False):
     elif method == "auto":
         method = "implicit"
     decay = model.decay
-    if decay is None:
-        decay = DECAY if not adaptive else RIDGE_DECAY if ridge else 1.0
+    if decay is None and not adaptive:
+        decay = DECAY
+    elif decay is None:
+        decay = 1.0 if not ridge else RIDGE_DECAY if n_negatives >= n_classes else SAMPLED_RIDGE_DECAY
     return Choices(method, adaptive, blocks, NEGATIVES if n_negatives is None else n_negatives, decay)
+
+
+def epochs_of(model, choices):
+    """Number of the epochs: those of max_iter that the decay leaves something to do."""
+    return min(model.max_iter, epochs_until_spent(choices))
+
+
+def epochs_until_spent(options):
+    """Epochs after which adaptive steps have no more to do."""
+    if not options.adaptive or options.decay == 1.0:
+        return np.inf
+    return int(np.ceil(np.log(SPENT) / np.log(options.decay)))
 
 
 def ridge_of(model, adaptive, n_rows):
@@ -184,7 +199,8 @@ def options_of(model, rows, n_classes, counts, noise):
     if model.average is not False:
         average = 0 if model.average is True else int(model.average)
     return SamplingOptions(
-        method=choices.method, learning_rate=np.nan, decay=choices.decay, max_iter=model.max_iter,
+        method=choices.method, learning_rate=np.nan, decay=choices.decay,
+        max_iter=epochs_of(model, choices),
         batch_size=model.batch_size, n_negatives=choices.n_negatives, raman=model.double_sum == "raman",
         alpha=alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
         average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,

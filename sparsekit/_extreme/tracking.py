@@ -25,6 +25,7 @@ from .sample import (
     generator_beside,
     plan_estimates,
 )  # fmt: skip
+from .settings import epochs_until_spent
 from .state import SoftmaxState
 
 # falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more
@@ -161,10 +162,13 @@ class Tracker:
         if fall is None or not fall[0] - SURE * fall[1] > self.limit:
             return
         scale = np.log(max(2, self.state.n_classes))
+        more = "Raise max_iter, or decay with it,"
+        if self.options.max_iter >= epochs_until_spent(self.options):
+            more = "Raise decay, with which a fit has more epochs,"
         warnings.warn(
             f"{name} did not converge: its objective still fell by {fall[0]:.2g} an epoch, that is "
-            f"{fall[0] / scale:.2g} log(n_classes) and more than tol={self.limit / scale:.2g}, when max_iter="
-            f"{self.options.max_iter} epochs were over. Raise max_iter, or decay with it, or loosen tol.",
+            f"{fall[0] / scale:.2g} log(n_classes) and more than tol={self.limit / scale:.2g}, when "
+            f"{self.options.max_iter} epochs were over. {more} or loosen tol.",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )

@@ -158,13 +158,14 @@ class Tracker:
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
         if result.status != outcome.CONVERGED or self.has_settled or self.exact is not None or not self.limit:
             return
-        fall = self.fall()
-        if fall is None or not fall[0] - SURE * fall[1] > self.limit:
+        fall, limit = self.fall(), self.limit
+        decay, spent = self.options.decay, self.options.max_iter >= epochs_until_spent(self.options)
+        if spent:  # at a rate that went on to decay, all of what is left would come to this
+            limit *= WORTHLESS * (1.0 - decay) / decay
+        if fall is None or not fall[0] - SURE * fall[1] > limit:
             return
         scale = np.log(max(2, self.state.n_classes))
-        more = "Raise max_iter, or decay with it,"
-        if self.options.max_iter >= epochs_until_spent(self.options):
-            more = "Raise decay, with which a fit has more epochs,"
+        more = "Raise decay, with which a fit has more epochs," if spent else "Raise max_iter, or decay with it,"
         warnings.warn(
             f"{name} did not converge: its objective still fell by {fall[0]:.2g} an epoch, that is "
             f"{fall[0] / scale:.2g} log(n_classes) and more than tol={self.limit / scale:.2g}, when "

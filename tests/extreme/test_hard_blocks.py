@@ -1,11 +1,13 @@
 """Hard negatives of ExtremeSoftmaxSGD: how they are found, drawn, and what they cost; the default ridge."""
 
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from test_class_blocks import SIZE, K, N, drawn_classes, problem, table
 from test_extreme_adaptive import reference_step, sparse_text, sums_of
 from test_extreme_kernels import make_rows
@@ -218,3 +220,33 @@ def test_a_stream_has_the_ridge_of_the_rows_so_far():
     for end in (200, 400, 600):
         model.partial_fit(X[end - 200 : end], y[end - 200 : end], classes=np.arange(30))
         assert model.alpha_ == pytest.approx(0.1 / end)
+
+
+def test_epochs_end_when_the_rate_is_spent():
+    X, y = sparse_text(800, 300, 600, 7)
+
+    def epochs(*args, X=X, y=y, **options):
+        return ExtremeSoftmaxSGD(*args, **{"tol": None, "random_state": 0} | options).fit(X, y).n_iter_
+
+    assert len(np.unique(y)) > 256
+    assert epochs() == 29  # 0.85 ** 29 < 0.01, of a sample of the classes
+    assert epochs(n_negatives=600) == 21 == epochs(decay=0.8)  # of all
+    assert epochs(decay=0.9) == 44 and epochs(decay=0.9, max_iter=7) == 7
+    assert epochs(alpha=0.0) == 50 == epochs(decay=0.95)
+    assert epochs("implicit", learning_rate=1.0, decay=0.5) == 50
+    assert epochs(X=X.toarray(), max_iter=5) == 5
+    with pytest.warns(ConvergenceWarning, match="when 3 epochs were over. Raise decay, with which"):
+        epochs(decay=0.2, tol=1e-9)
+    with warnings.catch_warnings():  # what is left is not worth another fit
+        warnings.simplefilter("error")
+        assert epochs(tol=1e-4) <= 29
+    with pytest.warns(ConvergenceWarning, match="when 3 epochs were over. Raise max_iter"):
+        epochs(max_iter=3, tol=1e-9)
+
+
+def test_a_stream_steps_at_one_rate():
+    X, y = sparse_text(600, 200, 30, 2)
+    model = ExtremeSoftmaxSGD(random_state=0).partial_fit(X, y, classes=np.arange(30))
+    assert model.learning_rate_ == 0.3 == model.partial_fit(X, y).learning_rate_
+    assert ExtremeSoftmaxSGD(max_iter=1, random_state=0).fit(X, y).learning_rate_ == 0.6
+    assert ExtremeSoftmaxSGD(alpha=0.0, max_iter=1, random_state=0).fit(X, y).learning_rate_ == 0.3

@@ -61,14 +61,14 @@ cdef extern from "extreme_steps.h" nogil:
 
 def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
-    cdef Py_ssize_t rows = max(batch_size, SK_WINDOW), c = n_negatives + batch_size
+    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW), c = n_negatives + batch_size
     return rows * (n_negatives + 2) + c + batch_size, (
         rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4) + 9 * (c + 3) + batch_size * (1 + 2 * c + batch_size))
 
 
 cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_room room
-    cdef Py_ssize_t rows = max(B, <Py_ssize_t>SK_WINDOW)
+    cdef Py_ssize_t rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a
     room.count = <Py_ssize_t*>(a + (m + 1) * rows)
     room.f = d
@@ -83,7 +83,7 @@ cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept n
 
 cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_batch_room room
-    cdef Py_ssize_t c = m + B, rows = max(B, <Py_ssize_t>SK_WINDOW)
+    cdef Py_ssize_t c = m + B, rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a + (m + 2) * rows
     room.label = room.k + c
     room.r = d + (3 * m + 5) * rows + 4 * (m + 4)

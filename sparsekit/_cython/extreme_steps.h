@@ -9,6 +9,10 @@
 #define SK_LOOK_WINDOWS 2
 /* entries of a row that are asked for ahead; what follows is found by the processor itself */
 #define SK_AHEAD 64
+/* weights of more bytes are asked for a window ahead too: what the second cache has comes soon enough */
+#define SK_FAR ((size_t)1 << 21)
+/* of a row, for all of its classes: those of two windows are 512 KB at most */
+#define SK_ASKED 1024
 /* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
  * largest; sweeps converge linearly, and few need more than ten */
 #define SK_SWEEP_TOL 1e-7
@@ -80,11 +84,31 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         }                                                                                                        \
         return row;                                                                                              \
     }                                                                                                            \
+    /* asks for the weights of n + 1 classes at the entries of a row */                                          \
+    SK_INLINE void sk_ask_##NAME(const sk_table *T, sk_row_##NAME row, const int64_t *k, sk_size n, int hashed) {\
+        const REAL *W = (const REAL *)T->W, *bias = (const REAL *)T->bias;                                       \
+        const sk_size most = row.col != NULL || hashed ? SK_ASKED : SK_AHEAD, len = row.len < most ? row.len : most;\
+        sk_size left = SK_ASKED;                                                                                 \
+        for (sk_size j = 0; j <= n && left > 0; j++, left -= len) {                                              \
+            const REAL *V = hashed ? W : W + k[j] * T->n_features;                                               \
+            if (hashed) {                                                                                        \
+                uint64_t key = sk_class_key(k[j]);                                                               \
+                for (sk_size i = 0; i < len; i++)                                                                \
+                    SK_PREFETCH_FAR(V + (sk_hash(key, (uint64_t)(row.col ? (sk_size)row.col[i] : i)) >> T->shift));\
+            } else if (row.col != NULL) {                                                                        \
+                for (sk_size i = 0; i < len; i++) SK_PREFETCH_FAR(V + row.col[i]);                               \
+            } else {                                                                                             \
+                for (sk_size i = 0; i < len; i += (sk_size)(64 / sizeof(REAL))) SK_PREFETCH_FAR(V + i);          \
+            }                                                                                                    \
+            if (bias != NULL) SK_PREFETCH_FAR(bias + k[j]);                                                      \
+            if (T->scale != NULL) SK_PREFETCH_FAR(T->scale + k[j]);                                              \
+        }                                                                                                        \
+    }                                                                                                            \
     /* x_a . x_b of sorted rows, or of dense ones */                                                             \
     SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
         double sum = 0.0;                                                                                        \
         if (a.col == NULL) {                                                                                     \
-            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i];      \
+            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i]; \
             return sum;                                                                                          \
         }                                                                                                        \
         for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \
@@ -190,13 +214,16 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
      * finite, or -1. */                                                                                         \
     SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
                                       sk_size first, sk_size stop, double share, sk_room room, int64_t t,        \
-                                      int64_t t_step, int look, double *loss, int hashed) {                      \
+                                      int64_t t_step, int look, double *loss, int far, int hashed) {             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
         int norms = rule->method == SK_IMPLICIT || T->square != NULL;                                            \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
         sk_size place[SK_WINDOW], n = 0;                                                                         \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
+            if (far && later < stop)                                                                             \
+                sk_ask_##NAME(T, sk_row_of_##NAME(&rows, order[later]), room.k + later * stride, room.count[later], hashed);\
             sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
             if (norms) {                                                                                         \
                 room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
@@ -269,38 +296,51 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                                       int64_t t_step, int value, double *loss, int hashed) {                     \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
-        for (sk_size at = lo, round = 0; at < hi; at += width, round++) {                                        \
-            sk_size size = hi - at < width ? hi - at : width, first = 0;                                         \
-            /* rows come in random order: ask for their addresses two windows ahead, for themselves one ahead */ \
-            for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
+        size_t bytes = sizeof(REAL) * (T->shift ? (size_t)1 << (64 - T->shift) : (size_t)K * (size_t)T->n_features);\
+        const int far = bytes > SK_FAR;                                                                          \
+        for (sk_size at = lo - width, round = -1; at < hi; at += width, round++) {                               \
+            sk_size size = hi - at < width ? hi - at : width, first = 0, ahead = (round & 1) * width;            \
+            /* classes are drawn a window ahead: rooms of this one and of the next */                            \
+            sk_room here = room, next = room;                                                                    \
+            here.k += (width - ahead) * stride, here.r += (width - ahead) * stride, here.count += width - ahead; \
+            next.k += ahead * stride, next.r += ahead * stride, next.count += ahead;                             \
+            /* rows come in random order: ask for their addresses three windows ahead, for themselves two ahead */\
+            for (sk_size b = at + 3 * width; b < at + 4 * width && b < hi; b++) {                                \
                 int64_t e = order[b];                                                                            \
                 SK_PREFETCH(rows.y + e);                                                                         \
                 if (rows.u != NULL) SK_PREFETCH(rows.u + e);                                                     \
                 if (rows.start != NULL) SK_PREFETCH(rows.start + (rows.of != NULL ? rows.of[e] : e));            \
             }                                                                                                    \
-            for (sk_size b = at + width; b < at + 2 * width && b < hi; b++) {                                    \
+            for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
                 sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                           \
-                for (sk_size l = 0; l < row.len && l < SK_AHEAD; l += (sk_size)(64 / sizeof(REAL))) {            \
-                    SK_PREFETCH(row.x + l);                                                                      \
-                    if (row.col != NULL) SK_PREFETCH(row.col + l);                                               \
+                sk_size last = (row.len < SK_AHEAD ? row.len : SK_AHEAD) - 1;                                    \
+                for (sk_size l = 0; l < last; l += (sk_size)(64 / sizeof(REAL))) {                               \
+                    SK_PREFETCH_FAR(row.x + l);                                                                  \
+                    if (row.col != NULL) SK_PREFETCH_FAR(row.col + l);                                           \
+                }                                                                                                \
+                if (last >= 0) { /* few rows begin where a cache line does */                                    \
+                    SK_PREFETCH_FAR(row.x + last);                                                               \
+                    if (row.col != NULL) SK_PREFETCH_FAR(row.col + last);                                        \
                 }                                                                                                \
             }                                                                                                    \
-            for (sk_size b = 0; b < size; b++) {                                                                 \
-                int64_t *k = room.k + b * stride;                                                                \
-                k[0] = rows.y[order[at + b]];                                                                    \
-                room.count[b] = sk_draw(rule, K, k[0], state, k, room.r + b * stride);                           \
+            for (sk_size b = 0; b < width && at + width + b < hi; b++) {                                         \
+                int64_t *k = next.k + b * stride, e = order[at + width + b];                                     \
+                k[0] = rows.y[e];                                                                                \
+                next.count[b] = sk_draw(rule, K, k[0], state, k, next.r + b * stride);                           \
+                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(&rows, e), k, next.count[b], hashed);\
             }                                                                                                    \
+            if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
                 t += t_step;                                                                                     \
-                bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, room,\
-                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, hashed);          \
+                bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, here,\
+                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, far, hashed);     \
                 if (bad >= 0) return at + bad;                                                                   \
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size b = 1; b <= size; b++) {                                                                \
-                if (b < size && !sk_meets(room.k, stride, room.count, first, b)) continue;                       \
-                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, room, t, t_step,                 \
-                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, hashed);        \
+                if (b < size && !sk_meets(here.k, stride, here.count, first, b)) continue;                       \
+                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here, t, t_step,                 \
+                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, far, hashed);   \
                 if (bad >= 0) return at + bad;                                                                   \
                 t += t_step * (b - first);                                                                       \
                 first = b;                                                                                       \

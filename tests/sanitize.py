@@ -41,6 +41,8 @@ KERNEL_TESTS = [
     "tests/extreme/test_extreme_kernels.py",
     "tests/extreme/test_class_blocks.py",
     "tests/extreme/test_ranking.py",
+    "tests/extreme/test_shortlist.py",
+    "tests/extreme/test_extreme_implicit.py",
     "tests/factor_graph/test_structures.py",
     "tests/l1/test_multinomial.py",
     "tests/l1/test_lbfgs.py",

@@ -52,6 +52,9 @@ cdef extern from "extreme_steps.h" nogil:
                               double*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
+    int SK_LANES_AT_ONCE, SK_FEW
+    void sk_implicit_few(Py_ssize_t, Py_ssize_t, double*, const double*, const double*, const double*, const double*,
+                         const double*, double*, double*)
     double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
                             double, double*)
     Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
@@ -61,14 +64,14 @@ cdef extern from "extreme_steps.h" nogil:
 
 def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
-    cdef Py_ssize_t rows = max(batch_size, SK_WINDOW), c = n_negatives + batch_size
+    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW), c = n_negatives + batch_size
     return rows * (n_negatives + 2) + c + batch_size, (
         rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4) + 9 * (c + 3) + batch_size * (1 + 2 * c + batch_size))
 
 
 cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_room room
-    cdef Py_ssize_t rows = max(B, <Py_ssize_t>SK_WINDOW)
+    cdef Py_ssize_t rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a
     room.count = <Py_ssize_t*>(a + (m + 1) * rows)
     room.f = d
@@ -83,7 +86,7 @@ cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept n
 
 cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
     cdef sk_batch_room room
-    cdef Py_ssize_t c = m + B, rows = max(B, <Py_ssize_t>SK_WINDOW)
+    cdef Py_ssize_t c = m + B, rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
     room.k = a + (m + 2) * rows
     room.label = room.k + c
     room.r = d + (3 * m + 5) * rows + 4 * (m + 4)
@@ -241,6 +244,18 @@ def implicit_rows(const double[::1] z, const double[::1] log_r, const double[::1
                   double[::1] u):
     """The same for at most four rows (n,) side by side: sigma becomes b, u the new u."""
     sk_implicit_rows(z.shape[0], &z[0], &log_r[0], &eta[0], &sigma[0], &u[0])
+
+
+LANES, FEW = SK_LANES_AT_ONCE, SK_FEW
+
+
+def implicit_few(double[:, ::1] z, const double[:, ::1] r, const double[:, ::1] rho, const double[::1] eta,
+                 const double[::1] s, const double[::1] rho_y, double[::1] u, double[::1] c):
+    """Implicit steps of at most LANES rows (n,) with z.shape[0] <= FEW negatives each, z, r and rho (m, LANES).
+
+    z becomes b, u the new u, c the sums of b: NaN where the row was left as it was.
+    """
+    sk_implicit_few(u.shape[0], z.shape[0], &z[0, 0], &r[0, 0], &rho[0, 0], &eta[0], &s[0], &rho_y[0], &u[0], &c[0])
 
 
 def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, double eta, double s, double rho_y,

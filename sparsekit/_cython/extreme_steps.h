@@ -9,6 +9,10 @@
 #define SK_LOOK_WINDOWS 2
 /* entries of a row that are asked for ahead; what follows is found by the processor itself */
 #define SK_AHEAD 64
+/* weights of more bytes are asked for a window ahead too: what the second cache has comes soon enough */
+#define SK_FAR ((size_t)1 << 21)
+/* of a row, for all of its classes: those of two windows are 512 KB at most */
+#define SK_ASKED 1024
 /* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
  * largest; sweeps converge linearly, and few need more than ten */
 #define SK_SWEEP_TOL 1e-7
@@ -80,11 +84,31 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         }                                                                                                        \
         return row;                                                                                              \
     }                                                                                                            \
+    /* asks for the weights of n + 1 classes at the entries of a row */                                          \
+    SK_INLINE void sk_ask_##NAME(const sk_table *T, sk_row_##NAME row, const int64_t *k, sk_size n, int hashed) {\
+        const REAL *W = (const REAL *)T->W, *bias = (const REAL *)T->bias;                                       \
+        const sk_size most = row.col != NULL || hashed ? SK_ASKED : SK_AHEAD, len = row.len < most ? row.len : most;\
+        sk_size left = SK_ASKED;                                                                                 \
+        for (sk_size j = 0; j <= n && left > 0; j++, left -= len) {                                              \
+            const REAL *V = hashed ? W : W + k[j] * T->n_features;                                               \
+            if (hashed) {                                                                                        \
+                uint64_t key = sk_class_key(k[j]);                                                               \
+                for (sk_size i = 0; i < len; i++)                                                                \
+                    SK_PREFETCH_FAR(V + (sk_hash(key, (uint64_t)(row.col ? (sk_size)row.col[i] : i)) >> T->shift));\
+            } else if (row.col != NULL) {                                                                        \
+                for (sk_size i = 0; i < len; i++) SK_PREFETCH_FAR(V + row.col[i]);                               \
+            } else {                                                                                             \
+                for (sk_size i = 0; i < len; i += (sk_size)(64 / sizeof(REAL))) SK_PREFETCH_FAR(V + i);          \
+            }                                                                                                    \
+            if (bias != NULL) SK_PREFETCH_FAR(bias + k[j]);                                                      \
+            if (T->scale != NULL) SK_PREFETCH_FAR(T->scale + k[j]);                                              \
+        }                                                                                                        \
+    }                                                                                                            \
     /* x_a . x_b of sorted rows, or of dense ones */                                                             \
     SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
         double sum = 0.0;                                                                                        \
         if (a.col == NULL) {                                                                                     \
-            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i];      \
+            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i]; \
             return sum;                                                                                          \
         }                                                                                                        \
         for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \
@@ -190,13 +214,18 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
      * finite, or -1. */                                                                                         \
     SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
                                       sk_size first, sk_size stop, double share, sk_room room, int64_t t,        \
-                                      int64_t t_step, int look, double *loss, int hashed) {                      \
+                                      int64_t t_step, int look, double *loss, int far, int hashed) {             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
         int norms = rule->method == SK_IMPLICIT || T->square != NULL;                                            \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
-        sk_size place[SK_WINDOW], n = 0;                                                                         \
+        double few_z[SK_FEW * SK_WINDOW], few_r[SK_FEW * SK_WINDOW], few_rho[SK_FEW * SK_WINDOW], few_eta[SK_WINDOW];\
+        double few_s[SK_WINDOW], few_ry[SK_WINDOW], few_u[SK_WINDOW], few_c[SK_WINDOW];                          \
+        sk_size place[SK_WINDOW], few_place[SK_WINDOW], n = 0, n_few = 0, most = 0;                              \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
+            if (far && later < stop)                                                                             \
+                sk_ask_##NAME(T, sk_row_of_##NAME(&rows, order[later]), room.k + later * stride, room.count[later], hashed);\
             sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
             if (norms) {                                                                                         \
                 room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
@@ -225,19 +254,56 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                 sigma[n] = room.s[b] * (rk + ry);                                                                \
                 old[n] = *u;                                                                                     \
                 place[n++] = b;                                                                                  \
-                if (n < SK_WINDOW && b + 1 < stop) continue;                                                     \
+            } else if (rule->method == SK_IMPLICIT && room.count[b] > 1 && room.count[b] <= SK_FEW) {            \
+                double ry = sk_shrink(T, rule, room.k[b * stride], room.eta[b]);                                 \
+                for (sk_size j = 1; j <= room.count[b]; j++) {                                                   \
+                    sk_size at = (j - 1) * SK_WINDOW + n_few;                                                    \
+                    few_rho[at] = sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]);                       \
+                    few_z[at] = g[j] = few_rho[at] * room.f[b * stride + j] - ry * room.f[b * stride];           \
+                    few_r[at] = room.r[b * stride + j];                                                          \
+                }                                                                                                \
+                for (sk_size j = room.count[b]; j < SK_FEW; j++) {                                               \
+                    few_z[j * SK_WINDOW + n_few] = few_r[j * SK_WINDOW + n_few] = 0.0;                           \
+                    few_rho[j * SK_WINDOW + n_few] = 1.0;                                                        \
+                }                                                                                                \
+                most = room.count[b] > most ? room.count[b] : most;                                              \
+                few_eta[n_few] = room.eta[b];                                                                    \
+                few_s[n_few] = room.s[b];                                                                        \
+                few_ry[n_few] = ry;                                                                              \
+                few_u[n_few] = *u;                                                                               \
+                few_place[n_few++] = b;                                                                          \
             } else if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                           \
                 return b;                                                                                        \
             }                                                                                                    \
-            if (n) {                                                                                             \
-                sk_implicit_rows(n, z, log_r, eta, sigma, old);                                                  \
-                for (sk_size i = 0; i < n; i++) {                                                                \
-                    room.g[place[i] * stride] = sigma[i];                                                        \
-                    room.g[place[i] * stride + 1] = -sigma[i];                                                   \
-                    rows.u[order[place[i]]] = old[i];                                                            \
-                    if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                   \
+        }                                                                                                        \
+        /* an implicit step has one row: no more of them than a window */                                        \
+        if (n) {                                                                                                 \
+            sk_implicit_rows(n, z, log_r, eta, sigma, old);                                                      \
+            for (sk_size i = 0; i < n; i++) {                                                                    \
+                room.g[place[i] * stride] = sigma[i];                                                            \
+                room.g[place[i] * stride + 1] = -sigma[i];                                                       \
+                rows.u[order[place[i]]] = old[i];                                                                \
+                if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                       \
+            }                                                                                                    \
+        }                                                                                                        \
+        if (n_few) {                                                                                             \
+            int together = n_few > 1 && SK_SIDE_BY_SIDE(n_few, most);                                            \
+            if (together)                                                                                        \
+                sk_implicit_few(n_few, most, few_z, few_r, few_rho, few_eta, few_s, few_ry, few_u, few_c);       \
+            for (sk_size i = 0; i < n_few; i++) {                                                                \
+                sk_size b = few_place[i], count = room.count[b];                                                 \
+                double *g = room.g + b * stride, *u = &rows.u[order[b]];                                         \
+                if (together && few_c[i] == few_c[i]) {                                                          \
+                    g[0] = few_c[i];                                                                             \
+                    *u = few_u[i];                                                                               \
+                    for (sk_size j = 0; j < count; j++) g[j + 1] = -few_z[j * SK_WINDOW + i];                    \
+                } else {                                                                                         \
+                    for (sk_size j = 0; j < count; j++) room.rho[j] = few_rho[j * SK_WINDOW + i];                \
+                    g[0] = sk_implicit_many(count, g + 1, room.r + b * stride + 1, room.rho, room.q, few_eta[i], few_s[i],\
+                                            few_ry[i], *u, u);                                                   \
+                    for (sk_size j = 1; j <= count; j++) g[j] = -g[j];                                           \
                 }                                                                                                \
-                n = 0;                                                                                           \
+                if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) return b;                                      \
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
@@ -269,38 +335,51 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                                       int64_t t_step, int value, double *loss, int hashed) {                     \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
-        for (sk_size at = lo, round = 0; at < hi; at += width, round++) {                                        \
-            sk_size size = hi - at < width ? hi - at : width, first = 0;                                         \
-            /* rows come in random order: ask for their addresses two windows ahead, for themselves one ahead */ \
-            for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
+        size_t bytes = sizeof(REAL) * (T->shift ? (size_t)1 << (64 - T->shift) : (size_t)K * (size_t)T->n_features);\
+        const int far = bytes > SK_FAR;                                                                          \
+        for (sk_size at = lo - width, round = -1; at < hi; at += width, round++) {                               \
+            sk_size size = hi - at < width ? hi - at : width, first = 0, ahead = (round & 1) * width;            \
+            /* classes are drawn a window ahead: rooms of this one and of the next */                            \
+            sk_room here = room, next = room;                                                                    \
+            here.k += (width - ahead) * stride, here.r += (width - ahead) * stride, here.count += width - ahead; \
+            next.k += ahead * stride, next.r += ahead * stride, next.count += ahead;                             \
+            /* rows come in random order: ask for their addresses three windows ahead, for themselves two ahead */\
+            for (sk_size b = at + 3 * width; b < at + 4 * width && b < hi; b++) {                                \
                 int64_t e = order[b];                                                                            \
                 SK_PREFETCH(rows.y + e);                                                                         \
                 if (rows.u != NULL) SK_PREFETCH(rows.u + e);                                                     \
                 if (rows.start != NULL) SK_PREFETCH(rows.start + (rows.of != NULL ? rows.of[e] : e));            \
             }                                                                                                    \
-            for (sk_size b = at + width; b < at + 2 * width && b < hi; b++) {                                    \
+            for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
                 sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                           \
-                for (sk_size l = 0; l < row.len && l < SK_AHEAD; l += (sk_size)(64 / sizeof(REAL))) {            \
-                    SK_PREFETCH(row.x + l);                                                                      \
-                    if (row.col != NULL) SK_PREFETCH(row.col + l);                                               \
+                sk_size last = (row.len < SK_AHEAD ? row.len : SK_AHEAD) - 1;                                    \
+                for (sk_size l = 0; l < last; l += (sk_size)(64 / sizeof(REAL))) {                               \
+                    SK_PREFETCH_FAR(row.x + l);                                                                  \
+                    if (row.col != NULL) SK_PREFETCH_FAR(row.col + l);                                           \
+                }                                                                                                \
+                if (last >= 0) { /* few rows begin where a cache line does */                                    \
+                    SK_PREFETCH_FAR(row.x + last);                                                               \
+                    if (row.col != NULL) SK_PREFETCH_FAR(row.col + last);                                        \
                 }                                                                                                \
             }                                                                                                    \
-            for (sk_size b = 0; b < size; b++) {                                                                 \
-                int64_t *k = room.k + b * stride;                                                                \
-                k[0] = rows.y[order[at + b]];                                                                    \
-                room.count[b] = sk_draw(rule, K, k[0], state, k, room.r + b * stride);                           \
+            for (sk_size b = 0; b < width && at + width + b < hi; b++) {                                         \
+                int64_t *k = next.k + b * stride, e = order[at + width + b];                                     \
+                k[0] = rows.y[e];                                                                                \
+                next.count[b] = sk_draw(rule, K, k[0], state, k, next.r + b * stride);                           \
+                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(&rows, e), k, next.count[b], hashed);\
             }                                                                                                    \
+            if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
                 t += t_step;                                                                                     \
-                bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, room,\
-                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, hashed);          \
+                bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, here,\
+                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, far, hashed);     \
                 if (bad >= 0) return at + bad;                                                                   \
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size b = 1; b <= size; b++) {                                                                \
-                if (b < size && !sk_meets(room.k, stride, room.count, first, b)) continue;                       \
-                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, room, t, t_step,                 \
-                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, hashed);        \
+                if (b < size && !sk_meets(here.k, stride, here.count, first, b)) continue;                       \
+                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here, t, t_step,                 \
+                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, far, hashed);   \
                 if (bad >= 0) return at + bad;                                                                   \
                 t += t_step * (b - first);                                                                       \
                 first = b;                                                                                       \

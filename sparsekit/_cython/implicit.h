@@ -235,6 +235,106 @@ SK_MULTI(int, sk_implicit_many_fast,
     return 0;
 }
 
+/* log(1 + x) for x >= 0 to 1e-4 of itself */
+SK_INLINE double sk_log1p_rough(double x) {
+    return x < 0.03 ? x * (1.0 - x * (0.5 - x * (1.0 / 3.0))) : sk_log_rough(1.0 + x);
+}
+
+/* of more, those of one row fill the registers, by sk_implicit_many_fast */
+#define SK_FEW 8
+/* whether n rows side by side, of m negatives each, cost less than one after the other: measured */
+#define SK_SIDE_BY_SIDE(n, m) (2 * (n) * (((m) + 3) / 4) > (m))
+
+/* The same for n <= SK_LANES_AT_ONCE rows that share no class, side by side: row i has m <= SK_FEW negatives, number j
+ * at place j * SK_LANES_AT_ONCE + i of z, r (0: none) and rho. z becomes b, u the new u and c the sum of b; a row that
+ * did not get there has c = NaN, and z and u as they were. */
+SK_MULTI(void, sk_implicit_few,
+         (sk_size n, sk_size m, double *restrict z_, const double *restrict r_, const double *restrict rho_,
+          const double *restrict eta_, const double *restrict s_, const double *restrict rho_y_, double *restrict u_,
+          double *restrict c_),
+         (n, m, z_, r_, rho_, eta_, s_, rho_y_, u_, c_)) {
+    enum { L = SK_LANES_AT_ONCE };
+    double q[SK_FEW * L], a[SK_FEW * L], inverse[SK_FEW * L], F[L], c[L], g1[L], reach[L], total[L], slope[L];
+    double eta[L], by[L], u[L], old[L], high[L], fall[L], done[L];
+    for (int i = 0; i < L; i++) {
+        sk_size from = i < n ? i : 0;
+        eta[i] = eta_[from];
+        by[i] = s_[from] * rho_y_[from];
+        u[i] = old[i] = u_[from];
+        high[i] = -INFINITY;
+        fall[i] = done[i] = 0.0;
+        for (sk_size j = 0; j < m; j++) {
+            double zj = z_[j * L + from];
+            a[j * L + i] = zj;
+            q[j * L + i] = s_[from] * rho_[j * L + from];
+            high[i] = r_[j * L + from] > 0.0 && zj > high[i] ? zj : high[i];
+        }
+        for (sk_size j = 0; j < m; j++) {
+            inverse[j * L + i] = 1.0 / q[j * L + i];
+            q[j * L + i] *= eta[i] * r_[j * L + from];
+            a[j * L + i] = r_[j * L + from] > 0.0 ? a[j * L + i] - high[i] : 0.0;
+        }
+    }
+    SK_SIMD_WITH(simdlen(4))
+    for (sk_size k = 0; k < m * L; k++) q[k] *= sk_exp_any(a[k]);
+    for (int round = 0; round < 8; round++) {
+        double left = 0.0;
+        SK_SIMD for (int i = 0; i < L; i++) {
+            double P = sk_exp_any(-u[i]);
+            c[i] = u[i] - old[i] + eta[i] * (1.0 - P);
+            g1[i] = 1.0 + eta[i] * P;
+            reach[i] = by[i] * g1[i] + 1.0; /* how fast t moves with u */
+            F[i] = sk_exp_any(high[i] - by[i] * c[i] - u[i]);
+            total[i] = slope[i] = 0.0;
+        }
+        if (round == 0) {
+            for (sk_size j = 0; j < m; j++)
+                SK_SIMD for (int i = 0; i < L; i++) a[j * L + i] = sk_lambert_rough(q[j * L + i] * F[i]);
+        }
+        for (sk_size j = 0; j < m; j++) {
+            SK_SIMD for (int i = 0; i < L; i++) {
+                double was = a[j * L + i];
+                double now = sk_lambert_step(was + was * fall[i] / (1.0 + was), q[j * L + i] * F[i]);
+                double b = now * inverse[j * L + i];
+                a[j * L + i] = done[i] > 0.0 ? was : now;
+                total[i] += b;
+                slope[i] += b / (1.0 + now);
+            }
+        }
+        SK_SIMD_WITH(reduction(+ : left))
+        for (int i = 0; i < L; i++) {
+            double step = (total[i] - c[i]) / (g1[i] + slope[i] * reach[i]), f;
+            int there = round > 0 && fabs(step) * reach[i] < SK_LAST_STEP && F[i] < 1e200;
+            double bent = step < 0.0 && round == 0 ? -sk_log1p_rough(fabs(step)) : step; /* exp(-u) bends it */
+            bent = u[i] + bent > 0.0 ? bent : -0.5 * u[i];
+            bent = there ? step : bent;
+            f = -bent * reach[i];
+            f = f > 1.0 ? 1.0 : f < -0.5 ? -0.5 : f;
+            f = done[i] > 0.0 ? fall[i] : f;
+            fall[i] = f;
+            u[i] += done[i] > 0.0 ? 0.0 : bent;
+            done[i] = there || done[i] > 0.0 ? 1.0 : 0.0;
+            left += 1.0 - done[i];
+        }
+        if (left == 0.0) break;
+    }
+    for (int i = 0; i < L; i++) total[i] = 0.0;
+    for (sk_size j = 0; j < m; j++) {
+        SK_SIMD for (int i = 0; i < L; i++) { /* b to second order in the last step */
+            double d = 1.0 / (1.0 + a[j * L + i]), move = fall[i] * d;
+            q[j * L + i] = a[j * L + i] * inverse[j * L + i] * (1.0 + move * (1.0 + 0.5 * move * d));
+            total[i] += q[j * L + i];
+        }
+    }
+    for (sk_size i = 0; i < n; i++) {
+        c_[i] = NAN;
+        if (!(done[i] > 0.0 && u[i] >= 0.0 && total[i] < 1e300 && s_[i] > 1e-100)) continue;
+        for (sk_size j = 0; j < m; j++) z_[j * L + i] = q[j * L + i];
+        u_[i] = u[i];
+        c_[i] = total[i];
+    }
+}
+
 /* m negatives; z is overwritten by b, room has 3 (m + 3) numbers. Returns c. */
 static double sk_implicit_many(sk_size m, double *restrict z, const double *restrict r,
                                const double *restrict rho, double *restrict room, double eta, double s,

@@ -9,13 +9,6 @@
 
 #include "kernels.h"
 
-/* into the second cache: more of these may be under way */
-#if defined(__GNUC__) || defined(__clang__)
-#define SK_PREFETCH_FAR(p) __builtin_prefetch(p, 0, 2)
-#else
-#define SK_PREFETCH_FAR(p) (void)(p)
-#endif
-
 /* classes of a part: of a feature they are 16 cache lines, and their sums stay in the first cache */
 #define SK_PART 1024
 /* classes whose highest sum is looked at first */

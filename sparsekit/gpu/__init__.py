@@ -11,6 +11,7 @@ _ONE = "decodes one small instance, step after step: a GPU has nothing to do at 
 _ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"
 _FILES = "files and their text are read in main memory"
+_SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
 NOT_HERE: dict[str, str] = {
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
@@ -20,6 +21,7 @@ NOT_HERE: dict[str, str] = {
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
     "_class_blocks.block_room_sizes": _ROOM,
+    "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",
     "_extreme.room_sizes": _ROOM,
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
     "serves one face after another has not been tried there",
@@ -34,6 +36,9 @@ NOT_HERE: dict[str, str] = {
     "_runtime.run_on_one_thread": _HOST,
     "_runtime.simd_level": _HOST,
     "_runtime.simd_levels": _HOST,
+    "_shortlist.PART": _SHORT,
+    "_shortlist.rank_shortlisted": _SHORT,
+    "_shortlist.round_columns": _SHORT,
     "_structures.dense": _ONE,
     "_structures.matching": _ONE,
     "_structures.tree": _ONE,

@@ -2,10 +2,12 @@
  * and processors that the test suite itself does not run on. Prints what it ran; ends with status 1 where a result is
  * wrong. tests/kernels/test_kernel_smoke.py builds it, natively and for others under an emulator. */
 #include "curvature.h"
+#include "implicit.h"
 #include "kernels.h"
 #include "multinomial.h"
 #include "pairs.h"
 #include "row_losses.h"
+#include "shortlist.h"
 #include "sparsemax.h"
 #include "trees.h"
 
@@ -171,6 +173,96 @@ static void viterbi(void) { /* all 4^5 sequences */
     free(work);
 }
 
+enum { FEATURES = 7, PARTS = 2, BEST = 3, ROOM = 2 * SK_PART };
+
+static void shortlist(sk_size n) { /* PARTS parts of n classes each, FEATURES features */
+    static float w[FEATURES][PARTS * SK_PART], parts[FEATURES][3 * PARTS];
+    static double scores[PARTS * SK_PART], upper[ROOM];
+    static int8_t q[FEATURES][PARTS * SK_PART];
+    static int64_t codes[ROOM];
+    double x[FEATURES], size[4 * PARTS], lower[BEST], sorted[BEST];
+    int16_t factors[FEATURES + 3];
+    const int8_t *at[FEATURES + 3];
+    sk_rounded columns[FEATURES];
+    sk_reach reach[PARTS];
+    sk_shortlist list = {BEST, 0, ROOM, lower, upper, codes};
+    for (sk_size j = 0; j < BEST; j++) lower[j] = sorted[j] = -INFINITY;
+    for (sk_size i = 0; i < FEATURES; i++) {
+        x[i] = 2.0 * uniform();
+        columns[i].q = q[i];
+        columns[i].parts = parts[i];
+        for (sk_size part = 0; part < PARTS; part++) {
+            float *own = w[i] + part * SK_PART, *about = parts[i] + part;
+            double most = 0.0;
+            for (sk_size k = 0; k < n; k++) own[k] = (float)(uniform() * uniform() + 0.1 * (double)part);
+            sk_round_part_f32(own, n, q[i] + part * SK_PART, about, about + PARTS, about + 2 * PARTS);
+            for (sk_size k = 0; k < n; k++) {
+                double whole = (double)q[i][part * SK_PART + k];
+                double off = fabs((double)own[k] - ((double)about[0] + (double)about[PARTS] * whole));
+                most = off > most ? off : most;
+            }
+            check("sk_round_part_f32", n, most <= (double)about[2 * PARTS] * (1.0 + 1e-12), 1.0L, 0.0L);
+            check("sk_round_part_f32, step", n, most <= 0.5001 * (double)about[PARTS] + 1e-7, 1.0L, 0.0L);
+        }
+    }
+    check("sk_reaches", n, sk_reaches(x, columns, FEATURES, PARTS, size, reach), 1.0L, 0.0L);
+    for (sk_size part = 0; part < PARTS; part++) {
+        for (sk_size k = 0; k < n; k++) {
+            double sum = 0.0;
+            for (sk_size i = 0; i < FEATURES; i++) sum += x[i] * (double)w[i][part * SK_PART + k];
+            check("sk_reaches, top", n, sum <= reach[part].top, 1.0L, 0.0L);
+            scores[part * SK_PART + k] = sum;
+            for (sk_size j = 0; j < BEST; j++) {
+                double low = sum < sorted[j] ? sum : sorted[j];
+                sorted[j] = sum > sorted[j] ? sum : sorted[j];
+                sum = low;
+            }
+        }
+        check("sk_visit_part", n,
+              sk_visit_part(x, columns, FEATURES, PARTS, part, reach[part], n, factors, at, &list), 1.0L, 0.0L);
+    }
+    sk_thin_out(&list);
+    check("sk_visit_part, lower bound", n, lower[0] <= sorted[BEST - 1], 1.0L, 0.0L);
+    check("sk_visit_part, few in doubt", n, list.n <= BEST + n / 8 + 3, 1.0L, 0.0L);
+    for (sk_size part = 0; part < PARTS; part++)
+        for (sk_size k = 0; k < n; k++) {
+            int listed = 0;
+            for (sk_size j = 0; j < list.n; j++)
+                if (codes[j] == part * SK_PART + k) listed = upper[j] >= scores[part * SK_PART + k] ? 1 : 2;
+            check("sk_visit_part, the best are listed", n,
+                  scores[part * SK_PART + k] >= sorted[BEST - 1] ? listed == 1 : listed < 2, 1.0L, 0.0L);
+        }
+}
+
+static void implicit(sk_size m, double scale) { /* stationarity of steps side by side, m <= SK_FEW */
+    enum { L = SK_LANES_AT_ONCE };
+    double old[SK_FEW * L], step[SK_FEW * L], r[SK_FEW * L], rho[SK_FEW * L], eta[L], sq[L], rho_y[L], u_old[L], u[L];
+    double total[L];
+    for (sk_size e = 0; e < m * L; e++) {
+        old[e] = step[e] = scale * uniform();
+        r[e] = 3.0 + 2.0 * uniform();
+        rho[e] = 0.8 + 0.2 * uniform();
+    }
+    for (int i = 0; i < L; i++) {
+        eta[i] = 1.0 + 0.9 * uniform();
+        sq[i] = 1.5 + uniform();
+        rho_y[i] = 0.8 + 0.2 * uniform();
+        u[i] = u_old[i] = 3.0 + 2.0 * uniform();
+    }
+    sk_implicit_few(L, m, step, r, rho, eta, sq, rho_y, u, total);
+    for (int i = 0; i < L; i++) {
+        long double sum = 0.0L;
+        for (sk_size j = 0; j < m; j++) {
+            sk_size e = j * L + i;
+            long double moved = rho[e] * (long double)step[e] + rho_y[i] * (long double)total[i];
+            check("sk_implicit_few, b", m, step[e], eta[i] * r[e] * expl(old[e] - sq[i] * moved - u[i]), 1e-8L);
+            sum += step[e];
+        }
+        check("sk_implicit_few, sum", m, total[i], sum, 1e-14L * m);
+        check("sk_implicit_few, u", m, total[i], u[i] - u_old[i] + eta[i] * (1.0L - expl(-(long double)u[i])), 1e-8L);
+    }
+}
+
 int main(void) {
     for (int l = 0; l < N_LENGTHS; l++) {
         sk_size n = LENGTHS[l];
@@ -184,6 +276,12 @@ int main(void) {
         draw(n, 40.0);
         logistic(n);
         multinomial(n);
+        shortlist(n);
+    }
+    shortlist(SK_PART);
+    for (sk_size m = 1; m <= SK_FEW; m++) {
+        implicit(m, 1.0);
+        implicit(m, 6.0);
     }
     viterbi();
 #ifdef SPARSEKIT_SIMD_H

@@ -134,9 +134,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> selection = StabilitySelection(LassoOBA(), random_state=0).fit(X, y)
     >>> selection.get_feature_names_out()
-    array(['bmi', 's5'], dtype=object)
-    >>> selection.transform(X).shape
-    (442, 2)
+    array(['bmi', 'bp', 's5'], dtype=object)
+    >>> round(selection.expected_false_, 2)
+    0.92
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -234,8 +234,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         statuses, optimality, used = (np.array(values) for values in zip(*ends))
         if isinstance(source, FittedSource) and n_candidates > 1 and used.min() == n_candidates:
             raise ValueError(
-                f"{type(source.model).__name__} used every feature in every fit, also at the strongest penalty: "
-                "it needs exact zeros (an L1 penalty), or stronger penalties."
+                f"{type(source.model).__name__} used every feature in every fit, whatever the penalty: it "
+                "needs exact zeros (an L1 penalty), or stronger penalties."
             )
         self.parameter_ = source.parameter
         self._counts, self._n_candidates, self._n_halves = counts.max(axis=0), n_candidates, len(halves)

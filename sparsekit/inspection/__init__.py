@@ -9,6 +9,7 @@ from ._parametric import ParametricPlotDisplay
 from ._path import RegularizationPathDisplay
 from ._profile import PerformanceProfileDisplay
 from ._sharpness import sharpness
+from ._stability import StabilityPathDisplay
 from ._support import SupportDisplay
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ParametricPlotDisplay",
     "PerformanceProfileDisplay",
     "RegularizationPathDisplay",
+    "StabilityPathDisplay",
     "SupportDisplay",
     "sharpness",
 ]

@@ -113,7 +113,7 @@ class CoefficientDisplay:
             raise TypeError(f"estimator must have coef_; this {type(model).__name__} has none.")
         coef = coefficients_of(model)
         if feature_names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
-            feature_names = _names_behind(estimator[:-1])
+            feature_names = names_behind(estimator[:-1])
         if feature_names is None:
             feature_names = list(feature_names_of(model))
         classes = getattr(model, "classes_", None)
@@ -249,7 +249,7 @@ class CoefficientDisplay:
         return f" (positive: class {target if self.output_names is None else self.output_names[target]})"
 
 
-def _names_behind(steps):
+def names_behind(steps):
     """What a pipeline calls its columns, or None where it does not say."""
     try:
         return list(steps.get_feature_names_out())

@@ -338,7 +338,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         if classifies:
             refuse_missing_labels(y)
         X, y = validate_data(self, X, y, **X_CHECKS, y_numeric=not classifies, ensure_min_samples=4)
-        classes, codes = encode_labels(y) if classifies else (None, None)
+        classes, codes = self._labels(y) if classifies else (None, None)
         weight = check_sample_weight(params.get("sample_weight"), X.shape[0])
         rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         self._refuse_few_rows(rows, codes)
@@ -364,6 +364,17 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
             X = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
             source = FittedSource(model, parameter, X, column_or_1d(y), params, weight)
         return source, rows, codes
+
+    def _labels(self, y):
+        try:
+            return encode_labels(y)
+        except ValueError as error:
+            if self.estimator is not None or "Unknown label type" not in str(error):
+                raise
+            raise ValueError(
+                f"{error} Without an estimator {type(self).__name__} takes L1LogisticOBA(), for classes; for "
+                f"numbers give {type(self).__name__}(LassoOBA())."
+            ) from error
 
     def _refuse_few_rows(self, rows, codes):
         if codes is None:

@@ -327,6 +327,8 @@ def test_what_is_refused(two, numbers):
     for base in (SoftmaxClassifier(), Ridge()):
         with pytest.raises(ValueError, match=f"{type(base).__name__} used every feature in every fit"):
             StabilitySelection(base, penalties=[1.0], n_pairs=2).fit(X, y)
+    with pytest.raises(ValueError, match=r"Unknown label type.*give StabilitySelection\(LassoOBA\(\)\)"):
+        StabilitySelection().fit(numbers[0], numbers[1])
     with pytest.raises(ValueError, match="fewer than 2 classes have 2 rows"):
         StabilitySelection().fit(X[:5], [0, 0, 0, 0, 1])
     with pytest.raises(ValueError, match="cannot be halved"):

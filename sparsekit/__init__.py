@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.path import l1_logistic_path as l1_logistic_path
     from ._saved.models import load as load
     from ._saved.models import save as save
+    from ._stability.selection import StabilitySelection as StabilitySelection
     from .optimize import minimize_oba as minimize_oba
 
 __version__ = "0.1.0.dev0"
@@ -83,6 +84,7 @@ _EXPORTS = {
     "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
     "SparsemaxClassifier": "_fenchel_young.classifier",
     "SparsemaxClassifierCV": "_fenchel_young.classifier_cv",
+    "StabilitySelection": "_stability.selection",
     "Xor": "_factor_graph.linear_factors",
     "XorOut": "_factor_graph.linear_factors",
     "fenchel_young_path": "_fenchel_young.classifier_cv",

@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from cupy import ndarray as DeviceArray
     from cupyx.scipy.sparse import spmatrix as DeviceMatrix
+    from pandas import DataFrame
     from scipy.optimize import OptimizeResult
     from scipy.sparse import sparray, spmatrix
-if not TYPE_CHECKING:  # a signature is no reason to import SciPy or CuPy; who asks for their types has them
+if not TYPE_CHECKING:  # a signature is no reason to import them; who asks for their types has them
     DeviceArray = ForwardRef("ndarray", module="cupy")
     DeviceMatrix = ForwardRef("spmatrix", module="cupyx.scipy.sparse")
+    DataFrame = ForwardRef("DataFrame", module="pandas")
     OptimizeResult = ForwardRef("OptimizeResult", module="scipy.optimize")
     sparray, spmatrix = (ForwardRef(name, module="scipy.sparse") for name in ("sparray", "spmatrix"))
 

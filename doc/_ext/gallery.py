@@ -11,6 +11,7 @@ SHORT = ("bounded_demand", "regularization_path")
 # the order of the gallery; what is not named comes last
 ORDER = (
     "regularization_path",
+    "stability_selection",
     "text_pipeline",
     "bounded_demand",
     "plot_displays",

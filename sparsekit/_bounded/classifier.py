@@ -15,6 +15,7 @@ from .._estimator.block_prediction import by_blocks
 from .._estimator.checks import in_type
 from .._estimator.decorators import available_if, fit_context
 from .._estimator.linear_prediction import LinearClassificationMixin
+from .._estimator.sklearn_twins import one_against_rest_twin
 from .._estimator.training_data import with_labels
 from .._linalg.special import expit, log_expit
 from .._messages import shown
@@ -249,6 +250,12 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def _twin(self):
+        return one_against_rest_twin(
+            self.loss, self.alpha, self.l1_ratio,
+            fit_intercept=self.fit_intercept, class_weight=self.class_weight,
+        )  # fmt: skip
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

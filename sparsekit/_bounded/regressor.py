@@ -14,6 +14,7 @@ from sklearn.utils.validation import _get_feature_names
 from .._arrays import namespace
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.sklearn_twins import regression_twin
 from .._estimator.training_data import with_numbers
 from .._typing import CoefficientBounds, MatrixLike, SolverCallback
 from .fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
@@ -235,6 +236,12 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
         return self
+
+    def _twin(self):
+        return regression_twin(
+            self.loss, self.alpha, self.l1_ratio, self.bounds, quantile=self.quantile,
+            epsilon=self.epsilon, fit_intercept=self.fit_intercept,
+        )  # fmt: skip
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

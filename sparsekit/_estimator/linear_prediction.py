@@ -17,6 +17,7 @@ from .block_prediction import by_blocks, score_by_blocks
 from .device_checks import device_accuracy, device_r2
 from .device_linear import DeviceLinearMixin
 from .labels import refuse_missing_labels
+from .linear_model import vector_parts
 from .validation import validate_data
 
 
@@ -44,6 +45,9 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         # scikit-learn's answer would be a column for dense X, and none for sparse X
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         return X @ sound(self.coef_, "coef_").toarray().ravel() + self.intercept_
+
+    def _linear_parts(self):
+        return vector_parts(*super()._linear_parts())
 
     def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.

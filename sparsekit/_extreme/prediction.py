@@ -16,22 +16,26 @@ from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.checks import check_sample_weight, in_units
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
+from .._estimator.linear_model import LinearModelMixin, no_twin, score_parts
+from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.validation import validate_data
 from .._linalg.special import log_softmax
 from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import shown
-from .._typing import Array, FloatArray, MatrixLike, SparseMatrix
+from .._typing import Array, ClassWeight, FloatArray, MatrixLike, SparseMatrix
 from .device import indicator, refuse_on_device, settled_on_host
 from .scores import CLASSES, HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .state import SoftmaxState
 from .targets import check_extreme_targets, encode, is_indicator
 
 
-class ExtremePredictionMixin(DeviceEstimatorMixin):
+class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
     """Prediction of a fitted ExtremeSoftmaxSGD, and its compression."""
 
     hash_bits: int | None
+    fit_intercept: bool
+    class_weight: ClassWeight
     threshold: float | None
     n_jobs: int | None
     coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy
@@ -88,6 +92,22 @@ class ExtremePredictionMixin(DeviceEstimatorMixin):
         out = super().to_cpu()
         out._state = settled_on_host(getattr(self, "_state", None))
         return out
+
+    def _twin(self):
+        self._check_weights()
+        if self.hash_bits is not None:
+            raise no_twin(self, "its weights are hashed (hash_bits), and belong to no feature.")
+        if self.multilabel_:
+            raise no_twin(self, "it was fitted to an indicator, and decides by shares of one distribution.")
+        if len(self.classes_) == 1:
+            raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
+        return logistic_twin(fit_intercept=self.fit_intercept, class_weight=self.class_weight)
+
+    def _linear_parts(self):
+        coef, intercept = super()._linear_parts()
+        if coef.dtype == np.float16:  # which NumPy multiplies slowly, and in few digits
+            coef = coef.astype(np.float32)
+        return score_parts(coef, intercept.astype(coef.dtype))
 
     @by_blocks
     def decision_function(self, X: MatrixLike) -> FloatArray:

@@ -13,6 +13,8 @@ from .._arrays import is_device, kernel_module, namespace
 from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
+from .._estimator.linear_model import LinearModelMixin, no_twin, score_parts
+from .._estimator.sklearn_twins import largest_score_twin, logistic_twin
 from .._estimator.validation import validate_data
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
@@ -21,8 +23,12 @@ from .._typing import Array, FloatArray, MatrixLike, Transform
 from .sparsemax import sparsemax
 
 
-class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
+class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, ClassifierMixin):
     """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
+
+    multilabel_: bool
+    classes_: Array
+    fit_intercept: bool
 
     def _scores(self, X):
         check_is_fitted(self)
@@ -109,6 +115,18 @@ class FenchelYoungClassifierMixin(DeviceEstimatorMixin, ClassifierMixin):
             refuse_missing_labels(y)
             return super().score(X, sound(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)
+
+    def _twin(self):
+        if self.multilabel_:
+            raise no_twin(self, "it was fitted to a matrix, and decides by shares of one distribution.")
+        if len(self.classes_) == 1:
+            raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
+        # sparse probabilities have no counterpart; the class of the largest score does
+        make = logistic_twin if getattr(self, "_transform", None) == "softmax" else largest_score_twin
+        return make(fit_intercept=self.fit_intercept, class_weight=getattr(self, "class_weight", None))
+
+    def _linear_parts(self):
+        return score_parts(*super()._linear_parts())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

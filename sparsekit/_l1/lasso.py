@@ -14,6 +14,7 @@ from .._arrays import beside
 from .._estimator.checks import in_type, in_units
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
 from .._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
@@ -228,6 +229,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         )
         self.n_iter_ = int(self.n_iter_[0])
         return self
+
+    def _twin(self):
+        return squares_twin(self.alpha, 1.0, fit_intercept=self.fit_intercept)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -15,6 +15,7 @@ from .._arrays import beside
 from .._estimator.block_prediction import by_blocks
 from .._estimator.decorators import fit_context
 from .._estimator.linear_prediction import LinearClassificationMixin
+from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import with_labels
 from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.threads import count_threads
@@ -284,6 +285,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             scale=1.0 / unit,
         )
         return self
+
+    def _twin(self):
+        return logistic_twin(
+            1.0, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )
 
     def _start(self, X, n_outputs, n_features):
         """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""

@@ -31,6 +31,7 @@ from .._estimator.cross_validation import CrossValidationMixin, run_folds, with_
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._messages import shown
@@ -310,6 +311,9 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
         warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4, names=names)
         return self
+
+    def _twin(self):
+        return logistic_twin(1.0, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight)
 
     def _choose(self, scores):
         """Set the scores and the two choices of C from the folds' scores (n_folds, n_Cs)."""

@@ -85,8 +85,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     name = type(model).__name__
     if name not in CLASSES or type(model) is not _class(name):
         raise TypeError(
-            f"save takes fitted estimators of sparsekit, got {name}. For a pipeline or a search save the "
-            "estimator in it (pipeline[-1], search.best_estimator_), or take skops.io.dump."
+            f"save takes fitted models of sparsekit, got {name}. From a pipeline or a search "
+            "take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
         )
     check_is_fitted(model)
     parameters = model.get_params(deep=False)

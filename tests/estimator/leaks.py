@@ -95,6 +95,11 @@ def cases():
             (lp(alpha=0.1, loss="logistic", max_iter=5), single, several),
             (lp(alpha=0.1), X, kinds),
         ],
+        "StabilitySelection": [
+            (sk.StabilitySelection(n_pairs=1, penalties=2), X, two),
+            (sk.StabilitySelection(sk.LassoOBA(), n_pairs=1, penalties=2, n_jobs=2), csr, numbers),
+            (sk.StabilitySelection(Bounded(l1_ratio=1.0), n_pairs=1, penalties=[0.3, 0.1]), single, kinds),
+        ],
     }  # fmt: skip
 
 
@@ -106,7 +111,8 @@ def growth(name, fits, warm_up=WARM_UP):
     def run(count):
         for k in range(count):
             model, X, y = rounds[k % len(rounds)]
-            model.fit(X, y).predict(X)
+            model.fit(X, y)
+            (model.transform if hasattr(model, "transform") else model.predict)(X)
 
     run(warm_up)
     before, start = resident(), time.perf_counter()

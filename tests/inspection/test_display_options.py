@@ -10,6 +10,7 @@ from sklearn.preprocessing import scale
 from sparsekit import FactorGraph, L1LogisticOBACV, Xor, l1_logistic_path
 from sparsekit.inspection import (
     AttentionDisplay,
+    CoefficientDisplay,
     ConvergenceDisplay,
     CVScoreDisplay,
     FactorGraphDisplay,
@@ -51,6 +52,7 @@ def displays(path, searched):
         "scores": lambda **o: CVScoreDisplay.from_estimator(searched, **o),
         "profile": lambda **o: PerformanceProfileDisplay.from_table([[1.0, 2.0], [2.0, 1.0]], **o),
         "parametric": lambda **o: ParametricPlotDisplay.from_function(lambda x: 1 + x @ x, [0.0], [1.0], **o),
+        "coefficients": lambda **o: CoefficientDisplay.from_coefficients([1.0, -2.0], **o),
         "attention": lambda **o: AttentionDisplay.from_weights(np.eye(2), **o),
         "support": lambda **o: SupportDisplay.from_probabilities(np.eye(2), **o),
         "graph": lambda **o: FactorGraphDisplay.from_graph(graph, solution, **o),
@@ -75,6 +77,7 @@ def test_line_options_by_either_name(displays, name):
         ("scores", {"no_such_option": 1}),
         ("profile", {"no_such_option": 1}),
         ("parametric", {"no_such_option": 1}),
+        ("coefficients", {"no_such_option": 1}),
         ("attention", {"cmap": "no such map"}),
         ("support", {"cmap": "no such map"}),
         ("graph", {"cmap": "no such map"}),

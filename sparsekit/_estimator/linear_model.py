@@ -1,0 +1,172 @@
+"""What fitted linear models show of themselves: a table, a line in notebooks, scikit-learn's twin."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._arrays import to_host
+from .._linalg.structure import sound
+from .._typing import Array, DataFrame
+
+# features that a notebook names
+_NAMED = 10
+
+
+class LinearModelMixin:
+    """A fitted model with ``coef_`` of shape (n_features,) or (n_outputs, n_features)."""
+
+    def to_sklearn(self) -> BaseEstimator:
+        """The fitted estimator of scikit-learn that predicts the same, in main memory.
+
+        It needs nothing of this package: to be pickled for machines that have scikit-learn only, or to be
+        converted to ONNX by skl2onnx. Parameters that mean the same there are set; it is made to predict, and
+        would not be fitted to the same coefficients again where scikit-learn lacks a parameter
+        (``penalty_weights``, ``bounds``) or has another scale. The guide's page "Saved models" says
+        which estimator stands for which, and where digits differ.
+
+        Returns
+        -------
+        estimator
+            A fitted one, with copies of the coefficients.
+
+        Raises
+        ------
+        ValueError
+            If nothing in scikit-learn predicts the same: sets of labels, hashed weights, a single class.
+        sklearn.exceptions.NotFittedError
+            If the model was not fitted.
+        """
+        check_is_fitted(self)
+        twin = self._twin()
+        coef, intercept = self._linear_parts()
+        twin.coef_, twin.intercept_ = coef, intercept
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "n_iter_"):
+            if hasattr(self, name):
+                value = to_host(getattr(self, name))
+                setattr(twin, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return twin
+
+    def coefficients(self) -> DataFrame:
+        """Table of the coefficients: those that are not zero first, by falling magnitude.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row a feature, by its name (x0, x1 ... where X had none), and a column "coefficient", or for
+            several classes one a class, whose largest magnitude decides the order. Of sparse weights of
+            several classes the columns are sparse. The intercept is not among them.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        ValueError
+            If the model has no coefficients by feature (hashed weights).
+        sklearn.exceptions.NotFittedError
+            If the model was not fitted.
+        """
+        check_is_fitted(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("coefficients() makes a table of pandas: pip install pandas") from error
+        coef = coefficients_of(self)
+        order, _ = by_magnitude(coef)
+        index = pd.Index(feature_names_of(self)[order], name="feature")
+        columns = _column_names(self, coef.shape[0])
+        if sp.issparse(coef):
+            table = sp.csc_array(coef.T)[order]
+            return pd.DataFrame.sparse.from_spmatrix(table, index=index, columns=columns)
+        return pd.DataFrame(coef.T[order], index=index, columns=columns)
+
+    def _twin(self) -> Any:
+        """The unfitted estimator of scikit-learn; ValueError where there is none."""
+        raise NotImplementedError
+
+    def _linear_parts(self) -> tuple[Any, Any]:
+        """Coefficients and intercept of the twin: copies, in main memory."""
+        coef = self.coef_  # type: ignore[attr-defined]
+        coef = sound(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
+        intercept = to_host(self.intercept_)  # type: ignore[attr-defined]
+        return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
+
+
+class SparseModelMixin(LinearModelMixin):
+    """One that selects features, which a notebook names below scikit-learn's diagram."""
+
+    def _repr_html_inner(self):
+        return super()._repr_html_inner() + selected_html(self)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += selected_html(self)
+        return bundle
+
+
+def vector_parts(coef: Any, intercept: Any) -> tuple[Array, Any]:
+    """Coefficients of a regression as a vector, which `sparsify` makes a row, and the intercept."""
+    coef = coef.toarray() if sp.issparse(coef) else coef
+    return coef.reshape(-1), intercept
+
+
+def score_parts(coef: Any, intercept: Array) -> tuple[Any, Array]:
+    """Rows of scores; of two classes, which have one row in scikit-learn, their difference."""
+    if coef.shape[0] == 2:
+        return coef[[1]] - coef[[0]], intercept[1:] - intercept[:1]
+    return coef, intercept
+
+
+def no_twin(model: object, why: str) -> ValueError:
+    return ValueError(f"no estimator of scikit-learn predicts what this {type(model).__name__} does: {why}")
+
+
+def coefficients_of(model: Any) -> Any:
+    """Coefficients (n_outputs, n_features) in main memory, an array or a CSR matrix."""
+    coef = getattr(model, "coef_", None)
+    if coef is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no coefficients by feature"
+            + (": its weights are hashed (hash_bits)." if getattr(model, "hash_bits", None) else ".")
+        )
+    if sp.issparse(coef):
+        return sp.csr_array(sound(coef, "coef_"))
+    return np.atleast_2d(to_host(coef))
+
+
+def by_magnitude(coef: Any) -> tuple[Array, int]:
+    """Columns by falling largest magnitude, equal ones as they stand, and how many are not zero."""
+    largest = abs(coef).max(axis=0)
+    largest = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest)
+    return np.argsort(-largest, kind="stable"), int(np.count_nonzero(largest))
+
+
+def feature_names_of(model: Any) -> Array:
+    """The names that X had in the fit, else x0, x1 ..., as objects."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{j}" for j in range(model.n_features_in_)]
+    return np.asarray(names, dtype=object)
+
+
+def selected_html(model: Any) -> str:
+    """A line that names the features in use, the largest coefficient first; empty before a fit."""
+    if getattr(model, "coef_", None) is None or not hasattr(model, "n_features_in_"):
+        return ""
+    order, count = by_magnitude(coefficients_of(model))
+    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, _NAMED)]]]
+    more = f" and {count - _NAMED} more" if count > _NAMED else ""
+    what = f"{count} of {len(order)} features have a coefficient that is not zero"
+    return f"<p>{what}{': ' if names else ''}{', '.join(names)}{more}.</p>"
+
+
+def _column_names(model, n_outputs):
+    if n_outputs == 1:
+        return ["coefficient"]
+    return to_host(getattr(model, "classes_", np.arange(n_outputs)))

@@ -1,0 +1,91 @@
+"""scikit-learn's estimators for models that were fitted here: the same coefficients, the same predictions.
+
+Functions of the estimators' parameters; what is fitted is set by `LinearModelMixin.to_sklearn`.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+    SGDClassifier,
+)
+from sklearn.svm import LinearSVC, LinearSVR
+
+from .._typing import ClassWeight
+
+# before 1.8 LogisticRegression asked for the name of the penalty, which l1_ratio says since
+_PENALTY_BY_RATIO = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
+
+
+def logistic_twin(
+    l1_ratio: float = 0.0, *, fit_intercept: bool, class_weight: ClassWeight, **options: Any
+) -> BaseEstimator:
+    """Logistic regression: the sign of one score, or the softmax of several."""
+    if l1_ratio:
+        penalty = "l1" if l1_ratio == 1 else "elasticnet"
+        options |= {"l1_ratio": l1_ratio} if _PENALTY_BY_RATIO or l1_ratio < 1 else {}
+        options |= {"solver": "saga"} | ({} if _PENALTY_BY_RATIO else {"penalty": penalty})
+    return LogisticRegression(fit_intercept=fit_intercept, class_weight=class_weight, **options)
+
+
+def largest_score_twin(*, fit_intercept: bool, class_weight: ClassWeight) -> BaseEstimator:
+    """The class of the largest score, without probabilities."""
+    return LinearSVC(multi_class="crammer_singer", fit_intercept=fit_intercept, class_weight=class_weight)
+
+
+def one_against_rest_twin(
+    loss: str, alpha: float, l1_ratio: float, *, fit_intercept: bool, class_weight: ClassWeight
+) -> BaseEstimator:
+    """A score for each class against the others; probabilities as scikit-learn's SGD has them."""
+    penalty = {0.0: "l2", 1.0: "l1"}.get(float(l1_ratio), "elasticnet")
+    return SGDClassifier(
+        loss=loss, penalty=penalty, alpha=float(alpha), l1_ratio=float(l1_ratio),
+        fit_intercept=fit_intercept, class_weight=class_weight,
+    )  # fmt: skip
+
+
+def squares_twin(
+    alpha: float, l1_ratio: float, *, fit_intercept: bool, positive: bool = False
+) -> BaseEstimator:
+    """Least squares with the elastic net, by the name that its special cases have."""
+    options = dict(fit_intercept=fit_intercept, positive=positive)
+    if alpha == 0:
+        return LinearRegression(**options)
+    if l1_ratio == 1:
+        return Lasso(alpha=float(alpha), **options)
+    return ElasticNet(alpha=float(alpha), l1_ratio=float(l1_ratio), **options)
+
+
+def regression_twin(
+    loss: str,
+    alpha: float,
+    l1_ratio: float,
+    bounds: Any,
+    *,
+    quantile: float,
+    epsilon: float,
+    fit_intercept: bool,
+) -> BaseEstimator:
+    """A number a row, by the name that scikit-learn has for the loss."""
+    if loss == "squared":
+        positive = isinstance(bounds, tuple | list) and isinstance(bounds[0], Real) and bounds[0] == 0
+        positive = positive and (bounds[1] is None or (isinstance(bounds[1], Real) and bounds[1] == np.inf))
+        return squares_twin(alpha, l1_ratio, fit_intercept=fit_intercept, positive=bool(positive))
+    if loss == "huber":  # whose epsilon is in units of a scale that it estimates
+        return HuberRegressor(fit_intercept=fit_intercept)
+    if loss == "epsilon_insensitive":
+        return LinearSVR(epsilon=float(epsilon), fit_intercept=fit_intercept)
+    options = {"alpha": float(alpha)} if l1_ratio == 1 or alpha == 0 else {}
+    quantile = float(quantile) if loss == "quantile" else 0.5
+    return QuantileRegressor(quantile=quantile, fit_intercept=fit_intercept, **options)

@@ -1,0 +1,1 @@
+"""Stability selection: which features are selected again and again in halves of the data."""

@@ -1,0 +1,36 @@
+"""Complementary halves of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._typing import Array
+
+
+def complementary_pairs(
+    rows: Array, codes: Array | None, n_pairs: int, random_state: np.random.RandomState
+) -> list[tuple[Array, Array]]:
+    """Pairs of disjoint halves of ``rows``, each sorted; an odd row is left out, another one in each pair.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Those to draw from.
+    codes : ndarray of int of shape (n_samples,) or None
+        Classes of all rows: each half gets the same number of each, so that no class is lost. Given these
+        numbers the halves are still two independent samples of the same distribution, which is all that the
+        bounds ask for.
+    n_pairs : int
+    random_state : RandomState
+    """
+    groups = [rows] if codes is None else [rows[codes[rows] == k] for k in np.unique(codes[rows])]
+    pairs = []
+    for _ in range(n_pairs):
+        one, other = [], []
+        for group in groups:
+            drawn = random_state.permutation(group)
+            half = len(drawn) // 2
+            one.append(drawn[:half])
+            other.append(drawn[half : 2 * half])
+        pairs.append((np.sort(np.concatenate(one)), np.sort(np.concatenate(other))))
+    return pairs

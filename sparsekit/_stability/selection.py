@@ -1,0 +1,425 @@
+"""Stability selection with complementary pairs."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Bunch, check_random_state, column_or_1d, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import check_is_fitted
+
+from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
+from .._estimator.cross_validation import run_folds
+from .._estimator.decorators import PlainParametersMixin, fit_context
+from .._estimator.device_linear import refuse_device
+from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.validation import validate_data
+from .._l1.lasso import LassoOBA
+from .._l1.logistic import L1LogisticOBA
+from .._l1.path_solver import penalty_grid, warn_if_path_unconverged
+from .._linalg.structure import sound
+from .._messages import shown
+from .._row_blocks.make import comes_in_blocks
+from .._typing import Array, FloatArray, MatrixLike, RandomState
+from .bounds import ASSUMPTIONS, expected_false, largest_selection, votes_needed
+from .halves import complementary_pairs
+from .sources import FittedSource, LassoSource, LogisticSource, first_features
+
+# Correlations with noise are that much larger in half of the rows: the grid begins where halves are empty.
+_NOISIER = math.sqrt(2.0)
+
+
+class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
+    """Selects the features that a sparse model uses again and again in halves of the data.
+
+    The rows are divided into two halves at random, ``n_pairs`` times, and a sparse model is fitted to each
+    half while its penalty falls, until ``max_selected_`` features have come in. A feature's frequency at a
+    penalty is the share of all halves whose model uses it there; selected is what reaches ``threshold`` at
+    some penalty [1]_, [2]_. Unlike a penalty that cross-validation chose, it bounds the number of false
+    selections: at most ``max_false`` are to be expected.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA` and :class:`LassoOBA` solve one
+        warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and ``coef_``
+        that has exact zeros is fitted at each of ``penalties``, as :class:`BoundedClassifier` with
+        ``l1_ratio=1``. Its own C or alpha is not used. Bring the columns of X to one scale first.
+    threshold : float, default=0.75
+        Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit.
+    max_false : float, default=1.0
+        What ``expected_false_`` may be at most, > 0: it decides, with the threshold, how many features each
+        half may select. None: the halves go through all penalties.
+    assumption : {"none", "unimodal", "r-concave"}, default="unimodal"
+        What the bound assumes of the frequencies of features that are selected rarely: nothing (Theorem 1 of
+        [2]_, and the bound of [1]_), that they are unimodally distributed (Theorem 2), or r-concave
+        (eq. 8), which is the sharpest and lets the halves select most features.
+    n_pairs : int, default=50
+        Pairs of halves; twice as many fits.
+    penalties : int or array-like, default=50
+        Values of C or alpha for the whole data, in any order; a half is fitted with the penalty that weighs
+        as much in it. An integer asks for that many of the two L1 estimators: evenly spaced in the logarithm
+        from the square root of 2 times the penalty at which the model of all data is empty down to ``eps``
+        times that.
+    eps : float, default=0.01
+        Ratio of the grid's ends where penalties is an integer, in (0, 1).
+    random_state : int, RandomState instance or None, default=None
+        Draws the halves.
+    n_jobs : int, default=None
+        Number of halves that are fitted at once, in threads.
+    verbose : int, default=0
+        Passed to joblib, which reports the fits.
+
+    Attributes
+    ----------
+    stability_scores_ : ndarray of shape (n_features,)
+        The largest frequency of each feature along the penalties.
+    stability_paths_ : ndarray of shape (n_features, n_penalties)
+        The frequencies.
+    penalties_ : ndarray of shape (n_penalties,)
+        Values of ``parameter_``, the strongest penalty first.
+    parameter_ : {"C", "alpha"}
+        The parameter that they are of.
+    max_selected_ : int
+        How many features a half may select.
+    n_selected_ : float
+        How many they select on average, each counted once.
+    expected_false_ : float
+        Bound of the expected number of false selections, at `threshold` and with ``n_selected_``.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    sparsekit.inspection.StabilityPathDisplay : Draws the frequencies.
+    sklearn.feature_selection.SelectFromModel : Selects by one fit.
+    L1LogisticOBACV : Chooses C for prediction, which takes more features.
+
+    Notes
+    -----
+    A false selection is one of a feature that half of the data selects less often than the average
+    feature, with probability ``n_selected_ / n_features`` at most. Features without any effect are of these
+    if the model does not prefer some of them to others; one that goes along with a feature that matters may
+    be preferred, and is then no false one in this sense.
+
+    Features whose ``penalty_weights`` are zero are selected always and not counted. In classifications the
+    halves have the same number of rows of each class.
+
+    References
+    ----------
+    .. [1] N. Meinshausen, P. Bühlmann, "Stability selection", Journal of the Royal Statistical Society B
+       72(4), 2010.
+    .. [2] R. D. Shah, R. J. Samworth, "Variable selection with error control: another look at stability
+       selection", Journal of the Royal Statistical Society B 75(1), 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBA, StabilitySelection
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> selection = StabilitySelection(LassoOBA(), random_state=0).fit(X, y)
+    >>> selection.get_feature_names_out()
+    array(['bmi', 'bp', 's5'], dtype=object)
+    >>> round(selection.expected_false_, 2)
+    0.92
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [HasMethods(["fit", "get_params", "set_params"]), None],
+        "threshold": [Interval(Real, 0.5, 1, closed="right")],
+        "max_false": [Interval(Real, 0, None, closed="neither"), None],
+        "assumption": [StrOptions(set(ASSUMPTIONS))],
+        "n_pairs": [Interval(Integral, 1, None, closed="left")],
+        "penalties": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "eps": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.75,
+        max_false: float | None = 1.0,
+        assumption: Literal["none", "unimodal", "r-concave"] = "unimodal",
+        n_pairs: int = 50,
+        penalties: int | ArrayLike = 50,
+        eps: float = 0.01,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.max_false = max_false
+        self.assumption = assumption
+        self.n_pairs = n_pairs
+        self.penalties = penalties
+        self.eps = eps
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: MatrixLike, y: ArrayLike, **params: Any) -> Self:
+        """Count which features are selected in the halves.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Class labels or numbers, as the estimator takes them.
+        **params : dict
+            For the estimator's fit, as ``sample_weight``; arrays with an entry a row are divided as the rows
+            are, and rows of weight 0 are not drawn. With metadata routing they go where it says.
+
+        Returns
+        -------
+        self : StabilitySelection
+
+        Raises
+        ------
+        ValueError
+            If ``max_false`` cannot be promised, there are too few rows to halve, the grid of penalties is not
+            known for the estimator, or as the estimator's fit.
+        TypeError
+            If the estimator has neither C nor alpha, or no ``coef_`` after a fit, or X is on a GPU or comes
+            in blocks.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a fit did not reach the estimator's ``tol``.
+        """
+        refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
+        if comes_in_blocks(X):
+            raise TypeError(f"{type(self).__name__} draws rows of X: pass an array or a matrix in memory.")
+        if _routing_enabled():
+            params = process_routing(self, "fit", **params).estimator.fit
+        params = {name: value for name, value in params.items() if value is not None}
+        source, rows, codes = self._source(X, y, params)
+        self._set_penalties(source)
+        n_candidates = int(source.candidates.sum())
+        self.max_selected_ = self._most_features(n_candidates)
+        drawn = check_random_state(self.random_state)
+        halves = [
+            half for pair in complementary_pairs(rows, codes, self.n_pairs, drawn) for half in pair
+        ]  # fmt: skip
+        calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
+        counts = np.zeros((len(self.penalties_), self.n_features_in_), dtype=np.int64)
+        total, ends = 0, []
+        for chosen, count, how in run_folds(calls, self.n_jobs, self.verbose):
+            for row, used in zip(counts, chosen):
+                row[used] += 1
+            total += count
+            ends += how
+        statuses, optimality, used = (np.array(values) for values in zip(*ends))
+        if isinstance(source, FittedSource) and n_candidates > 1 and used.min() == n_candidates:
+            raise ValueError(
+                f"{type(source.model).__name__} used every feature in every fit, whatever the penalty: it "
+                "needs exact zeros (an L1 penalty), or stronger penalties."
+            )
+        self.parameter_ = source.parameter
+        self._counts, self._n_candidates, self._n_halves = counts.max(axis=0), n_candidates, len(halves)
+        self.stability_paths_ = counts.T / len(halves)
+        self.stability_scores_ = self._counts / len(halves)
+        self.n_selected_ = total / len(halves)
+        options = {"tol": getattr(source, "options", {}).get("tol", 0.0)}
+        report = Bunch(statuses=statuses, optimality=optimality)
+        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4)
+        return self
+
+    @property
+    def expected_false_(self) -> float:
+        """Bound of the expected number of false selections."""
+        return self.false_selection_bound()
+
+    def false_selection_bound(
+        self,
+        threshold: float | None = None,
+        assumption: Literal["none", "unimodal", "r-concave"] | None = None,
+    ) -> float:
+        """Bound of the expected number of false selections at another threshold.
+
+        Parameters
+        ----------
+        threshold : float, default=None
+            In (0.5, 1]; None: the estimator's.
+        assumption : {"none", "unimodal", "r-concave"}, default=None
+            None: the estimator's.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range.
+        """
+        check_is_fitted(self, "stability_scores_")
+        threshold = self.threshold if threshold is None else threshold
+        assumption = self.assumption if assumption is None else assumption
+        if not 0.5 < threshold <= 1:
+            raise ValueError(f"threshold must be above 0.5 and at most 1, got {shown(threshold)}.")
+        if assumption not in ASSUMPTIONS:
+            raise ValueError(f"assumption must be one of {ASSUMPTIONS}, got {shown(assumption)}.")
+        n_pairs = self._n_halves // 2
+        return expected_false(self.n_selected_, self._n_candidates, threshold, n_pairs, assumption)
+
+    def transform(self, X: MatrixLike) -> Array:
+        """Keep the selected columns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        {ndarray, sparse matrix, data frame} of shape (n_samples, n_selected)
+            Of the kind of X, or as ``set_output`` says.
+        """
+        return super().transform(sound(X))
+
+    def inverse_transform(self, X: MatrixLike) -> Array:
+        """Put zeros where columns were left out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_selected)
+
+        Returns
+        -------
+        {ndarray, sparse matrix} of shape (n_samples, n_features)
+        """
+        return super().inverse_transform(sound(X))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing of this object; see scikit-learn's user guide.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What goes to the estimator's fit.
+        """
+        return MetadataRouter(owner=self).add(
+            estimator=self._model(), method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        )
+
+    def _model(self):
+        return L1LogisticOBA() if self.estimator is None else self.estimator
+
+    def _get_support_mask(self):
+        check_is_fitted(self, "stability_scores_")
+        return self._counts >= votes_needed(self.threshold, self._n_halves // 2)
+
+    def _source(self, X, y, params):
+        """Where fits come from, the rows that may be drawn, and the classes of all rows (None: numbers)."""
+        model, given = self._model(), X
+        classifies = is_classifier(model)
+        if classifies:
+            refuse_missing_labels(y)
+        X, y = validate_data(self, X, y, **X_CHECKS, y_numeric=not classifies, ensure_min_samples=4)
+        classes, codes = self._labels(y) if classifies else (None, None)
+        weight = check_sample_weight(params.get("sample_weight"), X.shape[0])
+        rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+        self._refuse_few_rows(rows, codes)
+        names = getattr(self, "feature_names_in_", None)
+        source: Any
+        if type(model) in (L1LogisticOBA, LassoOBA):
+            model._validate_params()
+            unknown = sorted(params.keys() - {"sample_weight"})
+            if unknown:
+                raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
+            X = as_kernel_input(X)
+            if classifies:
+                source = LogisticSource(model, X, classes, codes, weight, names)
+            else:
+                source = LassoSource(model, X, y, weight, names)
+        else:
+            parameter = next((name for name in ("C", "alpha") if name in model.get_params(deep=False)), None)
+            if parameter is None:
+                raise TypeError(
+                    f"estimator must have a penalty C or alpha; {type(model).__name__} has neither"
+                    + (" (the penalty is not to be chosen by it)." if hasattr(model, "cv") else ".")
+                )
+            X = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
+            source = FittedSource(model, parameter, X, column_or_1d(y), params, weight)
+        return source, rows, codes
+
+    def _labels(self, y):
+        try:
+            return encode_labels(y)
+        except ValueError as error:
+            if self.estimator is not None or "Unknown label type" not in str(error):
+                raise
+            raise ValueError(
+                f"{error} Without an estimator {type(self).__name__} takes L1LogisticOBA(), for classes; for "
+                f"numbers give {type(self).__name__}(LassoOBA())."
+            ) from error
+
+    def _refuse_few_rows(self, rows, codes):
+        if codes is None:
+            if len(rows) < 4:
+                raise ValueError(f"{len(rows)} sample(s) with a positive weight cannot be halved; 4 can.")
+        elif np.count_nonzero(np.bincount(codes[rows]) >= 2) < 2:
+            raise ValueError(
+                "fewer than 2 classes have 2 rows or more (with a positive weight), one for each half."
+            )
+
+    def _set_penalties(self, source):
+        if isinstance(self.penalties, Integral):
+            if isinstance(source, FittedSource):
+                raise ValueError(
+                    f"penalties must be an array of values of {source.parameter}: where the path of "
+                    f"{type(source.model).__name__} begins is not known."
+                )
+            strengths = penalty_grid(_NOISIER * source.strongest(), int(self.penalties), self.eps)
+            values = 1.0 / strengths if source.parameter == "C" else strengths
+        else:
+            values = np.unique(check_penalties(self.penalties, "penalties"))
+            values = values if source.parameter == "C" else values[::-1]
+        self.penalties_: FloatArray = values
+        source.penalties = values
+
+    def _most_features(self, n_candidates):
+        if self.max_false is None:
+            return n_candidates
+        most = largest_selection(self.max_false, n_candidates, self.threshold, self.n_pairs, self.assumption)
+        if most == 0 and n_candidates:
+            least = expected_false(1, n_candidates, self.threshold, self.n_pairs, self.assumption)
+            raise ValueError(
+                f"max_false={shown(self.max_false)} cannot be promised: with {n_candidates} features, "
+                f"threshold={shown(self.threshold)}, n_pairs={shown(self.n_pairs)} and assumption="
+                f"{shown(self.assumption)} it is {least:.2g} for halves that select one feature each. Raise "
+                "the threshold or max_false."
+            )
+        return most
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._model()).input_tags.sparse
+        tags.target_tags.required = True
+        return tags
+
+
+def _run(source, half, limit):
+    return first_features(source.sizes(half), limit, source.candidates, len(source.penalties))

@@ -1,0 +1,184 @@
+"""What stability selection looks at: the coefficients of fits to some of the rows, as the penalty falls.
+
+A source has ``penalties``, the strongest first and on the scale of the estimator's parameter for all rows;
+``candidates``, the features that can be left out; and ``sizes(rows)``, which yields the magnitudes of the
+coefficients (n_features,) at one penalty after the other, and what became of the fit. A half of the rows is
+fitted with the penalty that weighs as much in it as the whole penalty in all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
+
+from .._estimator.checks import apply_class_weight, in_units
+from .._l1.coefficients import center_target, check_penalty_weights, unpack
+from .._l1.cv_problems import PathProblem
+from .._l1.fit import squares_of
+from .._l1.magnitudes import named_overflow, sum_in_units
+from .._l1.path_solver import iterate_path, path_start
+from .._solver import outcome
+from .._typing import Array
+
+
+class Step(NamedTuple):
+    """One fit: magnitudes of the coefficients, largest over the classes, and how the solver ended."""
+
+    sizes: Array
+    status: int
+    optimality: float
+
+
+class LogisticSource:
+    """Warm-started paths of L1 logistic regression."""
+
+    parameter = "C"
+
+    def __init__(self, model, X, classes, codes, weight, names):
+        weight = apply_class_weight(model.class_weight, classes, codes, weight)
+        weight, self.unit = sum_in_units(weight)
+        penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
+        self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
+        self.options = _options(model)
+        self.max_time = model.max_time
+        self.whole = PathProblem(X, codes, classes, weight, penalty, model.fit_intercept, 1)
+        self.penalties: Array
+
+    def strongest(self):
+        """The penalty 1 / C from which on no feature is selected on all rows."""
+        return self.whole.start(self.options)[3] * self.unit
+
+    def sizes(self, rows: Array) -> Iterator[Step]:
+        whole = self.whole
+        part = whole.training((rows,), 0, np.unique(whole.codes[rows]))
+        loss, l1, x_null, _ = part.start(self.options)
+        lambdas = _share(whole.weight, rows, len(whole.codes)) / (self.penalties * self.unit)
+        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
+            coef, _ = unpack(result.x, part.n_outputs, whole.X.shape[1], part.fit_intercept)
+            yield Step(np.abs(coef).max(axis=0), result.status, result.optimality)
+
+
+class LassoSource:
+    """Warm-started paths of the Lasso."""
+
+    parameter = "alpha"
+
+    def __init__(self, model, X, y, weight, names):
+        self.X, self.y, self.fit_intercept = X, y, model.fit_intercept
+        self.weight, _ = in_units(weight)  # the objective is a mean
+        self.penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
+        self.candidates = np.broadcast_to(self.penalty, X.shape[1]) > 0
+        self.options = _options(model)
+        self.max_time = model.max_time
+        self.penalties: Array
+
+    def strongest(self):
+        """The alpha from which on no feature is selected on all rows."""
+        *_, largest, mass = self._start(np.arange(len(self.y)))
+        return largest / mass
+
+    def _start(self, rows):
+        X = self.X if len(rows) == len(self.y) else self.X[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        target, offset = center_target(self.y[rows], weight, self.fit_intercept, X.dtype)
+
+        def make_loss(X):
+            return squares_of(X, target, offset, weight, self.fit_intercept, 1)
+
+        intercept = np.zeros(1) if self.fit_intercept else None
+        with named_overflow(X):
+            start = path_start(make_loss, X, self.penalty, 1, intercept, self.options)
+        return X, *start, float(len(rows)) if weight is None else float(weight.sum())
+
+    def sizes(self, rows: Array) -> Iterator[Step]:
+        X, loss, l1, x_null, _, mass = self._start(rows)
+        steps = iterate_path(loss, l1, self.penalties * mass, x_null, self.options, max_time=self.max_time)
+        while True:
+            with named_overflow(X):
+                result = next(steps, None)
+            if result is None:
+                return
+            yield Step(np.abs(result.x[: X.shape[1]]), result.status, result.optimality)
+
+
+class FittedSource:
+    """Any estimator with C or alpha and ``coef_``, fitted anew at each penalty, warm where it can be."""
+
+    def __init__(self, model, parameter, X, y, params, weight):
+        self.model, self.parameter, self.X, self.y, self.params = model, parameter, X, y, params
+        self.weight = weight
+        self.candidates = np.ones(X.shape[1], dtype=bool)
+        self.penalties: Array
+
+    def sizes(self, rows: Array) -> Iterator[Step]:
+        X, y = _safe_indexing(self.X, rows), _safe_indexing(self.y, rows)
+        params = _check_method_params(self.X, params=self.params, indices=rows)
+        model = clone(self.model)
+        if "warm_start" in model.get_params(deep=False):
+            model.set_params(warm_start=True)
+        # C multiplies a sum over the rows, alpha stands beside their mean
+        factor = 1 / _share(self.weight, rows, self.X.shape[0]) if self.parameter == "C" else 1.0
+        for value in self.penalties:
+            model.set_params(**{self.parameter: float(value * factor)}).fit(X, y, **params)
+            coef = getattr(model, "coef_", None)
+            if coef is None:
+                raise TypeError(f"estimator must have coef_ after a fit; {type(model).__name__} has none.")
+            coef = coef.toarray() if sp.issparse(coef) else np.asarray(coef)
+            yield Step(np.abs(np.atleast_2d(coef)).max(axis=0), outcome.CONVERGED, 0.0)
+
+
+def first_features(
+    steps: Iterator[Step], limit: int, candidates: Array, n_penalties: int
+) -> tuple[list[Array], int, list[tuple[int, float, int]]]:
+    """The features in use at each penalty, until ``limit`` different ones have been.
+
+    Where more enter at once than there is room for, those with the largest coefficients do. From there on
+    the selection stays as it is.
+
+    Parameters
+    ----------
+    steps : iterator of Step
+    limit : int
+    candidates : ndarray of bool of shape (n_features,)
+        Those that count.
+    n_penalties : int
+
+    Returns
+    -------
+    chosen : list of n_penalties ndarrays
+        Columns of X.
+    count : int
+        How many different candidates there are in them.
+    ends : list of (int, float, int)
+        Status, optimality and number of features of the fits that were needed.
+    """
+    known = ~candidates
+    room, chosen, ends = limit, [], []
+    for step in steps:
+        used = np.flatnonzero(step.sizes)
+        ends.append((step.status, step.optimality, len(used)))
+        new = used[~known[used]]
+        if len(new) > room:
+            new = new[np.argsort(-step.sizes[new], kind="stable")[:room]]
+        room -= len(new)
+        known[new] = True
+        chosen.append(used[known[used]])
+        if room == 0:
+            break
+    chosen += [chosen[-1]] * (n_penalties - len(chosen))
+    return chosen, limit - room, ends
+
+
+def _options(model):
+    return dict(tol=model.tol, max_iter=model.max_iter, hessian=model.hessian, memory=model.memory)
+
+
+def _share(weight, rows, n_samples):
+    """What part of the weight of all rows ``rows`` have."""
+    return len(rows) / n_samples if weight is None else float(weight[rows].sum() / weight.sum())

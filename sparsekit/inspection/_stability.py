@@ -1,0 +1,200 @@
+"""How often features are selected in halves of the data, along the penalty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._estimator.linear_model import feature_names_of
+from .._messages import shown
+from .._stability.selection import StabilitySelection
+from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
+from ._coefficients import names_behind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from sklearn.base import BaseEstimator
+
+_GREY = "0.75"
+
+
+class StabilityPathDisplay:
+    """Frequencies of the features along the penalties of a stability selection, the strongest at the left.
+
+    Selected features are coloured and named, the threshold is a dashed line. Make one with `from_estimator`,
+    not directly.
+
+    Parameters
+    ----------
+    paths : ndarray of shape (n_features, n_penalties)
+        Frequencies.
+    penalties : ndarray of shape (n_penalties,)
+        Values of the parameter, the strongest penalty first.
+    parameter : {"C", "alpha"}
+        The parameter.
+    threshold : float
+        Frequency from which on a feature is selected.
+    selected : ndarray of bool of shape (n_features,)
+        The selected features.
+    feature_names : sequence of str of length n_features
+        Names of the features.
+    expected_false : float, default=None
+        Bound of the expected number of false selections, for the title.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn.
+    lines_ : list of matplotlib lines
+        One per feature that is drawn, in the order of ``drawn_``.
+    drawn_ : ndarray of int
+        Columns of X of the features that are drawn, the most frequent first.
+    threshold_line_ : matplotlib line
+        At the threshold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBA, StabilitySelection
+    >>> from sparsekit.inspection import StabilityPathDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> selection = StabilitySelection(LassoOBA(), random_state=0).fit(X, y)
+    >>> display = StabilityPathDisplay.from_estimator(selection)
+    >>> display.ax_.get_title()
+    '3 of 10 features selected, at most 0.92 false to be expected'
+    """
+
+    def __init__(
+        self,
+        paths: np.ndarray,
+        penalties: np.ndarray,
+        parameter: str,
+        threshold: float,
+        selected: np.ndarray,
+        feature_names: Sequence[str],
+        expected_false: float | None = None,
+    ) -> None:
+        self.paths = paths
+        self.penalties = penalties
+        self.parameter = parameter
+        self.threshold = threshold
+        self.selected = selected
+        self.feature_names = feature_names
+        self.expected_false = expected_false
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        *,
+        feature_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> StabilityPathDisplay:
+        """Draw the frequencies of a fitted stability selection.
+
+        Parameters
+        ----------
+        estimator : fitted StabilitySelection or Pipeline
+            Of a pipeline its last step, with the names of the features that reach it.
+        feature_names : sequence of str of length n_features, default=None
+            None: those of the fit, else x0, x1 ...
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        **plot_options : dict
+            Passed to `plot`.
+
+        Returns
+        -------
+        StabilityPathDisplay
+
+        Raises
+        ------
+        TypeError
+            If estimator is none.
+        ValueError
+            If the number of names does not fit.
+        """
+        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        if not isinstance(model, StabilitySelection):
+            raise TypeError(f"estimator must be a StabilitySelection; got {type(model).__name__}.")
+        check_is_fitted(model)
+        if feature_names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
+            feature_names = names_behind(estimator[:-1])
+        names = [str(name) for name in (feature_names_of(model) if feature_names is None else feature_names)]
+        if len(names) != model.n_features_in_:
+            raise ValueError(f"feature_names must be {model.n_features_in_} names; got {len(names)}.")
+        display = cls(
+            model.stability_paths_, model.penalties_, model.parameter_, model.threshold, model.get_support(),
+            names, model.expected_false_,
+        )  # fmt: skip
+        return display.plot(ax=ax, **plot_options)
+
+    @closes_its_figure
+    def plot(
+        self, ax: Axes | None = None, *, n_named: int = 8, max_lines: int = 200, **line_options: Any
+    ) -> StabilityPathDisplay:
+        """Draw the frequencies.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; None makes a figure.
+        n_named : int, default=8
+            How many of the selected features, the most frequent first, get a colour of their own and a name.
+        max_lines : int, default=200
+            How many features are drawn at most, the most frequent first; selected ones always are.
+        **line_options : dict
+            Passed to matplotlib's ``plot`` for every feature.
+
+        Returns
+        -------
+        StabilityPathDisplay
+
+        Raises
+        ------
+        ValueError
+            If ``max_lines`` is below 1.
+        """
+        if max_lines < 1:
+            raise ValueError(f"max_lines must be >= 1, got {shown(max_lines)}.")
+        ax = get_axes(ax)
+        # of equally frequent ones the one that is in use the longest
+        order = np.lexsort((-self.paths.sum(axis=1), -self.paths.max(axis=1, initial=0.0), ~self.selected))
+        n_selected = int(np.count_nonzero(self.selected))
+        seen = int(np.count_nonzero(self.paths.any(axis=1)))
+        self.drawn_ = order[: max(n_selected, min(seen, max_lines))]
+        place = np.log10(self.penalties) * (1 if self.parameter == "C" else -1)
+        self.lines_: list[Line2D] = []
+        for rank, feature in enumerate(self.drawn_):
+            style: dict[str, Any] = dict(color=_GREY, linewidth=0.8, zorder=1)
+            if rank < n_selected:
+                style = dict(color="0.35", linewidth=1.2, zorder=2)
+            if rank < min(n_selected, n_named):
+                color = COLORS[rank % len(COLORS)]
+                dashes = ("-", "--", "-.", ":")[rank // len(COLORS) % 4]
+                label = as_label(self.feature_names[feature])
+                style |= dict(color=color, linestyle=dashes, linewidth=1.8, zorder=3, label=label)
+            if len(place) == 1:
+                style["marker"] = "o"
+            self.lines_ += ax.plot(place, self.paths[feature], **with_options(style, line_options))
+        self.threshold_line_ = ax.axhline(self.threshold, color="black", linestyle="--", linewidth=0.8)
+        if n_selected and n_named:
+            ax.legend(
+                title="selected", fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+            )  # beside lines
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_xlabel("log10(C)" if self.parameter == "C" else "-log10(alpha)")
+        ax.set_ylabel("share of the halves that use the feature")
+        title = f"{n_selected} of {len(self.paths)} features selected"
+        if self.expected_false is not None:
+            title += f", at most {self.expected_false:.2g} false to be expected"
+        ax.set_title(title, fontsize="medium")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,347 @@
+"""`to_sklearn`: what scikit-learn's estimators predict with our coefficients, and their way to ONNX."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+    SGDClassifier,
+)
+from sklearn.preprocessing import scale
+from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils.validation import check_is_fitted
+
+import sparsekit as sk
+from sparsekit import (
+    BoundedClassifier,
+    BoundedRegressor,
+    ExtremeSoftmaxSGD,
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    LPSparseMAPClassifier,
+    SoftmaxClassifier,
+    SoftmaxClassifierCV,
+    SparsemaxClassifier,
+    SparsemaxClassifierCV,
+)
+
+# scores are the same bits, or as near as that many roundings of their terms
+EXACT, ROUNDED = 0, 8
+# model, the class that stands for it, and how near scores are with two classes and with three
+CLASSIFIERS = {
+    "l1": (L1LogisticOBA(C=0.5), LogisticRegression, EXACT, EXACT),
+    "l1 cv": (L1LogisticOBACV(Cs=3, cv=2), LogisticRegression, EXACT, EXACT),
+    "bounded log": (BoundedClassifier(alpha=0.01, bounds=(0, None)), SGDClassifier, EXACT, EXACT),
+    "bounded l1": (BoundedClassifier(alpha=0.01, l1_ratio=1.0), SGDClassifier, EXACT, EXACT),
+    "modified huber": (BoundedClassifier("modified_huber", alpha=0.1), SGDClassifier, EXACT, EXACT),
+    "hinge": (BoundedClassifier("hinge", alpha=0.1, l1_ratio=0.5), SGDClassifier, EXACT, EXACT),
+    "squared hinge": (BoundedClassifier("squared_hinge", alpha=0.1), SGDClassifier, EXACT, EXACT),
+    "softmax": (SoftmaxClassifier(), LogisticRegression, ROUNDED, EXACT),
+    "softmax cv": (SoftmaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LogisticRegression, ROUNDED, EXACT),
+    "sparsemax": (SparsemaxClassifier(), LinearSVC, ROUNDED, EXACT),
+    "sparsemax cv": (SparsemaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
+    "structured": (LPSparseMAPClassifier(alpha=1e-3), LinearSVC, ROUNDED, EXACT),
+    # whose kernel sums in its own order
+    "extreme": (ExtremeSoftmaxSGD(random_state=0), LogisticRegression, ROUNDED, ROUNDED),
+}
+REGRESSORS = {
+    "lasso": (LassoOBA(0.05), Lasso),
+    "no penalty": (LassoOBA(0.0), LinearRegression),
+    "without intercept": (LassoOBA(0.05, fit_intercept=False), Lasso),
+    "absolute": (BoundedRegressor(alpha=0.1), QuantileRegressor),
+    "quantile": (BoundedRegressor("quantile", quantile=0.9, alpha=0.1, l1_ratio=1), QuantileRegressor),
+    "huber": (BoundedRegressor("huber", epsilon=0.5), HuberRegressor),
+    "insensitive": (BoundedRegressor("epsilon_insensitive", epsilon=0.2), LinearSVR),
+    "squares": (BoundedRegressor("squared", bounds=(0, None)), LinearRegression),
+    "elastic net": (BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5), ElasticNet),
+    "bounded lasso": (BoundedRegressor("squared", alpha=0.1, l1_ratio=1.0, bounds=(-1, 1)), Lasso),
+}
+
+
+def data(n_classes, dtype=np.float64):
+    X, y = load_iris(return_X_y=True)
+    keep = y < n_classes
+    X = np.column_stack([scale(X), scale(X) ** 2])[keep]
+    return np.where(np.abs(X) < 0.2, 0.0, X).astype(dtype), y[keep]
+
+
+def containers(X):
+    return [
+        X,
+        np.asfortranarray(X),
+        X.astype("f4"),
+        X.astype("f8"),
+        sp.csr_array(X),
+        sp.csr_matrix(X, dtype="f4"),
+    ]
+
+
+def same_bits(one, other):
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("labels", ["numbers", "strings"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers_predict_the_same(name, n_classes, dtype, labels):
+    model, kind, *allowed = CLASSIFIERS[name]
+    X, y = data(n_classes, dtype)
+    y = np.array(["setosa", "versicolor", "virginica"])[y] if labels == "strings" else y
+    model.fit(X, y)
+    twin = model.to_sklearn()
+    check_is_fitted(twin)
+    assert type(twin) is kind and twin.coef_.dtype == X.dtype
+    same_bits(twin.classes_, model.classes_)
+    exact = allowed[n_classes - 2] == EXACT
+    for rows in containers(X):
+        ours, theirs = model.decision_function(rows), twin.decision_function(rows)
+        # (our kernel of very many classes answers in the type of X)
+        eps = max(np.finfo(kind).eps for kind in (ours.dtype, theirs.dtype, twin.coef_.dtype))
+        atol = ROUNDED * eps * np.abs(model.coef_).max() * np.abs(X).max() * X.shape[1]
+        if exact:
+            same_bits(ours, theirs)
+            same_bits(model.predict(rows), twin.predict(rows))
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
+            np.testing.assert_array_equal(model.predict(rows), twin.predict(rows))
+        if not hasattr(twin, "predict_proba"):
+            assert "sparsemax" in name or "hinge" in name or name == "structured"
+            continue
+        ours, theirs = model.predict_proba(rows), twin.predict_proba(rows)
+        if exact and n_classes == 3:
+            same_bits(ours, theirs)
+        elif exact and ours.dtype == theirs.dtype:  # of "modified_huber" scikit-learn's are float64
+            # of two classes scikit-learn's first probability is 1 - p, ours keeps all its digits
+            np.testing.assert_array_equal(ours[:, 1], theirs[:, 1])
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2 * eps if exact else atol)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressors_predict_the_same(name, dtype):
+    model, kind = REGRESSORS[name]
+    X, y = load_diabetes(return_X_y=True)
+    X, y = scale(X).astype(dtype), scale(y)
+    twin = model.fit(X, y).to_sklearn()
+    assert type(twin) is kind and is_regressor(twin)
+    for rows in containers(X):
+        same_bits(model.predict(rows), twin.predict(rows))
+    same_bits(model.predict(sp.csc_array(X)), twin.predict(sp.csc_array(X)))
+    assert model.score(X, y) == twin.score(X, y)
+
+
+def test_every_linear_estimator_is_here():
+    public = (getattr(sk, name) for name in sk.__all__)
+    linear = {thing for thing in public if hasattr(thing, "to_sklearn")}
+    assert {type(model) for model, *_ in (*CLASSIFIERS.values(), *REGRESSORS.values())} == linear
+    assert {
+        thing
+        for name in sk.__all__
+        if isinstance(thing := getattr(sk, name), type) and issubclass(thing, BaseEstimator)
+    } - linear == {sk.StabilitySelection}  # a selector
+
+
+@pytest.mark.parametrize("name", ["l1", "bounded l1", "extreme", "lasso", "bounded lasso"])
+def test_sparsified_models(name):
+    model = (CLASSIFIERS | REGRESSORS)[name][0]
+    X, y = data(3) if name in CLASSIFIERS else (scale(load_diabetes().data), scale(load_diabetes().target))
+    model.fit(X, y).sparsify()
+    twin = model.to_sklearn()
+    assert twin.coef_ is not model.coef_ and sp.issparse(twin.coef_) == (name in CLASSIFIERS)
+    for rows in (X, sp.csr_array(X)):
+        np.testing.assert_allclose(model.predict_proba(rows) if name in CLASSIFIERS else model.predict(rows),
+                                   twin.predict_proba(rows) if name in ("l1", "bounded l1", "extreme")
+                                   else twin.predict(rows), rtol=1e-12, atol=1e-12)  # fmt: skip
+    half = ExtremeSoftmaxSGD(random_state=0).fit(*data(3)).quantize()
+    twin = half.to_sklearn()
+    assert twin.coef_.dtype == twin.intercept_.dtype == np.float32
+    np.testing.assert_allclose(half.predict_proba(data(3)[0]), twin.predict_proba(data(3)[0]), atol=1e-5)
+
+
+def test_the_twin_is_a_copy_with_the_names_of_the_features():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = L1LogisticOBA(C=0.5, class_weight="balanced", fit_intercept=False).fit(X, y)
+    twin = model.to_sklearn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of names that do not fit
+        same_bits(model.predict_proba(X), twin.predict_proba(X))
+    list_of_names = list(twin.feature_names_in_)
+    assert list_of_names == list(X.columns) and twin.n_features_in_ == 4
+    assert twin.get_params()["C"] == 0.5 and twin.class_weight == "balanced" and not twin.fit_intercept
+    kept = twin.coef_.copy()
+    for attribute in ("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_"):
+        assert not np.shares_memory(getattr(model, attribute), getattr(twin, attribute)), attribute
+    model.coef_[:] = 0
+    np.testing.assert_array_equal(twin.coef_, kept)
+    with pytest.raises(ValueError, match="feature names"):
+        twin.predict(X.rename(columns=str.upper))
+
+
+def test_a_twin_can_be_fitted_again_to_the_same_coefficients():
+    """Where scikit-learn has all the parameters."""
+    X, y = data(2)
+    for model, tight in (
+        (L1LogisticOBA(C=0.5, tol=1e-9), dict(tol=1e-9, max_iter=20000)),
+        (SoftmaxClassifier(), None),
+    ):
+        twin = model.fit(X, y).to_sklearn()
+        if tight:
+            found = twin.coef_
+            np.testing.assert_allclose(twin.set_params(**tight).fit(X, y).coef_, found, atol=1e-4)
+    X, y = scale(load_diabetes().data), scale(load_diabetes().target)
+    for model in (LassoOBA(0.05, tol=1e-10), BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5, tol=1e-12)):
+        found = model.fit(X, y).to_sklearn()
+        again = found.__class__(**found.get_params()).set_params(tol=1e-10).fit(X, y)
+        np.testing.assert_allclose(again.coef_, found.coef_, atol=1e-5)
+
+
+def test_it_needs_nothing_of_this_package(tmp_path):
+    X, y = data(3)
+    model = SparsemaxClassifier().fit(X, y)
+    (tmp_path / "twin.pkl").write_bytes(pickle.dumps(model.to_sklearn()))
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import pickle, sys, numpy as np; sys.modules['sparsekit'] = None; "
+        "print(pickle.load(open('twin.pkl', 'rb')).predict(np.load('X.npy')).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == str(model.predict(X).tolist()), done.stderr
+
+
+@pytest.mark.parametrize(
+    "model, X, y, why",
+    [
+        (ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.1), *data(3), "hashed"),
+        (ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.eye(3)[data(3)[1]], "indicator"),
+        (SparsemaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (SoftmaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (LPSparseMAPClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.zeros(150), "one class"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_nothing_stands_for(model, X, y, why):
+    model.fit(X, y)
+    with pytest.raises(
+        ValueError, match=f"no estimator of scikit-learn predicts .*{type(model).__name__}.*{why}"
+    ):
+        model.to_sklearn()
+
+
+@pytest.mark.parametrize("method", ["to_sklearn", "coefficients"])
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_both_need_a_fit(name, method):
+    model = (CLASSIFIERS | REGRESSORS)[name][0]
+    with pytest.raises(NotFittedError):
+        getattr(type(model)(), method)()
+
+
+ONNX = {**{name: (model, True) for name, (model, *_) in CLASSIFIERS.items()},
+        **{name: (model, False) for name, (model, _) in REGRESSORS.items()}}  # fmt: skip
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ONNX)
+def test_onnx_predicts_the_same(name, n_classes):
+    missing = "skl2onnx and onnxruntime are not installed: to_sklearn's way to ONNX is not tested"
+    skl2onnx = pytest.importorskip("skl2onnx", reason=missing)
+    onnxruntime = pytest.importorskip("onnxruntime", reason=missing)
+    model, classifies = ONNX[name]
+    if not classifies and n_classes == 3:
+        pytest.skip("a regression has no classes")
+    X, y = data(n_classes, "f4")
+    X = X if classifies else scale(load_diabetes().data).astype("f4")
+    y = y if classifies else scale(load_diabetes().target)
+    twin = model.fit(X, y).to_sklearn()
+    options = {"zipmap": False} if hasattr(twin, "predict_proba") else None
+    graph = skl2onnx.to_onnx(twin, X[:1], options=None if options is None else {id(twin): options})
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: X})
+    if not classifies:
+        np.testing.assert_allclose(found[0].ravel(), model.predict(X), atol=1e-5)
+        return
+    scores = model.decision_function(X)
+    clear = np.abs(scores if scores.ndim == 1 else np.diff(np.sort(scores)[:, -2:]).ravel()) > 1e-4
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(found[0][clear], model.predict(X)[clear])
+    if hasattr(twin, "predict_proba"):
+        np.testing.assert_allclose(found[1], model.predict_proba(X), atol=1e-5)
+
+
+def test_tables_of_coefficients():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X["<noise> & co"] = np.random.default_rng(0).standard_normal(len(y))
+    lasso = LassoOBA(0.1).fit(X, y)
+    table = lasso.coefficients()
+    assert isinstance(table, pd.DataFrame) and table.shape == (5, 1) and table.index.name == "feature"
+    magnitudes = table["coefficient"].abs().to_numpy()
+    assert (np.diff(magnitudes) <= 0).all() and 0 < np.count_nonzero(magnitudes) < 5
+    for name, value in table["coefficient"].items():
+        assert value == lasso.coef_[list(X.columns).index(name)]
+    zeros = [name for name, value in zip(X.columns, lasso.coef_) if value == 0]
+    assert list(table.index[-len(zeros) :]) == zeros  # as they stand in X
+    model = L1LogisticOBA(C=0.1).fit(X, np.array(["a", "b", "c"])[y])
+    table = model.coefficients()
+    assert list(table.columns) == ["a", "b", "c"]
+    assert (np.diff(table.abs().max(axis=1)) <= 0).all()
+    np.testing.assert_array_equal(table.loc[list(X.columns)].to_numpy(), model.coef_.T)
+    sparse = model.sparsify().coefficients()
+    pd.testing.assert_frame_equal(sparse.sparse.to_dense(), table)
+    plain = L1LogisticOBA().fit(X.to_numpy(), y == 0).coefficients()
+    assert set(plain.index) == {f"x{j}" for j in range(5)} and list(plain.columns) == ["coefficient"]
+    hashed = ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.9).fit(X, y)
+    with pytest.raises(ValueError, match="no coefficients by feature: its weights are hashed"):
+        hashed.coefficients()
+
+
+def test_tables_need_pandas(run_python):
+    code = """
+import sys
+sys.modules["pandas"] = None
+import numpy as np
+from sparsekit import LassoOBA
+model = LassoOBA(0.1).fit(np.eye(3), [1.0, 2.0, 3.0])
+try:
+    model.coefficients()
+except ImportError as error:
+    print(error)
+"""
+    assert run_python(code) == "coefficients() makes a table of pandas: pip install pandas\n"
+
+
+def test_notebooks_name_the_selected_features():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X.assign(**{"<noise> & co": np.random.default_rng(0).standard_normal(len(y))})
+    model = LassoOBA(0.1)
+    assert "coefficient that is not zero" not in model._repr_html_()
+    model.fit(X, y)
+    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        line = html[html.rindex("<p>") :]
+        assert line.startswith(f"<p>{np.count_nonzero(model.coef_)} of 5 features have a coefficient")
+        assert f"zero: {model.coefficients().index[0]}" in line
+    model = LassoOBA(1e-4).fit(X[["<noise> & co"]], X["<noise> & co"])
+    assert "zero: &lt;noise&gt; &amp; co.</p>" in model._repr_html_()
+    wide = LassoOBA(1e-3).fit(np.eye(14), np.arange(14.0))
+    line = wide._repr_html_()
+    assert line.endswith(f" and {np.count_nonzero(wide.coef_) - 10} more.</p>")
+    empty = LassoOBA(1e3).fit(np.eye(14), np.arange(14.0))
+    assert empty._repr_html_().endswith("<p>0 of 14 features have a coefficient that is not zero.</p>")

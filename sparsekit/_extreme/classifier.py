@@ -77,8 +77,7 @@ class ExtremeSoftmaxSGD(
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
-        Rows a step. The steps of a batch start from one W; their mean is taken. For "implicit" it is the
-        exact step of [1]_, Appendix F.3.
+        Rows a step. Their steps start from one W and are averaged ("implicit": exactly, [1]_, Appendix F.3).
     n_negatives : int, default=None
         Classes that a step samples beside the label and hard ones. None: for the adaptive steps of method
         "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double sums

@@ -165,7 +165,9 @@ class Tracker:
         if fall is None or not fall[0] - SURE * fall[1] > limit:
             return
         scale = np.log(max(2, self.state.n_classes))
-        more = "Raise decay, with which a fit has more epochs," if spent else "Raise max_iter, or decay with it,"
+        more = (
+            "Raise decay, with which a fit has more epochs," if spent else "Raise max_iter, or decay with it,"
+        )
         warnings.warn(
             f"{name} did not converge: its objective still fell by {fall[0]:.2g} an epoch, that is "
             f"{fall[0] / scale:.2g} log(n_classes) and more than tol={self.limit / scale:.2g}, when "

@@ -143,9 +143,11 @@ def test_one_vs_each_estimates_probabilities():
 
 def test_seeds_and_threads(many):
     X, y = many
-    a, b, c = (ExtremeSoftmaxSGD(learning_rate=30.0, random_state=s).fit(X, y) for s in (1, 1, 2))
-    np.testing.assert_array_equal(a.coef_, b.coef_)
-    assert np.abs(a.coef_ - c.coef_).max() > 1e-3
+    # a pass, or no adaptive steps: fits of the bare constructor end at the optimum, where seeds hardly differ
+    for fit, kwargs in (("partial_fit", {}), ("fit", dict(method="implicit", learning_rate=30.0))):
+        a, b, c = (getattr(ExtremeSoftmaxSGD(random_state=s, **kwargs), fit)(X, y) for s in (1, 1, 2))
+        np.testing.assert_array_equal(a.coef_, b.coef_)
+        assert np.abs(a.coef_ - c.coef_).max() > 1e-3
     for method in ("implicit", "ove"):
         rate = {"implicit": 30.0, "ove": 0.3}[method]
         losses = {

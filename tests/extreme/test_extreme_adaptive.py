@@ -265,7 +265,7 @@ def test_sums_stand_in_the_order_of_the_classes():
 def test_named_methods_forget_the_sums():
     X, y = sparse_text(400, 200, 30, 10)
     model = ExtremeSoftmaxSGD(random_state=0).fit(X, y)
-    assert model.learning_rate_ == settings.ADAPTIVE_RATE and not hasattr(model, "learning_rate_losses_")
+    assert model.learning_rate_ == settings.DECAYING_RATE and not hasattr(model, "learning_rate_losses_")
     model.set_params(method="is", learning_rate=1.0).fit(X, y)
     assert not any(hasattr(model, name) for name in settings.SUMS)
 

@@ -277,7 +277,9 @@ def test_a_fit_stops_where_nothing_falls(table):
 @pytest.mark.parametrize("max_iter", [1, 6])
 def test_a_fit_that_ends_too_early_warns(table, max_iter):
     X, y = table
-    with pytest.warns(ConvergenceWarning, match=r"still fell by .* when \d epochs were over\. Raise max_iter") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=r"still fell by .* when \d epochs were over\. Raise max_iter"
+    ) as caught:
         ExtremeSoftmaxSGD(
             "implicit", learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0
         ).fit(X, y)

@@ -235,13 +235,14 @@ def test_epochs_end_when_the_rate_is_spent():
     assert epochs(alpha=0.0) == 50 == epochs(decay=0.95)
     assert epochs("implicit", learning_rate=1.0, decay=0.5) == 50
     assert epochs(X=X.toarray(), max_iter=5) == 5
+    X, y = sparse_text(4000, 1000, 600, 7)  # too large to end with Newton's method
     with pytest.warns(ConvergenceWarning, match="when 3 epochs were over. Raise decay, with which"):
-        epochs(decay=0.2, tol=1e-9)
+        epochs(X=X, y=y, decay=0.2, tol=1e-9)
     with warnings.catch_warnings():  # what is left is not worth another fit
         warnings.simplefilter("error")
-        assert epochs(tol=1e-4) <= 29
+        assert epochs(X=X, y=y, tol=1e-4) <= 29
     with pytest.warns(ConvergenceWarning, match="when 3 epochs were over. Raise max_iter"):
-        epochs(max_iter=3, tol=1e-9)
+        epochs(X=X, y=y, max_iter=3, tol=1e-9)
 
 
 def test_a_stream_steps_at_one_rate():

@@ -10,7 +10,7 @@ stability selection, which promises how many are to be expected.
 
     python examples/stability_selection.py [PICTURE.png]
 
-The data are the breast cancer measurements that ship with scikit-learn.
+The data are the breast cancer measurements that ship with scikit-learn; pandas keeps their names.
 """
 
 # %%

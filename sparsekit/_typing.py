@@ -71,4 +71,5 @@ class SolveOptions(TypedDict, total=False):
     tol_primal: float
     tol_dual: float
     inner_iter: int
+    max_time: float | None
     exact: bool

@@ -379,7 +379,7 @@ class FactorGraphLayer(nn.Module):
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If an exact solution was not reached within ``max_iter``.
+            If an exact solution was not reached within ``max_iter`` or ``max_time``.
         """
         if not scores.is_floating_point():
             raise TypeError(f"scores must be a floating point tensor; got {scores.dtype}")
@@ -420,10 +420,11 @@ class FactorGraphLayer(nn.Module):
         if (status == outcome.INFEASIBLE).any():
             where = np.flatnonzero(status == outcome.INFEASIBLE)[:10].tolist()
             raise ValueError(f"no assignment satisfies all factors in graphs {where} of the batch")
-        if self.options.get("exact", True) and (status == outcome.MAX_ITER).any():
+        short = np.isin(status, (outcome.MAX_ITER, outcome.MAX_TIME))
+        if self.options.get("exact", True) and short.any():
             warnings.warn(
-                f"{(status == outcome.MAX_ITER).sum()} of {len(status)} graphs stopped at max_iter "
-                "before the residual reached the tolerance. Increase max_iter, or pass exact=False if that "
+                f"{short.sum()} of {len(status)} graphs stopped at max_iter or max_time "
+                "before the residual reached the tolerance. Increase them, or pass exact=False if that "
                 "is meant.",
                 ConvergenceWarning,
                 stacklevel=2,

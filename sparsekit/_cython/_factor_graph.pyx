@@ -61,7 +61,9 @@ cdef extern from "factor_backward.h" nogil:
         int stop
         sk_size next, done
         void *held
+        double deadline
     int FG_CUSTOM, FG_NO_MEMORY
+    double fg_seconds()
     int (*fg_interrupted)(void *)
     int (*fg_custom)(void *, sk_size, sk_size, const double *, const double *, double *)
     sk_size fg_oracle_room(const fg_spec *)
@@ -334,6 +336,7 @@ def solve(list batches, dict options, bint warm, int n_threads):
                 plans[k], states[k] = &batch.plan.plan, batch.state + i
                 batch.state[i].warm = warm
                 k += 1
+        call.deadline = fg_seconds() + <double> options["max_time"]
         call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
         with nogil, parallel(num_threads=n_threads):
             fg_work(plans, states, &o, total, &call, threadid() == 0)

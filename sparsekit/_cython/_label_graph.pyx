@@ -38,6 +38,7 @@ cdef extern from "label_graph.h" nogil:
         int stop
         sk_size next, done
         void *held
+        double deadline
     ctypedef struct fg_watch:
         fg_call *call
         int is_caller
@@ -134,6 +135,7 @@ cdef class LabelGraph:
         if not n or not K:
             statuses[:] = 0
             return statuses, passes
+        call.deadline = float("inf")
         call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
         with nogil, parallel(num_threads=n_threads):
             watch = <fg_watch *> calloc(1, sizeof(fg_watch))

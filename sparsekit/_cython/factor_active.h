@@ -186,6 +186,7 @@ static int fg_known(const fg_spec *f, const fg_active *t) {
 /* Best structure for scores u, c into place m; its score */
 static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double *c, double *work, double *best) {
     if (!fg_grow(f, t)) return FG_NO_MEMORY;
+    t->calls++;
     if (f->kind == FG_CUSTOM) {
         if (fg_custom(f->object, f->d, f->n_add, u, c, t->value + t->m * (f->d + f->n_add))) return FG_ORACLE_FAILED;
     } else
@@ -195,7 +196,8 @@ static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double 
 }
 
 /* the weights of least loss among those of sum 1, given theta; what falls to 0 on the way leaves */
-static double fg_least(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c, double *wv) {
+static double fg_least(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c, double *wv,
+                       fg_watch *watch) {
     for (sk_size i = 0; i < f->d; i++) wv[i] = w[i] * v[i];
     for (;;) {
         sk_size gone = -1, m = t->m;
@@ -219,6 +221,8 @@ static double fg_least(const fg_spec *f, fg_active *t, const double *v, const do
         }
         for (sk_size k = 0; k < m; k++) t->p[k] += step * (t->target[k] - t->p[k]);
         fg_leave(f, t, gone);
+        /* the weights are those of a mixture, so it may end here */
+        if (fg_stopped(watch, t->m * (f->n_on + 4 * t->m)) || fg_late(watch)) return level;
     }
 }
 
@@ -241,11 +245,11 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         t->m = 1;
     }
     for (sk_size round = 0; round <= rounds; round++) {
-        double level = fg_least(f, t, v, w, c, u), size = 1.0, miss;
+        double level = fg_least(f, t, v, w, c, u, watch), size = 1.0, miss;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
-        if (round == rounds || lost) break;
         if (fg_stopped(watch, effort + t->m * (f->d + t->m))) return FG_INTERRUPTED;
+        if (round == rounds || lost || fg_late(watch)) break;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
         if ((status = fg_ask(f, t, u, c, work, &best))) return status;
         /* rounding of what the scores are made of */

@@ -55,6 +55,7 @@ typedef struct {
     double *p, *L, *ones, *target, *theta;
     double shift;                       /* 0 until there is a structure */
     int solved;                         /* whether the last call ended because no structure is better */
+    sk_size calls;                      /* of the oracle since the solve began */
 } fg_active;
 
 typedef struct {
@@ -72,7 +73,7 @@ typedef struct {
     unsigned char *off, *off_add;       /* (n_var), (n_add): what -inf forbids; its score is a large finite loss */
     /* what the last solve says of itself */
     double gamma, primal, dual, residual;
-    sk_size n_iter, n_newton;
+    sk_size n_iter, n_newton, calls;    /* calls: of one factor's oracle at most */
     int status, warm;
     fg_watch *watch;                    /* of the thread that works on it, or NULL */
 } fg_state;
@@ -82,6 +83,9 @@ typedef struct {
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
 } fg_options;
+
+/* whether a status says that a limit was reached: what has been found is the answer then, as far as it goes */
+SK_INLINE int fg_is_limit(int status) { return status == FG_MAX_ITER || status == FG_MAX_TIME; }
 
 SK_INLINE double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
 

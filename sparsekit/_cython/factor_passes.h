@@ -9,10 +9,12 @@
 /* oracle calls for one local problem, when it is to be exact */
 #define FG_ROUNDS 2000
 
-/* all factors' answers x to the scores v (n_slot) and inv times their additional ones; whether it failed */
+/* all factors' answers x to the scores v (n_slot) and inv times their additional ones; whether it failed, or, with
+ * answers of some kind from all factors, that a limit was reached */
 static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_size rounds, double *x,
                      int jacobian) {
     const sk_size np = g->n_pair;
+    int ended = 0;
     double *f = jacobian ? t->f : NULL, *e = jacobian ? t->e : NULL;
     if (fg_stopped(t->watch, 4 * g->n_slot)) return FG_INTERRUPTED;
     for (sk_size i = 0; i < g->n_flip; i++) v[g->flip[i]] = 1.0 - v[g->flip[i]];
@@ -45,14 +47,17 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
+        fg_active *active = t->active + i;
+        sk_size left = t->calls > active->calls ? t->calls - active->calls : 0;
         double *c = t->work;
         int status;
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * inv;
-        status = fg_active_solve(p, t->active + i, v + p->slot, g->w + p->slot, c, rounds, x + p->slot,
-                                 t->work + p->n_add, t->watch);
+        status = fg_active_solve(p, active, v + p->slot, g->w + p->slot, c, rounds < left ? rounds : left,
+                                 x + p->slot, t->work + p->n_add, t->watch);
         if (status) return status;
+        if (!active->solved && (left < rounds || fg_late(t->watch))) ended = left < rounds ? FG_MAX_ITER : FG_MAX_TIME;
     }
-    return 0;
+    return ended;
 }
 
 /* y = J u over the slots; y may not be u */
@@ -92,7 +97,7 @@ static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *ri
         r[j] = p[j] = g->var_start[j] < g->var_start[j + 1] ? right[j] : 0.0;
         rr += r[j] * r[j];
     }
-    for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot); it++) {
+    for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot) && !fg_late(t->watch); it++) {
         double curvature = 0.0, square = 0.0, step, next = 0.0;
         for (sk_size j = 0; j < n; j++) ap[j] = p[j];
         fg_agree(g, t, p, ap, u, y);

@@ -41,7 +41,8 @@ static int fg_admm_step(const fg_plan *g, fg_state *t, const fg_options *o, doub
     int status;
     for (sk_size j = 0; j < g->n_var; j++) t->h[j] = (t->eta[j] + 2.0 * gamma * t->mu[j]) * inv;
     fg_gather(g, t, inv, gamma * relax);
-    if ((status = fg_answer(g, t, t->v, inv, o->inner_iter, t->x, 0))) return status;
+    status = fg_answer(g, t, t->v, inv, o->inner_iter, t->x, 0);
+    if (status && !fg_is_limit(status)) return status;
     memcpy(t->old, t->mu, (size_t)g->n_var * sizeof(double));
     fg_mean(g, t->x, t->mu);
     for (sk_size j = 0; j < g->n_var; j++) {
@@ -52,7 +53,7 @@ static int fg_admm_step(const fg_plan *g, fg_state *t, const fg_options *o, doub
     /* another pass, which mu that still moves makes superfluous */
     *primal = *dual < enough ? fg_residual(g, t->mu, t->x) : INFINITY;
     for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = relax * t->mu[j] + (1.0 - relax) * t->old[j];
-    return 0;
+    return status;
 }
 
 /* mu and l become what the iteration starts from */
@@ -97,11 +98,12 @@ static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope)
     int status;
     fg_dual_scores(g, t, step);
     t->n_iter++;
-    if ((status = fg_answer(g, t, t->v, 1.0, FG_ROUNDS, t->x, 1))) return status;
+    status = fg_answer(g, t, t->v, 1.0, FG_ROUNDS, t->x, 1);
+    if (status && !fg_is_limit(status)) return status;
     fg_mean(g, t->x, t->mu);
     t->residual = fg_residual(g, t->mu, t->x);
     *slope = fg_dot(g, t->s, t->x);
-    return 0;
+    return status;
 }
 
 /* Newton's method on the dual from l, until the residual is `tol`. (P J P + eps) s = mu - x on what has mean 0, P
@@ -129,6 +131,7 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
         double eps, start, step = 1.0, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0;
         int found = 0;
         if (t->residual <= tol) return 1;
+        if (fg_late(t->watch)) return 0;
         last = t->residual;
         eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
         fg_disagreement(g, t->mu, t->x, t->v);
@@ -148,6 +151,7 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
         /* the slope rises along the way and is 0 at the best step: secants in a bracket */
         for (int trial = 0; trial < 12; trial++) {
             double next;
+            if (t->n_iter >= most) return 0;
             if ((*status = fg_dual_at(g, t, step, &slope))) return 0;
             if (fabs(slope) <= -0.9 * start || t->residual <= tol) {
                 found = 1;
@@ -163,6 +167,7 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
             }
         }
         if (!found) {
+            if (t->n_iter >= most) return 0;
             if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
             return t->residual <= tol;
         }
@@ -191,7 +196,7 @@ static void fg_snap(const fg_plan *g, fg_state *t) {
 static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
     double primal = 1.0, moved = 1.0, enough = FG_NEAR, gamma_next;
     sk_size check = 50, adapt = FG_ADAPT;
-    int status = 0, due, stale = 0; /* stale: v is not the iteration's */
+    int status = 0, due, stale = 1; /* stale: v is not the iteration's */
     for (sk_size i = 0; i < g->n_pair; i++) {
         t->c[i] = t->add[g->pair_add[i]];
         t->q[i] = 1.0 / (g->deg[i] + g->deg[g->n_pair + i]);
@@ -218,8 +223,12 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
         t->status = FG_MAX_ITER;
         while (t->status == FG_MAX_ITER && t->n_iter < o->max_iter) {
             t->n_iter++;
-            if ((status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1)))
-                return t->status = status;
+            status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1);
+            if (status) {
+                t->status = status;
+                if (fg_is_limit(status)) break;
+                return status;
+            }
             t->status = FG_CONVERGED;
             for (sk_size i = 0; i < g->n_struct; i++)
                 if (!t->active[i].solved) t->status = FG_MAX_ITER;
@@ -236,18 +245,27 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
             t->status = FG_MAX_ITER;
             break;
         }
+        if (fg_late(t->watch)) {
+            t->status = FG_MAX_TIME;
+            break;
+        }
         due = t->n_iter + 1 >= check || t->n_iter + 1 >= adapt || t->n_iter + 1 >= o->max_iter || !o->exact;
-        if ((status = fg_admm_step(g, t, o, &primal, &moved, due ? INFINITY : enough))) return t->status = status;
+        status = fg_admm_step(g, t, o, &primal, &moved, due ? INFINITY : enough);
+        if (status && !fg_is_limit(status)) return t->status = status;
         t->n_iter++;
         stale = 0;
         t->primal = primal;
         t->dual = t->gamma * moved;
+        if (status) {
+            t->status = status;
+            break;
+        }
         if (!o->exact) {
             if (primal <= o->tol_primal && moved <= o->tol_dual) {
                 t->status = FG_CONVERGED;
                 break;
             }
-        } else if (primal + moved < enough) {
+        } else if (primal + moved < enough && t->n_iter < o->max_iter) {
             fg_admm_end(g, t, o->relaxation);
             if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
                 t->primal = t->residual;
@@ -255,7 +273,10 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
                 fg_snap(g, t);
                 return t->status = FG_CONVERGED;
             }
-            if (status) return t->status = status;
+            if (status) { /* answers that are not the best ones disagree by no known amount */
+                t->primal = t->dual = INFINITY;
+                return t->status = status;
+            }
             enough = 0.1 * (primal + moved);
             fg_admm_begin(g, t);
             stale = 1;
@@ -293,7 +314,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
     status = fg_answer(g, t, t->v, 1.0 / (o->quadratic + t->gamma), o->inner_iter, t->x, 1);
     fg_mean(g, t->x, t->mu); /* without relaxation, which leaves the box */
     t->primal = fg_residual(g, t->mu, t->x);
-    return status ? (t->status = status) : t->status;
+    return status && !fg_is_limit(status) ? (t->status = status) : t->status;
 }
 
 /* LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores eta / rho + the mu before, and once mu
@@ -376,13 +397,15 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
 }
 
 static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
+    t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
+    for (sk_size i = 0; i < g->n_struct; i++) t->active[i].calls = 0;
     return o->exact && !o->quadratic ? fg_map(g, t, o) : fg_solve(g, t, o);
 }
 
 /* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the
  * interpreter until the others are done. */
 static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_size total, fg_call *call, int is_caller) {
-    fg_watch watch = {call, is_caller, 0, 0.0};
+    fg_watch watch = {call, is_caller, 0, 0.0, 0};
     sk_size i, mine = 0;
     for (;;) {
 #ifdef _OPENMP

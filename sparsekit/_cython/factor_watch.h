@@ -1,5 +1,5 @@
-/* Ends that come from outside while solves run without the interpreter's lock: a key that was pressed, or an oracle of
- * the user that failed, in this graph or in another one of the same call. */
+/* Ends that come from outside while solves run without the interpreter's lock: a key that was pressed, an oracle of
+ * the user that failed, in this graph or in another one of the same call, or time that is up. */
 #ifndef SPARSEKIT_FACTOR_WATCH_H
 #define SPARSEKIT_FACTOR_WATCH_H
 
@@ -17,6 +17,7 @@ typedef struct {
     volatile int stop;
     volatile sk_size next, done;    /* graphs that were begun, and that are done */
     void *held;                     /* what the interpreter keeps its exception in */
+    double deadline;                /* in fg_seconds, or infinite */
 } fg_call;
 
 /* What a thread has; only the one that made the call may look at the interpreter. */
@@ -25,6 +26,7 @@ typedef struct {
     int is_caller;
     sk_size work;
     double due;
+    int late;                       /* the deadline is past: what has been found is the answer */
 } fg_watch;
 
 /* Whether a signal's handler has raised; set by the extension module when it is loaded. */
@@ -32,6 +34,9 @@ static int (*fg_interrupted)(void *held);
 
 static double fg_seconds(void) {
     struct timespec now;
+#if defined(CLOCK_MONOTONIC) && (defined(__unix__) || defined(__APPLE__))
+    if (clock_gettime(CLOCK_MONOTONIC, &now) == 0) return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
     if (timespec_get(&now, TIME_UTC) == 0) return 0.0;
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
@@ -46,6 +51,8 @@ static void fg_pause(void) {
 
 static void fg_look(fg_watch *w) {
     double now = fg_seconds();
+    if (now >= w->call->deadline) w->late = 1;
+    if (!w->is_caller) return;
     /* a clock that was set back is no reason to wait */
     if (now < w->due && w->due < now + 2.0 * FG_LOOK_SECONDS) return;
     w->due = now + FG_LOOK_SECONDS;
@@ -56,10 +63,12 @@ static void fg_look(fg_watch *w) {
 SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
     if (w == NULL) return 0;
     if (w->call->stop) return 1;
-    if (!w->is_caller || (w->work += work) < FG_LOOK_WORK) return 0;
+    if ((w->work += work) < FG_LOOK_WORK) return 0;
     w->work = 0;
     fg_look(w);
     return w->call->stop;
 }
+
+SK_INLINE int fg_late(const fg_watch *w) { return w != NULL && w->late; }
 
 #endif

@@ -17,7 +17,7 @@ from .solution import BatchSolution, Gradients, Solution
 from .solver import GraphRun, solve_runs
 from .variables import Variable
 
-OPTIONS = ("max_iter", "step_size", "adaptive", "relaxation", "tol_primal", "tol_dual", "inner_iter", "exact")
+OPTIONS = tuple(SolveOptions.__annotations__)
 
 
 class FactorGraph:
@@ -263,7 +263,10 @@ class FactorGraph:
             tol_dual : float, default=1e-9
                 Largest norm of the last change of the marginals, where ``exact=False``.
             inner_iter : int, default=10
-                Most calls of a MAP oracle in one local problem of an iteration.
+                Most calls of a MAP oracle in one local problem of an iteration; in a solve each factor's is
+                called at most ``max_iter * inner_iter`` times.
+            max_time : float, default=None
+                Seconds after which the call ends with what it has, ``status`` 2; not on a GPU.
             exact : bool, default=True
                 Whether Newton's method on the dual takes over once the iteration is near. False is
                 Algorithm 1.

@@ -14,6 +14,7 @@ from .._solver import outcome
 MESSAGES = outcome.messages(
     "the residual is at most the tolerance",
     max_iter="Stopped at max_iter before the residual reached the tolerance.",
+    max_time="Stopped after max_time seconds, before the residual reached the tolerance.",
     infeasible="Infeasible: no assignment satisfies all factors (certified by a separating direction).",
 )
 
@@ -35,7 +36,9 @@ class GraphOptions:
     tol_primal, tol_dual : float
         Where the iteration ends: norm of the disagreement, norm of the last change of mu.
     inner_iter : int
-        Most calls of a MAP oracle in one local problem of an iteration.
+        Most calls of a MAP oracle in one local problem of an iteration; max_iter * inner_iter of them in all.
+    max_time : float or None
+        Seconds after which a solve ends with what it has.
     exact : bool
         Whether Newton's method on the dual finds the solution once the iteration is near.
     quadratic : bool
@@ -49,6 +52,7 @@ class GraphOptions:
     tol_primal: float = 1e-11
     tol_dual: float = 1e-9
     inner_iter: int = 10
+    max_time: float | None = None
     exact: bool = True
     quadratic: bool = True
 
@@ -61,6 +65,10 @@ class GraphOptions:
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a finite number > 0; got {shown(value)}")
+        if self.max_time is None:
+            self.max_time = np.inf
+        if not isinstance(self.max_time, Real) or isinstance(self.max_time, bool) or not self.max_time > 0:
+            raise ValueError(f"max_time must be None or a number > 0; got {shown(self.max_time)}")
         if not isinstance(self.relaxation, Real) or not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must be between 0 and 2; got {shown(self.relaxation)}")
         for name in ("adaptive", "exact"):

@@ -65,8 +65,8 @@ class BatchSolution:
     additional : ndarray of shape (n_graphs, n_additional)
         Marginals N p of the additional scores.
     status, nit : ndarray of int of shape (n_graphs,)
-        0 converged, 1 stopped at max_iter, 10 infeasible, for which x is NaN; number of passes over the
-        factors.
+        0 converged, 1 stopped at max_iter, 2 after max_time, 10 infeasible, for which x is NaN; number of
+        passes over the factors.
     optimality : ndarray of shape (n_graphs,)
         Norm of the disagreement: of the dual's gradient where ``exact=True``, then 0 at the solution alone.
     success : ndarray of bool of shape (n_graphs,)
@@ -206,7 +206,7 @@ class Solution(BatchSolution):
     fun : float
         Value of eq. (10), which is maximised.
     status : int
-        0 converged, 1 stopped at max_iter, 10 infeasible (certified), for which x is NaN.
+        0 converged, 1 stopped at max_iter, 2 after max_time, 10 infeasible (certified), for which x is NaN.
     message : str
         The same in words.
     success : bool

@@ -11,10 +11,10 @@ enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
 
 /* of the linear constraints of factor graphs */
 enum { FG_AT_MOST = -1, FG_EQUAL = 0, FG_AT_LEAST = 1 };
-/* how a solve of a factor graph ended: the first four as in _solver/outcome.py */
+/* how a solve of a factor graph ended: the first five as in _solver/outcome.py */
 enum {
-    FG_CONVERGED = 0, FG_MAX_ITER = 1, FG_NO_PROGRESS = 4, FG_INFEASIBLE = 10, FG_NO_MEMORY = 100, FG_ORACLE_FAILED,
-    FG_INTERRUPTED
+    FG_CONVERGED = 0, FG_MAX_ITER = 1, FG_MAX_TIME = 2, FG_NO_PROGRESS = 4, FG_INFEASIBLE = 10, FG_NO_MEMORY = 100,
+    FG_ORACLE_FAILED, FG_INTERRUPTED
 };
 
 #endif

@@ -238,6 +238,8 @@ class States:
 
 def plain_options(options: dict[str, float]) -> list[float]:
     """fg_options' fields in the kernels' order."""
+    if options["max_time"] < float("inf"):
+        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU looks at no clock")
     floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
     flags = ("adaptive", "exact", "quadratic")
     return [

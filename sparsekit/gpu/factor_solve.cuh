@@ -138,6 +138,7 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
                     step = next > lo + margin ? next : lo + margin;
                     step = step < hi - margin ? step : hi - margin;
                 }
+                if (report.n_iter >= most) return false;
                 if (++trial == 12) {
                     phase = LAST;
                     step = 0.0;
@@ -259,7 +260,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 done = true;
                 continue;
             }
-        } else if (primal + moved < enough) {
+        } else if (primal + moved < enough && report.n_iter < o.max_iter) {
             admm_end(g, t, report.gamma, o.relaxation);
             if (newton(team, g, t, report, o.tol_primal, o.max_iter)) {
                 report.primal = report.residual;

@@ -157,6 +157,12 @@ SOLVES = {
             graph.add(Budget(u[:, j], 3))
         run = lambda: graph.solve(exact=False, max_iter=10**9, tol_primal=1e-300, tol_dual=1e-300)
     """,
+    "one local problem": """
+        graph = FactorGraph()
+        graph.add(Matching(graph.variable(0.01 * rng.standard_normal((200, 200)))))
+        graph.add(DepTree(graph.variable(0.01 * rng.standard_normal((70, 70)))))
+        run = lambda: graph.solve(max_iter=10**6)
+    """,
     "many graphs": """
         graph = FactorGraph()
         u = graph.variable(np.zeros(40))
@@ -181,7 +187,7 @@ SOLVES = {
 WAITS = """
 import _thread, os, signal, threading, time
 import numpy as np
-from sparsekit import Budget, Factor, FactorGraph, Pair, Sequence
+from sparsekit import Budget, DepTree, Factor, FactorGraph, Matching, Pair, Sequence
 rng, n_jobs = np.random.default_rng(0), {n_jobs}
 {make}
 pressed = []

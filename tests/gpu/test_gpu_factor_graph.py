@@ -425,3 +425,11 @@ def test_forbidden_assignments_in_conflict_with_others(cupy):
     both.solve(step_size=0.5)
     assert list(both.cpu.report()["status"]) == list(both.gpu.report()["status"].get()) == [INFEASIBLE, 0]
     np.testing.assert_allclose(both.gpu.report()["n_iter"].get(), both.cpu.report()["n_iter"], rtol=0, atol=5)
+
+
+def test_a_kernel_looks_at_no_clock(cupy):
+    graph = sk.FactorGraph()
+    graph.add(sk.Xor(graph.variable((3,))))
+    with pytest.raises(ValueError, match="max_time is for graphs in main memory"):
+        graph.solve_batch(cupy.zeros((2, 3)), max_time=1.0)
+    assert (cupy.asnumpy(graph.solve_batch(cupy.zeros((2, 3)), max_time=None).status) == 0).all()

@@ -80,6 +80,7 @@ TREE = {
         "sparsemax",
         "extreme_softmax",
         "lp_sparsemap",
+        "sequence_tagger",
         "bounded",
         "nqn",
         "sharpness",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._saved.models import load as load
     from ._saved.models import save as save
     from ._stability.selection import StabilitySelection as StabilitySelection
+    from ._tagger.tagger import SequenceTagger as SequenceTagger
     from .optimize import minimize_oba as minimize_oba
 
 __version__ = "0.1.0.dev0"
@@ -80,6 +81,7 @@ _EXPORTS = {
     "OrOut": "_factor_graph.logic_factors",
     "Pair": "_factor_graph.logic_factors",
     "Sequence": "_factor_graph.structured_factors",
+    "SequenceTagger": "_tagger.tagger",
     "SoftmaxClassifier": "_fenchel_young.classifier",
     "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
     "SparsemaxClassifier": "_fenchel_young.classifier",

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arrays import host_only
+from ._messages import shown
 from ._typing import FloatArray, MatrixLike
 
-__all__ = ["jensen_shannon_divergence", "kkt_violation", "precision_at_k"]
+# tags that begin a span, go on with one, and end it, by scheme; all else is outside
+_SCHEMES = {"BIO": ("B", "I", ""), "BIOES": ("BS", "IE", "ES"), "BILOU": ("BU", "IL", "LU")}
+
+__all__ = [
+    "jensen_shannon_divergence",
+    "kkt_violation",
+    "precision_at_k",
+    "span_f1_score",
+    "span_precision_recall_f1",
+]
 
 
 def kkt_violation(coef: ArrayLike, grad: ArrayLike, l1: ArrayLike) -> float:
@@ -207,3 +218,138 @@ def _mean_of_rows(values: FloatArray, sample_weight: ArrayLike | None) -> float:
     from ._estimator.checks import check_sample_weight, in_units  # scikit-learn is not imported before
 
     return float(np.average(values, weights=in_units(check_sample_weight(sample_weight, len(values)))[0]))
+
+
+def span_f1_score(
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    *,
+    scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
+    average: Literal["micro", "macro"] = "micro",
+    zero_division: float = 0.0,
+) -> float:
+    r"""F1 of the spans that the labels of sequences mark.
+
+    The third of `span_precision_recall_f1`, for ``make_scorer``.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        Labels as "O", "B-PER", "I-PER".
+    scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
+        How labels mark spans.
+    average : {"micro", "macro"}, default="micro"
+        Over all spans, or the mean over their kinds.
+    zero_division : float, default=0.0
+        The score where there is no span in either.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If lengths disagree or scheme or average are not known.
+
+    See Also
+    --------
+    sparsekit.SequenceTagger : Predicts such labels.
+
+    Examples
+    --------
+    >>> from sparsekit.metrics import span_f1_score
+    >>> span_f1_score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
+    0.5
+    """
+    return span_precision_recall_f1(
+        y_true, y_pred, scheme=scheme, average=average, zero_division=zero_division
+    )[2]
+
+
+def span_precision_recall_f1(
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    *,
+    scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
+    average: Literal["micro", "macro"] = "micro",
+    zero_division: float = 0.0,
+) -> tuple[float, float, float]:
+    r"""Precision, recall and F1 of spans: a predicted span counts if its kind and both of its ends are right.
+
+    .. math:: P = \frac{|\hat S \cap S|}{|\hat S|}, \quad R = \frac{|\hat S \cap S|}{|S|}, \quad
+              F_1 = \frac{2 |\hat S \cap S|}{|\hat S| + |S|}
+
+    Labels that break the scheme are read leniently, as CoNLL's script does: "I-PER" after no span of that
+    kind begins one, and a span that is not ended ends before the next, or with its sequence.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of str
+        Labels as "O", "B-PER", "I-PER". Those whose first part is not of the scheme are outside of spans.
+    scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
+        How labels mark spans. "BIO" reads IOB1 as well.
+    average : {"micro", "macro"}, default="micro"
+        Over all spans, or the means over the kinds of spans in either list.
+    zero_division : float, default=0.0
+        In place of 0 / 0.
+
+    Returns
+    -------
+    precision, recall, f1 : float
+
+    Raises
+    ------
+    ValueError
+        If lengths disagree or scheme or average are not known.
+
+    Examples
+    --------
+    >>> from sparsekit.metrics import span_precision_recall_f1
+    >>> span_precision_recall_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-PER"]])
+    (0.5, 1.0, 0.6666666666666666)
+    """
+    if scheme not in _SCHEMES:
+        raise ValueError(f"scheme must be one of {', '.join(_SCHEMES)}; got {shown(scheme)}.")
+    if average not in ("micro", "macro"):
+        raise ValueError(f"average must be 'micro' or 'macro'; got {shown(average)}.")
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} sequences, y_pred {len(y_pred)}.")
+    counts: dict[str, list[int]] = {}
+    for i, (true, predicted) in enumerate(zip(y_true, y_pred)):
+        if len(true) != len(predicted):
+            raise ValueError(f"y_true[{i}] has {len(true)} labels, y_pred[{i}] {len(predicted)}.")
+        there, found = set(_spans(true, scheme)), set(_spans(predicted, scheme))
+        for at, part in enumerate((there & found, found, there)):
+            for kind, _, _ in part:
+                counts.setdefault(kind, [0, 0, 0])[at] += 1
+    table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 3)
+    if average == "micro" or not len(table):
+        table = table.sum(axis=0, keepdims=True)
+    right, predicted, true = table.T
+    parts = (right, predicted), (right, true), (2.0 * right, predicted + true)
+    precision, recall, f1 = (
+        float(np.divide(a, b, out=np.full(len(a), float(zero_division)), where=b > 0).mean())
+        for a, b in parts
+    )
+    return precision, recall, f1
+
+
+def _spans(labels: Sequence[Any], scheme: str) -> Iterator[tuple[str, int, int]]:
+    """(kind, first, last) of the spans of a sequence."""
+    begins, goes_on, ends = _SCHEMES[scheme]
+    start, kind = -1, ""
+    for t, label in enumerate(labels):
+        tag, _, its = str(label).partition("-")
+        first, inner = tag != "" and tag in begins, tag != "" and tag in goes_on
+        if start >= 0 and not (inner and its == kind):
+            yield kind, start, t - 1
+            start = -1
+        if start < 0 and (first or inner):
+            start, kind = t, its
+        if start >= 0 and tag in ends:
+            yield kind, start, t
+            start = -1
+    if start >= 0:
+        yield kind, start, len(labels) - 1

@@ -280,6 +280,11 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_TABLE, **_SOLVED,
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
     },
+    "SequenceTagger": {
+        **_INPUT, **_SOLVED, "coef_": Floats(("K", "p")), "classes_": Classes(),
+        "transitions_": Floats(("K", "K"), ("f8",)),
+        "start_": Floats(("K",), ("f8",)), "stop_": Floats(("K",), ("f8",)),
+    },
 }  # fmt: skip
 
 

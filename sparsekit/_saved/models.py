@@ -31,6 +31,7 @@ CLASSES = {
     "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
     "ExtremeSoftmaxSGD": "_extreme.classifier",
     "LPSparseMAPClassifier": "_factor_graph.classifier",
+    "SequenceTagger": "_tagger.tagger",
 }
 _REMEDIES = {
     "callback": "set_params(callback=None) first",

@@ -10,10 +10,15 @@ Each module loads its CUDA C source from the ``.cu`` file of its name and compil
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
 _ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"
+_CHAIN = (
+    "a chain goes on position after position through tables of a few labels; sequences are in main memory"
+)
 _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
 NOT_HERE: dict[str, str] = {
+    "_chains.best_sequences": _CHAIN,
+    "_chains.forward_backward": _CHAIN,
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
     "is made of class_factors by matrix products",
     "_dual_ascent.ascend": _ROWS,

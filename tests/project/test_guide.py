@@ -15,7 +15,16 @@ HEADINGS = [
     "Limits",
     "Paper",
 ]
-SYSTEMS = ["solver", "nqn", "bounded", "sparsemax", "extreme_softmax", "lp_sparsemap", "sharpness"]
+SYSTEMS = [
+    "solver",
+    "nqn",
+    "bounded",
+    "sparsemax",
+    "extreme_softmax",
+    "lp_sparsemap",
+    "sequence_tagger",
+    "sharpness",
+]
 GUIDE = [
     *SYSTEMS,
     "large_data",

@@ -1,0 +1,1 @@
+"""SequenceTagger: labels of the positions of sequences."""

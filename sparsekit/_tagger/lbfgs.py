@@ -1,0 +1,127 @@
+"""L-BFGS with a diagonal, for smooth strongly convex functions of very many variables.
+
+Nocedal, Wright, "Numerical Optimization" (2006), algorithm 7.4. The first matrix is a multiple of a given
+diagonal: rare and frequent features then have steps of their own sizes.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg.blas import daxpy, ddot
+from scipy.optimize import OptimizeResult
+
+from .._solver import outcome
+
+_MESSAGES = outcome.messages("the largest entry of the gradient is at most tol times that at zero")
+# Armijo's share of the slope; a step is good as well where the value cannot tell and the slope has risen to
+# no more than this share of its opposite (Hager, Zhang 2005, eq. 4.1)
+_DECREASE, _ROUNDING = 1e-4, 1e-10
+_TRIALS = 40
+
+
+@dataclass
+class State:
+    """A point, and the steps that led to it."""
+
+    x: np.ndarray
+    f: float
+    g: np.ndarray
+    diagonal: np.ndarray
+    steps: list = field(default_factory=list)
+    changes: list = field(default_factory=list)
+    products: list = field(default_factory=list)
+
+
+def direction(state):
+    """Minus the inverse matrix times the gradient, by the two loops."""
+    q, parts = state.g.copy(), []
+    for s, y, sy in zip(reversed(state.steps), reversed(state.changes), reversed(state.products)):
+        a = ddot(s, q) / sy
+        parts.append(a)
+        daxpy(y, q, a=-a)
+    if state.steps:
+        y = state.changes[-1]
+        q *= state.products[-1] / float(y @ (y / state.diagonal))
+    q /= state.diagonal
+    for s, y, sy, a in zip(state.steps, state.changes, state.products, reversed(parts)):
+        daxpy(s, q, a=a - ddot(y, q) / sy)
+    return np.negative(q, out=q)
+
+
+def step(value_and_gradient, state, memory):
+    """One step, in place; whether there was one."""
+    d = direction(state)
+    slope = float(state.g @ d)
+    if not slope < 0.0:
+        return False
+    t, slack = 1.0, _ROUNDING * abs(state.f)
+    for _ in range(_TRIALS):
+        x = state.x + t * d
+        f, g = value_and_gradient(x)
+        if np.isfinite(f):
+            enough = f <= state.f + _DECREASE * t * slope
+            rounded = f <= state.f + slack and abs(float(g @ d)) <= (1.0 - 2.0 * _DECREASE) * -slope
+            if enough or rounded:
+                break
+            # the minimiser of the parabola through both values and the slope
+            t *= min(max(-0.5 * t * slope / (f - state.f - t * slope), 0.1), 0.5)
+        else:
+            t *= 0.1
+    else:
+        return False
+    s, y = x - state.x, g - state.g
+    sy = float(s @ y)
+    if sy > 1e-12 * np.sqrt(float(s @ s) * float(y @ y)):
+        state.steps.append(s)
+        state.changes.append(y)
+        state.products.append(sy)
+        if len(state.steps) > memory:
+            for kept in (state.steps, state.changes, state.products):
+                del kept[0]
+    state.x, state.f, state.g = x, f, g
+    return True
+
+
+def minimize(loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, callback=None, history=False):
+    """The minimiser of ``loss.value_and_gradient``.
+
+    ``loss.curvature()`` is the diagonal, ``modulus`` the convexity, from which the gap follows:
+    f(x) - min f <= |g|^2 / (2 modulus).
+    """
+    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
+    lines = outcome.History(("time", "fun", "optimality"), history)
+    zero = np.zeros(loss.n_variables)
+    f, g = loss.value_and_gradient(zero)
+    unit = float(np.abs(g).max(initial=0.0)) or 1.0
+    x = zero
+    if x0 is not None:
+        x = np.array(x0, dtype=np.float64)
+        f, g = loss.value_and_gradient(x)
+    state, nit, status = State(x, f, g, loss.curvature()), 0, None
+    while status is None:
+        optimality = float(np.abs(state.g).max(initial=0.0)) / unit
+        lines.add(limits.seconds, state.f, optimality)
+        if not np.isfinite(state.f):
+            status = outcome.NOT_FINITE
+        elif callback is not None and outcome.wants_to_stop(
+            callback,
+            OptimizeResult(
+                x=state.x.copy(), fun=state.f, nit=nit, optimality=optimality,
+                nnz=int(np.count_nonzero(state.x)), time=limits.seconds,
+            ),
+        ):  # fmt: skip
+            status = outcome.STOPPED
+        elif optimality <= tol:
+            status = outcome.CONVERGED
+        elif (reached := limits.reached(nit)) is not None:
+            status = reached
+        elif step(loss.value_and_gradient, state, memory):
+            nit += 1
+        else:
+            status = outcome.NO_PROGRESS
+    gap = float(state.g @ state.g) / (2.0 * modulus) if modulus > 0 else np.nan
+    return OptimizeResult(
+        x=state.x, fun=state.f, grad=state.g, nit=nit, nfev=loss.n_evaluations, status=status,
+        message=_MESSAGES[status], success=status in outcome.SUCCESSES, optimality=optimality, dual_gap=gap,
+        time=limits.seconds, history=lines.columns(),
+    )  # fmt: skip

@@ -1,0 +1,411 @@
+"""SequenceTagger: a label for each position of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.checks import apply_class_weight, check_sample_weight, in_type
+from .._estimator.decorators import fit_context
+from .._l1.oba import minimize_oba
+from .._linalg.class_design import design_of
+from .._linalg.class_products import matmat
+from .._linalg.threads import blas_threads, count_threads
+from .._typing import ClassWeight, FloatArray, SolverCallback
+from .chains import add_ends, best, forward_backward, scored
+from .constraints import SCHEMES, allowed_by, broken
+from .lbfgs import minimize
+from .loss import ChainLoss
+from .sequences import read, read_labels
+
+
+class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
+    r"""Labels of the positions of sequences: a linear-chain conditional random field.
+
+    A labelling y of a sequence of T positions has the score
+
+    .. math:: s(x, y) = a_{y_1} + \sum_{t=1}^{T} w_{y_t} \cdot x_t + \sum_{t=2}^{T} A_{y_{t-1}, y_t} + b_{y_T}
+
+    and the probability :math:`\exp(s(x, y)) / Z(x)` [1]_. Minimises, with v all of w, A, a and b,
+
+    .. math:: C \sum_i c_i \left(\log Z(x_i) - s(x_i, y_i)\right) + \frac{1 - \rho}{2} \|v\|_2^2
+              + \rho \|v\|_1,
+
+    c_i the weights of the sequences and :math:`\rho` ``l1_ratio``. The problem is convex.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the penalty, > 0. CRFsuite's c1 and c2 are C = 1 / (c1 + 2 c2),
+        l1_ratio = c1 / (c1 + 2 c2).
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
+        coefficients exactly 0.
+    constraints : {"BIO", "BIOES", "BILOU", "none"}, None or list of pairs, default=None
+        Labellings that are impossible, in the fit and in predictions: those that break a scheme of spans
+        (labels "O" and "B-PER", "I-PER", ...), or with forbidden pairs (previous, next) of labels; in a pair
+        None stands for the beginning or the end of a sequence.
+    fit_ends : bool, default=True
+        Whether the first and the last label have the scores a and b. CRFsuite has none: these are 0 then.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the labels. A sequence's weight is the mean of those of its labels (times its
+        sample_weight).
+    tol : float, default=1e-4
+        The fit stops when the largest entry of the gradient (with an L1 penalty: of the violation of the
+        optimality conditions) is at most tol times that of the gradient at zero.
+    max_iter : int, default=1000
+        Largest number of steps.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all. Results do not depend on it.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per step to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each step with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
+        StopIteration stops the fit.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        The labels, sorted.
+    coef_ : ndarray of shape (n_labels, n_features)
+        w, in the dtype of X (float64 for dicts).
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        A: of each label (row) before each other (column). 0 where ``constraints`` forbid it.
+    start_, stop_ : ndarray of shape (n_labels,)
+        a and b.
+    n_iter_ : ndarray of shape (1,)
+        Number of steps.
+    optimality_ : float
+        The measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective.
+    dual_gap_ : float
+        ``objective_`` is at most this far from the optimum, by strong convexity; NaN with an L1 penalty.
+    history_ : dict of ndarray
+        Only with ``history=True``: values of every step.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features of dicts, sorted: "key" for numbers, "key=value" for strings.
+
+    See Also
+    --------
+    Sequence : The factor over one sequence's variables, for SparseMAP.
+    sparsekit.metrics.span_f1_score : Quality of labels that mark spans.
+
+    Notes
+    -----
+    A sequence is a list of dicts, one a position, whose values are numbers, bools, strings (one-hot) or
+    lists of strings; of lists of strings, as dicts of ones; or a dense or sparse matrix (n_positions,
+    n_features). Every feature has a coefficient for every label, also for labels with which it was never
+    seen.
+
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: probabilistic models for
+       segmenting and labeling sequence data", ICML 2001.
+
+    Examples
+    --------
+    >>> from sparsekit import SequenceTagger
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}, {"word": "barks"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> tagger = SequenceTagger(C=10).fit(X, y)
+    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}, {"word": "barks"}]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "constraints": [StrOptions({*SCHEMES, "none"}), list, tuple, None],
+        "fit_ends": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **SOLVER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        l1_ratio: float = 0.0,
+        constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None,
+        fit_ends: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.constraints = constraints
+        self.fit_ends = fit_ends
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        # a list of sequences of any length is no matrix
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : list of n_sequences sequences
+            Each a list of dicts of features, one a position; or a sparse matrix or an array of shape
+            (n_positions, n_features). Sequences may be empty.
+        y : list of n_sequences sequences of labels
+            Strings or whole numbers, one a position.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Weights >= 0 of the sequences, not all zero.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, lengths disagree, there is no label, X holds NaN or infinity,
+            or a sequence of y breaks ``constraints``.
+        TypeError
+            If X or y is no list of sequences, or a feature is none of the allowed kinds.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        given = read(X)
+        labels = read_labels(y, given.starts)
+        classes, codes = np.unique(labels, return_inverse=True)
+        codes = codes.astype(np.int32)
+        allowed = allowed_by(self.constraints, classes)
+        wrong = broken(codes, given.starts, allowed, classes)
+        if wrong is not None:
+            raise ValueError(f"constraints={self.constraints}: {wrong}.")
+        if given.X.shape[1] == 0:
+            raise ValueError(
+                "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
+            )
+        weight = self._weights(sample_weight, classes, codes, given.starts)
+        n_threads, p = count_threads(self.n_jobs), given.X.shape[1]
+        start = self._start(given.names, classes, p)
+        self.n_features_in_ = p
+        if given.names is not None:
+            self.feature_names_in_ = given.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        loss = ChainLoss(
+            design_of(given.X, n_threads), given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
+            ridge=1.0 - self.l1_ratio, n_threads=n_threads,
+        )  # fmt: skip
+        dtype = given.X.dtype
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+
+        def attributes(x):
+            W, trans, begin, stop = loss.unpack(np.asarray(x))
+            return {
+                "coef_": in_type(np.ascontiguousarray(W.T), dtype),
+                "transitions_": trans.copy(),
+                "start_": np.where(allowed.begin, begin, 0.0),
+                "stop_": np.where(allowed.end, stop, 0.0),
+                "classes_": classes,
+            }
+
+        if self.l1_ratio > 0:
+            solve = partial(
+                minimize_oba,
+                loss,
+                np.full(loss.n_variables, float(self.l1_ratio)),
+                hessian="lbfgs",
+                gap=False,
+            )
+        else:
+            solve = partial(minimize, loss, modulus=1.0)
+        self._run(
+            lambda x0, callback: solve(x0=x0, callback=callback, history=self.history,
+            **self._solver_options), np.zeros(loss.n_variables) if start is None else start, loss.n_variables,
+            data={"X": X, "y": y, "metadata": metadata},
+            attributes=attributes,
+        )  # fmt: skip
+        return self
+
+    def _weights(self, sample_weight, classes, codes, starts):
+        """Weights (S,) of the sequences."""
+        lengths = np.diff(starts)
+        weight = check_sample_weight(sample_weight, len(lengths))
+        weight = np.ones(len(lengths)) if weight is None else weight
+        if self.class_weight is not None:
+            each = apply_class_weight(self.class_weight, classes, codes, np.repeat(weight, lengths), least=1)
+            sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), each, len(lengths))
+            weight = np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+        return weight
+
+    def _start(self, names, classes, p):
+        """The last fit's variables for these features and labels, if asked for and finite, else None."""
+        if not self.warm_start or getattr(self, "coef_", None) is None:
+            return None
+        was: Any = getattr(self, "feature_names_in_", None)
+        if (was is None) != (names is None) or (was is None and self.coef_.shape[1] != p):
+            return None
+        where = {label: k for k, label in enumerate(self.classes_.tolist())}
+        kept = [(k, where[label]) for k, label in enumerate(classes.tolist()) if label in where]
+        now, old = np.array(kept, dtype=int).reshape(-1, 2).T
+        here = there = np.arange(p)
+        if names is not None:
+            known = {name: j for j, name in enumerate(was)}
+            found = np.array([known.get(name, -1) for name in names])
+            here, there = np.flatnonzero(found >= 0), found[found >= 0]
+        K = len(classes)
+        table = np.zeros((p + K + 2 * self.fit_ends, K))
+        table[np.ix_(here, now)] = self.coef_[np.ix_(old, there)].T
+        table[np.ix_(p + now, now)] = self.transitions_[np.ix_(old, old)]
+        if self.fit_ends:
+            table[p + K, now], table[p + K + 1, now] = self.start_[old], self.stop_[old]
+        return table.ravel() if np.isfinite(table).all() else None
+
+    def _scores(self, X):
+        """Scores (N, K) with those of the ends, starts (S + 1,), transitions (K, K) and their `Allowed`."""
+        check_is_fitted(self, "coef_")
+        given = read(X, getattr(self, "feature_names_in_", None), self.n_features_in_)
+        n_threads = count_threads(self.n_jobs)
+        allowed = allowed_by(self.constraints, self.classes_)
+        with blas_threads(n_threads):
+            unary = matmat(design_of(given.X, n_threads), self.coef_.T.astype(np.float64, order="C"))
+        trans, begin, end = scored(self.transitions_, self.start_, self.stop_, allowed)
+        return add_ends(unary, given.starts, begin, end), given.starts, trans, allowed
+
+    def predict(self, X: Sequence[Any]) -> list[list[Any]]:
+        """The best labelling of each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in fit. Features of dicts that fit has not seen are left out.
+
+        Returns
+        -------
+        list of lists of labels
+
+        Raises
+        ------
+        ValueError
+            If X is not as in fit, or ``constraints`` allow no labelling of a sequence's length.
+        """
+        unary, starts, trans, _ = self._scores(X)
+        tags, value = best(unary, starts, trans, count_threads(self.n_jobs))
+        _refuse_impossible(value)
+        labels = self.classes_[tags].tolist()
+        return [labels[i:j] for i, j in pairwise(starts)]
+
+    def predict_marginals(self, X: Sequence[Any]) -> list[FloatArray]:
+        """Probabilities of the labels at each position.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in fit.
+
+        Returns
+        -------
+        list of ndarray of shape (n_positions, n_labels)
+            Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            As of `predict`.
+        """
+        unary, starts, trans, allowed = self._scores(X)
+        ones = np.ones(len(starts) - 1)
+        value, _ = forward_backward(
+            unary, starts, trans, ones, count_threads(self.n_jobs), reach=allowed.reach()
+        )
+        _refuse_impossible(value)
+        return [unary[i:j] for i, j in pairwise(starts)]
+
+    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
+        """The same as `predict_marginals`.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in fit.
+
+        Returns
+        -------
+        list of ndarray of shape (n_positions, n_labels)
+        """
+        return self.predict_marginals(X)
+
+    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None) -> float:
+        """Share of the positions whose label is right; spans: `sparsekit.metrics.span_f1_score`.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in fit.
+        y : list of sequences of labels
+            The true ones.
+        sample_weight : array-like of shape (n_sequences,), default=None
+            Weights of the sequences, for each of their positions.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        lengths = [len(sequence) for sequence in predicted]
+        true = read_labels(y, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        flat = np.array([label for sequence in predicted for label in sequence])
+        weight = check_sample_weight(sample_weight, len(lengths))
+        each = None if weight is None else np.repeat(weight, lengths)
+        return float(np.average(true == flat, weights=each))
+
+
+def _refuse_impossible(value):
+    if (value == -np.inf).any():
+        i = int((value == -np.inf).argmax())
+        raise ValueError(f"constraints allow no labelling of the length of X[{i}].")

@@ -26,9 +26,11 @@ from .._linalg.special import expit, log_expit, softmax
 from .._linalg.threads import count_threads
 from .._typing import Array, FloatArray, MatrixLike, SolverCallback
 from .graph import FactorGraph
+from .label_decisions import decide
 from .label_loss import LOSSES, LabelLoss, Labels
-from .label_sets import choose_pairs, logic, nearest_sets, with_indicator
+from .label_sets import choose_pairs, logic, with_indicator
 from .label_solver import minimize_labels
+from .label_strengths import strengths
 from .layout import GraphOptions
 from .linear_factors import Xor
 
@@ -45,16 +47,19 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
 
     Parameters
     ----------
-    alpha : float, default=1e-4
+    alpha : float or "auto", default="auto"
         Strength of the L2 penalty of W, >= 0. The loss is a mean over the rows. The intercepts b are free.
+        "auto" is the strength at which a ridge regression of the labels is best by generalised
+        cross-validation (a quarter of it for the logistic loss, a tenth for the hinge).
     loss : {"sparsemap", "hinge", "logistic"}, default="sparsemap"
         "sparsemap" is eq. (16); "hinge" the structured hinge loss, with LP-MAP inference and a cost of 1 for
         each wrong label; "logistic" a logistic loss for each label by itself, without pairs.
-    pairs : "all", int, None or array-like of shape (n_pairs, 2), default="all"
+    pairs : "all", int, None or array-like of shape (n_pairs, 2), default=None
         Which pairs of labels have a score: all, the so many that most often occur together, none, or these
-        columns of y.
+        columns of y. Pairs cost time, and are for labels that go together more, or less, than features say.
     pair_alpha : float, default=None
-        Strength of the L2 penalty of s; None: alpha.
+        Strength of the L2 penalty of s; None: alpha, or with alpha="auto" that of a feature
+        whose variance is 1.
     factors : list of tuples, or callable, default=None
         Logic that every set of labels obeys, in training and in prediction: tuples (factor class, columns of
         y, further arguments, perhaps a dict of keywords), such as ``(Imply, [4, 7])`` or
@@ -62,8 +67,12 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         `FactorGraph` and returns factors.
     fit_intercept : bool, default=True
         Whether to fit b.
-    threshold : float, default=0.5
-        `predict` gives a row each label whose marginal is larger.
+    threshold : float or "expected_f1", default="expected_f1"
+        `predict` gives a row each label whose marginal is larger. "expected_f1" is half of the largest F1
+        that the row can expect by its marginals: at that threshold it is reached.
+    never_empty : bool, default=None
+        Whether `predict` gives a row the best label or labels where it would give none. None: if no row
+        of the training data was without a label.
     tol : float, default=1e-4
         The fit stops when the largest entry of the (projected) gradient is at most tol times that at zero.
         With loss="hinge", when ten iterations lower the objective by less than tol / 100 times it, or no
@@ -91,6 +100,10 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         W, in the dtype of X.
     intercept_ : ndarray of shape (n_labels,)
         b; zero if ``fit_intercept=False``.
+    alpha_, pair_alpha_ : float
+        The strengths that were used.
+    never_empty_ : bool
+        Whether predictions always have a label.
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of y that have a score together.
     pair_coef_ : ndarray of shape (n_pairs,)
@@ -142,13 +155,14 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "loss": [StrOptions(set(LOSSES))],
         "pairs": [StrOptions({"all"}), Interval(Integral, 0, None, closed="left"), "array-like", None],
         "pair_alpha": [Interval(Real, 0, None, closed="left"), None],
         "factors": [list, tuple, callable, None],
         "fit_intercept": ["boolean"],
-        "threshold": [Interval(Real, 0, 1, closed="left")],
+        "threshold": [StrOptions({"expected_f1"}), Interval(Real, 0, 1, closed="left")],
+        "never_empty": ["boolean", None],
         "warm_start": ["boolean"],
         "history": ["boolean"],
         **SOLVER_CONSTRAINTS,
@@ -156,14 +170,15 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
 
     def __init__(
         self,
-        alpha: float = 1e-4,
+        alpha: float | Literal["auto"] = "auto",
         *,
         loss: Literal["sparsemap", "hinge", "logistic"] = "sparsemap",
-        pairs: Literal["all"] | int | ArrayLike | None = "all",
+        pairs: Literal["all"] | int | ArrayLike | None = None,
         pair_alpha: float | None = None,
         factors: Sequence[tuple[Any, ...]] | Callable[..., Any] | None = None,
         fit_intercept: bool = True,
-        threshold: float = 0.5,
+        threshold: float | Literal["expected_f1"] = "expected_f1",
+        never_empty: bool | None = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -180,6 +195,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         self.factors = factors
         self.fit_intercept = fit_intercept
         self.threshold = threshold
+        self.never_empty = never_empty
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -205,7 +221,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         y : {array-like, sparse matrix} of shape (n_samples, n_labels), or array-like of shape (n_samples,)
             Indicator of zeros and ones; or classes of any kind.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, not all zero; only their ratios matter.
+            Weights >= 0 of the rows, not all zero. Only their ratios matter, but for alpha="auto", which
+            counts as many rows as they sum to if that is more than there are.
 
         Returns
         -------
@@ -227,12 +244,12 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         given = with_indicator(self, X, y, sample_weight)
         X, xp, weight = given.X, given.xp, given.weight
         Y, classes, multilabel = given.values, given.classes, given.multilabel
-        weight = xp.ones(len(Y)) if weight is None else weight / weight.max()
+        counts = xp.ones(len(Y)) if weight is None else weight
+        weight = counts / counts.max()
         if multilabel or self.loss != "sparsemap":
             labels = self._labels(Y, multilabel)
             loss = LabelLoss(
                 self.loss, labels, X, Y, weight / weight.sum(), fit_intercept=self.fit_intercept,
-                alpha=self.alpha, pair_alpha=self.alpha if self.pair_alpha is None else self.pair_alpha,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
             minimize, start, shape = minimize_labels, self._start(loss, labels), loss.n_variables
@@ -242,8 +259,17 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
                 "sparsemax", X, Y.argmax(axis=1), Y.shape[1], weight, fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            minimize = partial(_minimize_classes, alpha=self.alpha)
             start, shape = self._table(loss.shape, xp), loss.shape
+        alpha, pair_alpha = strengths(
+            self.alpha, self.pair_alpha, self.loss, loss.design, Y, counts, self.fit_intercept
+        )
+        if isinstance(loss, LabelLoss):
+            loss.alpha, loss.pair_alpha = alpha, pair_alpha
+        else:
+            minimize = partial(_minimize_classes, alpha=alpha)
+        # a set of one class always has it
+        some = not multilabel or bool((Y.any(axis=1) | (weight == 0)).all())
+        never_empty = some if self.never_empty is None else self.never_empty
         p, dtype = X.shape[1], X.dtype
 
         def attributes(x):
@@ -263,6 +289,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
                 "pair_coef_": s,
                 "classes_": classes,
                 "multilabel_": multilabel,
+                "alpha_": float(alpha),
+                "pair_alpha_": float(pair_alpha),
+                "never_empty_": bool(never_empty),
             }
 
         self._run(
@@ -363,7 +392,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         """Labels whose marginal exceeds the threshold; with loss="hinge" that of LP-MAP.
 
         With ``factors`` it is the set of labels that obeys them and is nearest: LP-MAP with what marginals
-        exceed the threshold by as scores.
+        exceed the threshold by as scores; a set that must not be empty is found by one factor more, an `Or`
+        of all labels.
 
         Parameters
         ----------
@@ -377,16 +407,13 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         Raises
         ------
         ValueError
-            If no set of labels obeys all ``factors``.
+            If no set of labels obeys all ``factors`` (with ``never_empty``, none that has a label).
         """
         scores = self._scores(X)
         if not self.multilabel_:
             return self.classes_[scores.argmax(axis=1)]
         mu = self._inference(scores, False) if self.loss == "hinge" else self._probabilities(scores)
-        if self.factors is not None:
-            labels = Labels(len(self.classes_), np.zeros((0, 2)), logic(self.factors, len(self.classes_))[1])
-            return nearest_sets(mu - self.threshold, labels, self.factors, count_threads(self.n_jobs))
-        return (mu > self.threshold).astype(np.int64)
+        return decide(mu, scores, self.threshold, self.never_empty_, self.factors, count_threads(self.n_jobs))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -21,6 +21,11 @@ from .factors import Factor
 from .graph import FactorGraph
 from .layout import GraphOptions
 
+# how far from 0 and 1 a label may be that is decided
+_ROUNDING = 1e-6
+# linear programs of one row, which one of hundreds of labels takes 10 ms for
+_NODES = 50
+
 
 def with_indicator(estimator, X, y, sample_weight):
     """LabelledData whose ``values`` are an indicator, of labels or of sets of labels."""
@@ -100,14 +105,7 @@ def logic(factors, n_labels):
     """Factors over a graph of the labels: FactorGraph, list of Factor."""
     graph = FactorGraph()
     labels = graph.variable((n_labels,))
-    if factors is None:
-        return graph, []
-    if callable(factors):
-        made = factors(labels)
-        if not isinstance(made, (list, tuple)):
-            raise TypeError(f"factors must return a list of factors; got {type(made).__name__}")
-    else:
-        made = [_factor(given, labels) for given in factors]
+    made = made_factors(factors, labels)
     for factor in made:
         if not isinstance(factor, Factor) or factor._kind not in ("linear", "orout"):
             raise TypeError(f"factors must be logic factors; got {type(factor).__name__}")
@@ -115,6 +113,18 @@ def logic(factors, n_labels):
             raise ValueError("factors must be over the labels that they are given, and no other variables")
         graph.add(factor)
     return graph, list(made)
+
+
+def made_factors(factors, labels):
+    """What ``factors`` are over these variables, as yet in no graph."""
+    if factors is None:
+        return []
+    if not callable(factors):
+        return [_factor(given, labels) for given in factors]
+    made = factors(labels)
+    if not isinstance(made, (list, tuple)):
+        raise TypeError(f"factors must return a list of factors; got {type(made).__name__}")
+    return made
 
 
 def _factor(given, labels):
@@ -142,42 +152,57 @@ def _factor(given, labels):
 def nearest_sets(scores, labels, factors, n_threads):
     """Sets of labels (n, K) of large score that obey all factors: the largest where the relaxation is tight.
 
-    LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label, with a step back where
-    a decision has no completion.
+    LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label (`_decide`).
     """
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
     mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
     # what is decided set by set is decided in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
-    wrong = labels.breaking(out)
+    # ties of sets end between them: what is rounded there may obey all factors and be far from the best
+    wrong = labels.breaking(out) | to_host(_between(mu).any(axis=1))
     if wrong.any():
         graph, _ = logic(factors, scores.shape[1])
         for i in np.flatnonzero(wrong):
-            found = _decide(graph, labels, scores[i], {})
+            found = _decide(graph, labels, scores[i])
             if found is None:
                 raise ValueError("factors: no set of labels satisfies all of them")
             out[i] = found
     return xp.asarray(out)
 
 
-def _decide(graph, labels, scores, fixed):
-    """Best completion of decided labels (column: 0 or 1) along the relaxation's preferences, or None."""
-    given = scores.copy()
-    for j, on in fixed.items():
-        given[j] = 10.0 * (1.0 + np.abs(scores).sum()) if on else -np.inf
-    graph.set_scores(graph.all_variables(), given)
-    found = graph.map()
-    if not found.success or any(found.x[j] < 0.5 for j, on in fixed.items() if on):
-        return None
-    near = (found.x > 0.5).astype(np.int64)
-    if not labels.breaking(near[None])[0]:
-        return near
-    free = [j for j in range(len(scores)) if j not in fixed]
-    if not free:
-        return None
-    j = max(free, key=lambda j: 0.5 - abs(found.x[j] - 0.5))
-    for on in (int(found.x[j] >= 0.5), int(found.x[j] < 0.5)):
-        done = _decide(graph, labels, scores, fixed | {j: on})
-        if done is not None:
-            return done
-    return None
+def _between(mu):
+    """Which labels are neither on nor off, up to what LP-MAP leaves of them."""
+    return (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
+
+
+def _decide(graph, labels, scores):
+    """Set of labels of the largest score, or None where factors allow none: branch and bound by LP-MAP.
+
+    After `_NODES` linear programs it is the best set found till then, or the first one after them.
+    """
+    best, value, nodes, left = None, -np.inf, 0, [{}]
+    while left and (best is None or nodes < _NODES):
+        fixed = left.pop()
+        nodes += 1
+        given = scores.copy()
+        for j, on in fixed.items():
+            given[j] = 10.0 * (1.0 + np.abs(scores).sum()) if on else -np.inf
+        graph.set_scores(graph.all_variables(), given)
+        found = graph.map()
+        if not found.success or any(found.x[j] < 0.5 for j, on in fixed.items() if on):
+            continue
+        if found.x @ scores <= value + 1e-9 * (1.0 + abs(value)) and best is not None:
+            continue
+        near = (found.x > 0.5).astype(np.int64)
+        free = [j for j in range(len(scores)) if j not in fixed]
+        if not free or not _between(found.x).any():
+            if not labels.breaking(near[None])[0]:
+                if best is None or near @ scores > value:
+                    best, value = near, near @ scores
+                continue
+            if not free:
+                continue
+        j = max(free, key=lambda j: 0.5 - abs(found.x[j] - 0.5))
+        # the likelier of the two is looked at first
+        left += [fixed | {j: int(found.x[j] < 0.5)}, fixed | {j: int(found.x[j] >= 0.5)}]
+    return best

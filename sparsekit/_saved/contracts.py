@@ -279,6 +279,8 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     "LPSparseMAPClassifier": {
         **_INPUT, **_TABLE, **_SOLVED,
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
+        "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
+        "never_empty_": Truth(),
     },
     "SequenceTagger": {
         **_INPUT, **_SOLVED, "coef_": Floats(("K", "p")), "classes_": Classes(),

@@ -306,13 +306,12 @@ def _label_sets(estimator, X, y, weight):
             loss = FenchelYoungLoss(
                 "sparsemax", X, codes, K, weight, fit_intercept=table.fitted, n_threads=threads
             )
-            return _tabular(loss, table, estimator.alpha, False)
+            return _tabular(loss, table, estimator.alpha_, False)
         Y = np.eye(K)[codes]
         labels = estimator._labels(Y, False)
-    alpha, pair_alpha = estimator.alpha, estimator.pair_alpha
     loss = LabelLoss(
-        estimator.loss, labels, X, Y, normalized(weight, Y), fit_intercept=table.fitted, alpha=alpha,
-        pair_alpha=alpha if pair_alpha is None else pair_alpha, n_threads=threads,
+        estimator.loss, labels, X, Y, normalized(weight, Y), fit_intercept=table.fitted,
+        alpha=estimator.alpha_, pair_alpha=estimator.pair_alpha_, n_threads=threads,
     )  # fmt: skip
     size, m = len(table.x), loss.n_pairs
 

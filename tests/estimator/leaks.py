@@ -90,7 +90,8 @@ def cases():
             (Extreme("is", sampling="blocks", **short), single, several),
         ],
         "LPSparseMAPClassifier": [
-            (lp(alpha=0.1, max_iter=5), X, several),
+            (lp(max_iter=5), X, several),
+            (lp(alpha=0.1, max_iter=5, pairs="all"), X, several),
             (lp(alpha=0.1, max_iter=5, factors=rule, loss="hinge"), csr, several),
             (lp(alpha=0.1, loss="logistic", max_iter=5), single, several),
             (lp(alpha=0.1), X, kinds),

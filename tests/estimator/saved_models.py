@@ -70,9 +70,9 @@ MODELS = {
     "ExtremeSoftmaxSGD sparsified": lambda: Extreme(**SHORT).fit(X, KINDS).sparsify(0.05),
     "ExtremeSoftmaxSGD half": lambda: Extreme(**SHORT).fit(X, KINDS).quantize(),
     "ExtremeSoftmaxSGD hashed half": lambda: Extreme(hash_bits=6, **SHORT).fit(X, KINDS).quantize(),
-    "LPSparseMAPClassifier": lambda: sk.LPSparseMAPClassifier(0.1, factors=RULES, max_iter=20).fit(
-        X, np.maximum(SEVERAL, [1, 0, 0, 0])
-    ),
+    "LPSparseMAPClassifier": lambda: sk.LPSparseMAPClassifier(
+        0.1, pairs="all", factors=RULES, max_iter=20
+    ).fit(X, np.maximum(SEVERAL, [1, 0, 0, 0])),
     "LPSparseMAPClassifier hinge": lambda: sk.LPSparseMAPClassifier(
         0.1, loss="hinge", pairs=[[0, 1], [1, 3]], history=True, max_iter=20
     ).fit(CSR, SEVERAL),

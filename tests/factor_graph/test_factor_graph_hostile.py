@@ -138,7 +138,8 @@ SOLVES = {
         Y = (rng.random((60000, 20)) < 0.3).astype(int)
         graph = FactorGraph()
         graph.add(Budget(graph.variable(np.ones(3)), 2))
-        run = lambda: LPSparseMAPClassifier(1e-9, tol=1e-14, max_iter=10**6, n_jobs=n_jobs).fit(X, Y)
+        run = lambda: LPSparseMAPClassifier(1e-9, pairs="all", tol=1e-14, max_iter=10**6,
+                                            n_jobs=n_jobs).fit(X, Y)
     """,
     "one large graph": """
         graph = FactorGraph()

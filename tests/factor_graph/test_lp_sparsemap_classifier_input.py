@@ -73,7 +73,7 @@ def test_clone_and_pickle(loss):
     X, Y = rows()
     Y[Y.sum(axis=1) > 2] = 0
     factors = None if loss == "logistic" else [(Budget, [0, 1, 2, 3], 2)]
-    model = LPSparseMAPClassifier(1e-2, loss=loss, factors=factors).fit(X, Y)
+    model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, factors=factors).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_marginals(X), model.predict_marginals(X))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -103,7 +103,7 @@ def test_tools_of_scikit_learn():
         scoring="f1_micro", cv=3,
     ).fit(X, Y)  # fmt: skip
     assert search.best_score_ > 0.6 and search.predict(X).shape == Y.shape
-    P = cross_val_predict(LPSparseMAPClassifier(1e-2), X, Y, method="predict_proba", cv=3)
+    P = cross_val_predict(LPSparseMAPClassifier(1e-2, pairs="all"), X, Y, method="predict_proba", cv=3)
     assert P.shape == Y.shape
     X, y = load_iris(return_X_y=True)
     assert GridSearchCV(LPSparseMAPClassifier(), {"alpha": [1e-1, 1e-3]}).fit(X, y).best_score_ > 0.9
@@ -121,7 +121,9 @@ def test_tools_of_scikit_learn():
 def test_history_verbose_and_callback(loss, capsys):
     X, Y = rows()
     seen = []
-    model = LPSparseMAPClassifier(1e-2, loss=loss, history=True, verbose=1, callback=seen.append).fit(X, Y)
+    model = LPSparseMAPClassifier(
+        1e-2, pairs="all", loss=loss, history=True, verbose=1, callback=seen.append
+    ).fit(X, Y)
     steps = model.n_iter_[0]
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
     assert all("LPSparseMAPClassifier" in line and "objective" in line for line in lines)
@@ -145,14 +147,16 @@ def test_callback_stops_and_gets_copies(loss):
             raise StopIteration
 
     for callback in (stop, lambda result: result.nit == 3):
-        model = LPSparseMAPClassifier(1e-2, loss=loss, callback=callback).fit(X, Y)
+        model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, callback=callback).fit(X, Y)
         assert model.n_iter_[0] == 3 and np.isfinite(model.coef_).all()
 
 
 def test_callback_stops_in_the_second_stage():
     X, Y = rows()
-    steps = LPSparseMAPClassifier(1e-2).fit(X, Y).n_iter_[0]
-    model = LPSparseMAPClassifier(1e-2, callback=lambda result: result.nit == steps - 1).fit(X, Y)
+    steps = LPSparseMAPClassifier(1e-2, pairs="all").fit(X, Y).n_iter_[0]
+    model = LPSparseMAPClassifier(1e-2, pairs="all", callback=lambda result: result.nit == steps - 1).fit(
+        X, Y
+    )
     assert model.n_iter_[0] == steps - 1
 
 
@@ -160,22 +164,22 @@ def test_callback_stops_in_the_second_stage():
 def test_what_did_not_converge_says_so(loss):
     """Every max_iter, also the one with which the table's own fit ends."""
     X, Y = rows()
-    steps = LPSparseMAPClassifier(1e-2, loss=loss).fit(X, Y).n_iter_[0]
+    steps = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss).fit(X, Y).n_iter_[0]
     if loss == "hinge":  # its stages share out max_iter, so that fewer may be enough
         for n in range(1, steps, max(1, steps // 8)):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                model = LPSparseMAPClassifier(1e-2, loss=loss, max_iter=n).fit(X, Y)
+                model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, max_iter=n).fit(X, Y)
             said = any(f"it reached max_iter={n}." in str(w.message) for w in caught)
             assert said == (model.n_iter_[0] == n)
         return
     for n in range(1, steps, max(1, steps // 60)):
         with pytest.warns(ConvergenceWarning, match=rf"did not converge: it reached max_iter={n}\b"):
-            model = LPSparseMAPClassifier(1e-2, loss=loss, max_iter=n).fit(X, Y)
+            model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, max_iter=n).fit(X, Y)
         assert model.n_iter_[0] == n
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LPSparseMAPClassifier(1e-2, loss=loss, max_iter=steps + 1).fit(X, Y)
+        LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, max_iter=steps + 1).fit(X, Y)
 
 
 @every_loss
@@ -209,9 +213,11 @@ def refused(match, X=None, Y=None, error=ValueError, weight=None, **params):
 @pytest.mark.parametrize(
     "name, values",
     [
-        ("alpha", [-1.0, np.nan, np.inf, "1", None]), ("loss", ["softmax", None, 1]),
+        ("alpha", [-1.0, np.nan, np.inf, "scale", None]), ("loss", ["softmax", None, 1]),
         ("pairs", ["some", -1, 1.5]), ("pair_alpha", [-1.0, np.nan, np.inf, "1"]),
-        ("factors", ["Budget", 3, {}]), ("fit_intercept", ["no"]), ("threshold", [-0.1, 1.0, np.nan, None]),
+        ("factors", ["Budget", 3, {}]), ("fit_intercept", ["no"]),
+        ("threshold", [-0.1, 1.0, np.nan, None, "f1"]),
+        ("never_empty", ["no"]),
         ("tol", [0.0, -1.0, None]), ("max_iter", [0, 1.5]), ("max_time", [0.0, -1.0]), ("n_jobs", [1.5, "2"]),
         ("warm_start", ["yes"]), ("callback", [3]), ("verbose", [-1]), ("history", ["yes"]),
     ],
@@ -260,9 +266,9 @@ def test_factors_where_there_are_none():
     refused("factors need loss='sparsemap' or 'hinge'", factors=[(Budget, [0, 1], 2)], loss="logistic")
     for loss in ("sparsemap", "hinge"):
         refused(r"row \d+ of y breaks a factor, Or", factors=[(Xor, [0]), (Or, [1])][1:], loss=loss, Y=Y * 0)
-        everything = LPSparseMAPClassifier(1e-2, factors=[], loss=loss).fit(X, Y)
+        everything = LPSparseMAPClassifier(1e-2, pairs="all", factors=[], loss=loss).fit(X, Y)
         np.testing.assert_array_equal(
-            everything.coef_, LPSparseMAPClassifier(1e-2, loss=loss).fit(X, Y).coef_
+            everything.coef_, LPSparseMAPClassifier(1e-2, pairs="all", loss=loss).fit(X, Y).coef_
         )
 
 

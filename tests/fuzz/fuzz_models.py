@@ -183,9 +183,10 @@ MODELS = {
         {**SOLVER, "max_iter": st.just(10)}
         | {
             "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]),
-            "alpha": ALPHA,
+            "alpha": st.one_of(st.just("auto"), ALPHA),
             "fit_intercept": BOOL,
-            "threshold": st.sampled_from([0.5, 0.0, 0.999]),
+            "threshold": st.sampled_from(["expected_f1", 0.5, 0.0, 0.999]),
+            "never_empty": st.sampled_from([None, False]),
             "pair_alpha": st.sampled_from([None, 0.0, 1e-3, 1e6]),
             "pairs": st.sampled_from(PAIRS),
             "factors": st.sampled_from(FACTORS),

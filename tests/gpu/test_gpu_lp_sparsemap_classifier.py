@@ -46,7 +46,8 @@ def test_loss_and_gradient(cupy, loss, sparse):
 
 
 FITS = {
-    "pairs": (dict(alpha=0.01), Y),
+    "auto": ({}, Y),
+    "pairs": (dict(alpha=0.01, pairs="all"), Y),
     "factors": (dict(alpha=0.01, factors=FACTORS, pairs=4), obeying()),
     "hinge": (dict(alpha=0.05, loss="hinge", pairs=[[1, 0], [2, 3]], max_iter=60), Y),
     "logistic": (dict(alpha=0.01, loss="logistic"), Y),
@@ -87,12 +88,16 @@ def test_sparse_rows_and_single_precision(cupy):
     import cupyx.scipy.sparse as csp
 
     kept = X * (X > 0.2)
-    cpu = LPSparseMAPClassifier(alpha=0.05).fit(sp.csr_matrix(kept), Y)
+    cpu = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(sp.csr_matrix(kept), Y)
     rows = csp.csr_matrix(sp.csr_matrix(kept))
-    gpu = LPSparseMAPClassifier(alpha=0.05).fit(rows, csp.csr_matrix(sp.csr_matrix(Y.astype(float))))
+    gpu = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(
+        rows, csp.csr_matrix(sp.csr_matrix(Y.astype(float)))
+    )
     assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
     np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(kept), atol=1e-2)
-    single = LPSparseMAPClassifier(alpha=0.05).fit(cupy.asarray(kept, dtype=np.float32), cupy.asarray(Y))
+    single = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(
+        cupy.asarray(kept, dtype=np.float32), cupy.asarray(Y)
+    )
     assert single.coef_.dtype == np.float32
     assert single.objective_ == pytest.approx(cpu.objective_, rel=1e-5)
 
@@ -100,7 +105,9 @@ def test_sparse_rows_and_single_precision(cupy):
 def test_warm_start_and_callback(cupy):
     seen = []
     XD, YD = cupy.asarray(X), cupy.asarray(Y)
-    model = LPSparseMAPClassifier(alpha=0.05, warm_start=True, history=True, callback=seen.append)
+    model = LPSparseMAPClassifier(
+        alpha=0.05, pairs="all", warm_start=True, history=True, callback=seen.append
+    )
     first = model.fit(XD, YD).n_iter_[0]
     assert len(seen) == first and len(model.history_["fun"]) == first
     assert model.fit(XD, YD).n_iter_[0] <= first // 2
@@ -110,7 +117,7 @@ def test_warm_start_and_callback(cupy):
 
 def test_one_side_for_all(cupy):
     XD, YD = cupy.asarray(X), cupy.asarray(Y)
-    model = LPSparseMAPClassifier(alpha=0.1)
+    model = LPSparseMAPClassifier(alpha=0.1, pairs="all")
     with pytest.raises(TypeError, match=r"cupy\.asarray\(y\)"):
         model.fit(XD, Y)
     with pytest.raises(TypeError, match=r"cupy\.asarray\(X\)"):

@@ -191,7 +191,7 @@ def test_support_of_many_classes_keeps_the_likely_ones():
 
 def test_support_of_other_classifiers():
     X, Y = make_multilabel_classification(n_samples=30, n_classes=4, random_state=0)
-    labels = LPSparseMAPClassifier().fit(X, Y)
+    labels = LPSparseMAPClassifier(pairs="all").fit(X, Y)
     display = SupportDisplay.from_estimator(labels, X)
     np.testing.assert_array_equal(display.image_.get_array().filled(0.0), labels.predict_proba(X)[:25])
     theirs = LogisticRegression().fit(X, Y[:, 0])

@@ -83,7 +83,9 @@ def _cases():
         "ExtremeSoftmaxSGD, blocks": fitted(
             sk.ExtremeSoftmaxSGD("is", sampling="blocks", max_iter=2, random_state=0), X, many, "predict"
         ),
-        "LPSparseMAPClassifier": fitted(sk.LPSparseMAPClassifier(max_iter=20), X, labels, "predict"),
+        "LPSparseMAPClassifier": fitted(
+            sk.LPSparseMAPClassifier(1e-4, pairs="all", max_iter=20), X, labels, "predict"
+        ),
         "sparsemax": lambda: [sk.sparsemax(scores, n_jobs=2)],
         "sparsemax_jvp": lambda: [sk.sparsemax_jvp(sk.sparsemax(scores), scores, n_jobs=2)],
         "FactorGraph": lambda: [graph.solve_batch(scores[:, :6], n_jobs=2).x],

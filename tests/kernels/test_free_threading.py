@@ -69,7 +69,7 @@ def several_labels():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 5))
     Y = (X @ rng.normal(size=(5, 4)) > 0).astype(int)
-    return sparsekit.LPSparseMAPClassifier(max_iter=20).fit(X, Y).predict(X)
+    return sparsekit.LPSparseMAPClassifier(1e-4, pairs="all", max_iter=20).fit(X, Y).predict(X)
 
 
 FITS = {

@@ -3,7 +3,8 @@
 
 Example, micro and macro F1 on the test parts, and seconds of fit and prediction in one thread. The defaults
 were chosen on the sets of `CHOOSE`; those of `CHECK` had no say. Dense sets are standardised, as a user
-would; official splits where there are some, else generated or shuffled by the seed. Needs scene, emotions, cal500, bibtex and delicious (4000 rows, 200 labels of it) in the data folder for their rows.
+would; official splits where there are some, else generated or shuffled by the seed. Needs scene, emotions,
+cal500, bibtex and delicious (4000 of its rows, 200 of its labels) in the data folder for their rows.
 Run it with one thread of BLAS: OMP_NUM_THREADS=1.
 """
 

@@ -180,7 +180,8 @@ def _decide(graph, labels, scores):
 
     After `_NODES` linear programs it is the best set found till then, or the first one after them.
     """
-    best, value, nodes, left = None, -np.inf, 0, [{}]
+    best, value, nodes = None, -np.inf, 0
+    left: list[dict[int, int]] = [{}]  # what is decided in the problems to come
     while left and (best is None or nodes < _NODES):
         fixed = left.pop()
         nodes += 1

@@ -150,7 +150,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
     >>> X, Y = make_multilabel_classification(random_state=0)
     >>> model = LPSparseMAPClassifier(alpha=1e-2).fit(X, Y)
     >>> model.predict(X[:2])
-    array([[0, 0, 0, 1, 1],
+    array([[0, 0, 1, 1, 1],
            [0, 0, 1, 0, 0]])
     """
 

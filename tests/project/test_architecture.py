@@ -54,7 +54,7 @@ WINGS = {
         "targets",
         "tracking",
     },
-    "_factor_graph": {"classifier", "label_sets"},
+    "_factor_graph": {"classifier", "label_decisions", "label_sets"},
 }
 
 

@@ -28,6 +28,7 @@ from .._typing import Array, FloatArray, MatrixLike, SolverCallback
 from .graph import FactorGraph
 from .label_decisions import decide
 from .label_loss import LOSSES, LabelLoss, Labels
+from .label_newton import are_apart, minimize_apart
 from .label_sets import choose_pairs, logic, with_indicator
 from .label_solver import minimize_labels
 from .label_strengths import strengths
@@ -252,7 +253,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
                 self.loss, labels, X, Y, weight / weight.sum(), fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            minimize, start, shape = minimize_labels, self._start(loss, labels), loss.n_variables
+            minimize = minimize_apart if are_apart(loss) else minimize_labels
+            start, shape = self._start(loss, labels), loss.n_variables
         else:  # exactly one label a row: sparsemax regression, for which there is Newton's method
             self._refuse_factors()
             loss = FenchelYoungLoss(

@@ -94,6 +94,7 @@ class Labels:
             "orout_label": flat(out_rows, np.int32),
             "negated": flat(negated, np.int32),
         }
+        self.are_free = not self._checks  # of factors
         self._given = n_labels, P, arrays
         self._graph = LabelGraph(*self._given)
         self._on_devices = {}

@@ -129,6 +129,18 @@ def column_norms(design):
     return np.sqrt(to_host(out))
 
 
+def column_squares(design, weight):
+    """sum_i weight_i X_ij^2, (p,), where the design is."""
+    xp = _backend(design)[0]
+    if isinstance(design, DenseDesign):
+        return sum(
+            (weight[rows] @ np.square(X) for rows, X in _row_blocks(design)), xp.zeros(design.shape[1])
+        )
+    indptr, indices, data = _pointers(design)
+    rows = xp.searchsorted(indptr, xp.arange(len(data)), side="right") - 1
+    return xp.bincount(indices, weight[rows] * np.square(data.astype(np.float64)), design.shape[1])
+
+
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
     xp, kernels = _backend(design)

@@ -1,0 +1,205 @@
+"""Fits of `LabelLoss` without pairs and factors: Newton's method for all labels at once.
+
+Each label is then a problem of its own, sum_i w_i l(x_i w + b, y_i) + alpha / 2 |w|^2, smooth (logistic) or
+piecewise quadratic (sparsemap, whose rows with 0 <= eta <= 1 have the curvature 1). The labels' systems are
+solved together by conjugate gradients, so that a product with X serves all of them, and labels that are done
+drop out; small ones by a factor.
+"""
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._bounded import nqn
+from .._linalg.class_products import class_sums, column_squares
+from .._linalg.special import expit
+from .._linalg.threads import blas_threads
+from .._solver import outcome
+from .._solver.outcome import History, Limits
+
+# Least curvature of a row: the intercept of a label all of whose rows are decided has a system that is not
+# singular, and steps near the end are short of Newton's by this part only.
+_CURVATURE = 1e-4
+# products of a step at most; residual of a system, relative to its gradient, at most
+_PRODUCTS, _FORCING = 60, 0.1
+# Variables of a label, and entries of X, up to which systems are solved by a factor: there the rounding of
+# conjugate gradients, which small alphas make large, is not in the way of steps.
+_DIRECT, _DENSE = 64, 2**21
+# part of the promised decrease that a step must bring, and halvings at most
+_ARMIJO, _HALVINGS = 1e-4, 40
+
+
+def are_apart(loss):
+    """Whether labels have nothing to do with each other, and losses have a gradient."""
+    return loss.loss == "logistic" or (loss.loss == "sparsemap" and not loss.n_pairs and loss.labels.are_free)
+
+
+class _Labels:
+    """Values, gradients and curvature products of chosen labels."""
+
+    def __init__(self, loss):
+        self.loss, self.xp, self.p = loss, loss.xp, loss.design.shape[1]
+        self.squares = column_squares(loss.design, loss.weight)
+        q, n = loss.shape[0], loss.design.shape[0]
+        small = self.xp is np and q <= _DIRECT and n * q <= _DENSE
+        self.rows = self.scores(np.eye(q)) if small else None  # [X, 1]
+
+    def scores(self, table):
+        return self.loss.scores(table)
+
+    def values(self, eta, ridge, at):
+        """Objectives (k,) of the labels ``at`` at their scores; ridge (k,) is the penalty's part."""
+        Y = self.loss.Y[:, at]
+        if self.loss.loss == "logistic":
+            rows = np.logaddexp(0.0, eta) - eta * Y
+        else:
+            mu = eta.clip(0.0, 1.0)
+            rows = mu * (eta - 0.5 * mu) - Y * (eta - 0.5)
+        return self.loss.weight @ rows + ridge
+
+    def gradient(self, eta, table, at):
+        mu = expit(eta) if self.loss.loss == "logistic" else eta.clip(0.0, 1.0)
+        U = (mu - self.loss.Y[:, at]) * self.loss.weight[:, None]
+        G = class_sums(self.loss.design, self.xp.ascontiguousarray(U), self.loss.fit_intercept)
+        G[: self.p] += self.loss.alpha * table[: self.p]
+        return G
+
+    def curvature(self, eta):
+        if self.loss.loss == "logistic":
+            mu = expit(eta)
+            own = mu * (1.0 - mu)
+        else:
+            own = ((eta >= 0.0) & (eta <= 1.0)).astype(np.float64)
+        return np.maximum(own, _CURVATURE) * self.loss.weight[:, None]
+
+    def product(self, V, D):
+        out = class_sums(
+            self.loss.design, self.xp.ascontiguousarray(D * self.scores(V)), self.loss.fit_intercept
+        )
+        out[: self.p] += self.loss.alpha * V[: self.p]
+        return out
+
+    def _newton(self, G, D):
+        """The same, to rounding."""
+        d = np.empty_like(G)
+        for j, weight in enumerate(D.T):
+            H = (self.rows.T * weight) @ self.rows
+            on = np.arange(len(H))
+            H[on[: self.p], on[: self.p]] += self.loss.alpha
+            H[on, on] += 1e-14 * np.trace(H)  # columns that are the same, and no penalty
+            d[:, j] = np.linalg.solve(H, -G[:, j]) if H.any() else 0.0
+        return d
+
+    def direction(self, G, D, enough):
+        """Steps (q, k) with residuals of at most enough (k,), by conjugate gradients with a diagonal."""
+        if self.rows is not None:
+            return self._newton(G, D)
+        xp, k = self.xp, G.shape[1]
+        share = D.sum(axis=0)
+        M = xp.empty(G.shape)
+        M[: self.p] = self.squares[:, None] * share + self.loss.alpha
+        M[self.p :] = share
+        M = np.maximum(M, 1e-12 * float(M.max()) or 1.0)
+        d, r = xp.zeros(G.shape), -G
+        p = r / M
+        size = (r * p).sum(axis=0)
+        open_ = xp.arange(k)
+        for _ in range(_PRODUCTS):
+            left = np.sqrt((r**2).sum(axis=0)) > enough[open_]
+            if not bool(left.any()):
+                break
+            if float(left.sum()) < 0.7 * len(open_):  # the others are good enough
+                open_, size = open_[left], size[left]
+                r, p, M, D = r[:, left], p[:, left], M[:, left], D[:, left]
+            H = self.product(xp.ascontiguousarray(p), D)
+            curve = (p * H).sum(axis=0)
+            step = xp.where(curve > 0.0, size / xp.where(curve > 0.0, curve, 1.0), 0.0)
+            d[:, open_] += step * p
+            r = r - step * H
+            new = (r * r / M).sum(axis=0)
+            p = r / M + xp.where(size > 0.0, new / xp.where(size > 0.0, size, 1.0), 0.0) * p
+            size = new
+        return d
+
+
+def minimize_apart(loss, x0, *, tol, max_iter, max_time=None, callback=None, history=False):
+    """Minimise a `LabelLoss` whose labels `are_apart`; parameters and result as of `minimize_labels`."""
+    limits = Limits(max_iter=max_iter, max_time=np.inf if max_time is None else max_time)
+    lines = History(("time", "fun", "optimality"), history)
+    with blas_threads(loss.n_threads), np.errstate(over="ignore", invalid="ignore"):
+        return _run(loss, x0, tol, limits, callback, lines)
+
+
+def _run(loss, x0, tol, limits, callback, lines):
+    xp, labels, p = loss.xp, _Labels(loss), loss.design.shape[1]
+    K = loss.shape[1]
+    every = xp.arange(K)
+    zero = xp.zeros(loss.shape)
+    # all scores are 0: no product
+    G = labels.gradient(xp.zeros((loss.design.shape[0], K)), zero, every)
+    unit = float(abs(G).max()) if G.size else 0.0
+    unit = unit or 1.0
+    table = zero if x0 is None else xp.array(x0, dtype=np.float64).reshape(loss.shape)
+    eta = labels.scores(table)
+    G = G if x0 is None else labels.gradient(eta, table, every)
+
+    def ridge(T):
+        return 0.5 * loss.alpha * (T[:p] ** 2).sum(axis=0)
+
+    f = labels.values(eta, ridge(table), every)
+    worst = abs(G).max(axis=0) if G.size else xp.zeros(K)
+    nit, nfev, stuck = 0, 1, xp.zeros(K, dtype=bool)
+    while True:
+        at = xp.flatnonzero((worst > tol * unit) & ~stuck)
+        if not len(at):
+            status = outcome.CONVERGED if not bool((worst > tol * unit).any()) else outcome.NO_PROGRESS
+            break
+        status = limits.reached(nit)
+        if status is not None:
+            break
+        g, T, e = G[:, at], table[:, at], eta[:, at]
+        norm = np.sqrt((g**2).sum(axis=0))
+        # fast at the end, and no better than it needs to be
+        enough = norm * np.minimum(_FORCING, np.sqrt(worst[at] / unit))
+        d = labels.direction(g, labels.curvature(e), np.maximum(enough, 0.3 * tol * unit))
+        along, slope = labels.scores(xp.ascontiguousarray(d)), (g * d).sum(axis=0)
+        t, value, fell = xp.ones(len(at)), f[at], f[at]
+        todo = xp.arange(len(at))
+        for _ in range(_HALVINGS):
+            some = at[todo]
+            new = labels.values(
+                e[:, todo] + t[todo] * along[:, todo], ridge(T[:, todo] + t[todo] * d[:, todo]), some
+            )
+            nfev += 1
+            # to rounding the values of a step that is short enough are the same
+            good = new <= f[some] + _ARMIJO * t[todo] * slope[todo] + 1e-15 * abs(f[some])
+            value[todo[good]] = new[good]
+            todo = todo[~good]
+            if not len(todo):
+                break
+            t[todo] *= 0.5
+        t[todo] = 0.0
+        table[:, at], eta[:, at], f[at] = T + t * d, e + t * along, value
+        G[:, at] = labels.gradient(eta[:, at], table[:, at], at)
+        now = abs(G[:, at]).max(axis=0)
+        # rounding: neither the value nor the gradient falls
+        stuck[at] = (t == 0.0) | ~((value < fell) | (now < worst[at]))
+        worst[at] = now
+        nit += 1
+        optimality = float(worst.max()) / unit
+        lines.add(limits.seconds, float(f.sum()), optimality)
+        if callback is not None and callback(
+            OptimizeResult(
+                x=table.ravel().copy(), fun=float(f.sum()), nit=nit, optimality=optimality,
+                time=limits.seconds, nnz=int(np.count_nonzero(table)),
+            )
+        ):  # fmt: skip
+            status = outcome.STOPPED
+            break
+    gap = np.nan
+    if not loss.fit_intercept and loss.alpha > 0.0:
+        gap = float((G**2).sum()) / (2.0 * loss.alpha)
+    return OptimizeResult(
+        x=table.ravel(), fun=float(f.sum()), nit=nit, nfev=nfev, status=status, message=nqn.MESSAGES[status],
+        optimality=(float(worst.max()) if K else 0.0) / unit, dual_gap=gap, time=limits.seconds,
+        history=lines.columns(),
+    )  # fmt: skip

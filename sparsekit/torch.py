@@ -3,12 +3,13 @@
 Needs PyTorch (``pip install torch``); nothing else in the package does. Tensors on the CPU use
 the package's own kernels with ``torch.get_num_threads()`` threads. CUDA tensors use its CUDA kernels,
 without a copy, where CuPy is installed; else, and on other devices, PyTorch's sort runs.
-All operators are differentiable twice and known to ``torch.compile``.
+All are differentiable twice, whole to ``torch.compile(fullgraph=True)`` and ``torch.export``, and have
+``torch.func``'s ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd`` and ``vmap``.
 """
 
+import math
 import warnings
-from collections.abc import Callable
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,128 +19,24 @@ try:
 except ImportError as error:
     raise ImportError("sparsekit.torch needs PyTorch: pip install torch") from error
 
+if not hasattr(torch.library, "custom_op") or not hasattr(torch.library, "register_vmap"):
+    raise ImportError(f"sparsekit.torch needs PyTorch 2.5 or newer; this is {torch.__version__}")
+
 from torch import Tensor, nn
 
 from ._arrays import to_host
-from ._factor_graph.graph import FactorGraph, check_options
-from ._fenchel_young import sparsemax as _functions
+from ._factor_graph.graph import FactorGraph
+from ._factor_graph.layout import check_options
 from ._messages import shown
 from ._solver import outcome
 from ._torch import factor_graph as _graphs
-from ._torch import sparsemax as _device
+from ._torch.graph_operators import apply_solve, own_scores, register
+from ._torch.operators import apply_loss, apply_sparsemax
 from ._typing import SolveOptions
 
 _Reduction = Literal["mean", "sum", "none"]
 
 __all__ = ["FactorGraphLayer", "Sparsemax", "SparsemaxLoss", "sparsemax", "sparsemax_loss"]
-
-_TYPES = {torch.float32: np.float32, torch.float64: np.float64}
-
-
-def _threads():
-    return torch.get_num_threads()
-
-
-@torch.library.custom_op("sparsekit::sparsemax", mutates_args=(), device_types="cpu")
-def _sparsemax(z: Tensor, dim: int) -> Tensor:
-    # NumPy's arrays come in huge pages where the system has them, which halves the time of large calls
-    p = np.empty(z.shape, dtype=_TYPES[z.dtype])
-    _functions.sparsemax(z.numpy(force=True), dim, out=p, n_jobs=_threads())
-    return torch.from_numpy(p)
-
-
-@_sparsemax.register_fake
-def _(z: Tensor, dim: int) -> Tensor:
-    return torch.empty(z.shape, dtype=z.dtype, device=z.device)
-
-
-@torch.library.custom_op("sparsekit::sparsemax_jvp", mutates_args=(), device_types="cpu")
-def _jvp(p: Tensor, v: Tensor, dim: int) -> Tensor:
-    out = np.empty(p.shape, dtype=_TYPES[p.dtype])
-    _functions.sparsemax_jvp(p.numpy(force=True), v.numpy(force=True), dim, out=out, n_jobs=_threads())
-    return torch.from_numpy(out)
-
-
-@_jvp.register_fake
-def _(p: Tensor, v: Tensor, dim: int) -> Tensor:
-    return torch.empty(p.shape, dtype=p.dtype, device=p.device)
-
-
-def _keep_result(ctx, inputs, output):
-    ctx.dim = inputs[1]
-    ctx.save_for_backward(output)
-
-
-_sparsemax.register_autograd(
-    lambda ctx, g: (_jvp(ctx.saved_tensors[0], g, ctx.dim), None), setup_context=_keep_result
-)
-
-
-def _keep_support(ctx, inputs, output):
-    ctx.dim = inputs[2]
-    ctx.save_for_backward(inputs[0])
-
-
-# the support is piecewise constant, so nothing flows to p; in v the product is linear and symmetric
-_jvp.register_autograd(
-    lambda ctx, g: (None, _jvp(ctx.saved_tensors[0], g, ctx.dim), None), setup_context=_keep_support
-)
-
-
-@torch.library.custom_op("sparsekit::sparsemax_loss", mutates_args=(), device_types="cpu")
-def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Losses, and their gradients p - q."""
-    slope = np.empty(z.shape, dtype=_TYPES[z.dtype])
-    loss, _ = _functions.sparsemax_loss_and_gradient(
-        z.numpy(force=True), q.numpy(force=True), dim, out=slope, n_jobs=_threads()
-    )
-    return torch.as_tensor(loss, dtype=z.dtype), torch.from_numpy(slope)
-
-
-@_loss.register_fake
-def _(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    shape = [size for i, size in enumerate(z.shape) if i != dim % z.ndim]
-    return z.new_empty(shape), z.new_empty(z.shape)
-
-
-def _keep_loss(ctx, inputs, output):
-    z, q, ctx.dim = inputs
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(z, q, output[1])
-
-
-def _loss_backward(ctx, g_loss, g_slope):
-    z, q, slope = ctx.saved_tensors
-    soft = q.ndim == z.ndim
-    to_z = to_q = None
-    if g_loss is not None:
-        g = g_loss.unsqueeze(ctx.dim)
-        to_z = g * slope
-        if soft and ctx.needs_input_grad[1]:
-            # a masked class without a share stays without one
-            to_q = torch.where(torch.isinf(z) & (q == 0), 0.0, g * (q - z))
-    if g_slope is not None:  # only when the gradient itself is differentiated
-        p = _sparsemax(z, ctx.dim)
-        further = _jvp(p, g_slope.contiguous(), ctx.dim)
-        to_z = further if to_z is None else to_z + further
-        if soft and ctx.needs_input_grad[1]:
-            to_q = -g_slope if to_q is None else to_q - g_slope
-    return to_z, to_q, None
-
-
-_loss.register_autograd(_loss_backward, setup_context=_keep_loss)
-
-# what runs on devices that have no kernel of ours, and on CUDA
-_Kernels = dict[Any, Callable[..., Any]]
-GENERAL: _Kernels = {
-    _sparsemax: _device.sorted_sparsemax,
-    _jvp: _device.sorted_jvp,
-    _loss: _device.sorted_loss,
-}
-CUDA: _Kernels = {_sparsemax: _device.cuda_sparsemax, _jvp: _device.cuda_jvp, _loss: _device.cuda_loss}
-for _operator, _kernel in GENERAL.items():
-    _operator.register_kernel(["mps", "xpu"])(_kernel)
-    _operator.register_kernel("cuda")(_device.with_cupy(CUDA[_operator], _kernel))
 
 
 def _wide(z):
@@ -182,7 +79,7 @@ def sparsemax(input: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tenso
     z = _wide(input)
     if mask is not None:
         z = z.masked_fill(~mask, -torch.inf)
-    return _sparsemax(z, dim).to(input.dtype)
+    return apply_sparsemax(z, dim).to(input.dtype)
 
 
 def sparsemax_loss(
@@ -224,11 +121,11 @@ def sparsemax_loss(
             # half precision cannot sum to one any better than this
             total = q.sum(dim, keepdim=True)
             q = torch.where((total - 1.0).abs() <= 0.02, q / total, q)
-        loss = _loss(z, q, dim)[0]
+        loss = apply_loss(z, q, dim)
         left_out = None
     else:
         left_out = target == ignore_index
-        loss = _loss(z, target.masked_fill(left_out, 0), dim)[0].masked_fill(left_out, 0.0)
+        loss = apply_loss(z, target.masked_fill(left_out, 0), dim).masked_fill(left_out, 0.0)
     if reduction == "none":
         return loss.to(input.dtype)
     total = loss.sum()
@@ -291,36 +188,6 @@ class SparsemaxLoss(nn.Module):
         return f"dim={self.dim}, reduction={self.reduction!r}"
 
 
-class _Solve(torch.autograd.Function):
-    """Marginals (B, n_variables) of scores (B, n_variables) and (B, n_additional)."""
-
-    @staticmethod
-    def forward(ctx, scores, additional, layer):
-        ctx.solution = layer._solve(scores, additional)
-        return _graphs.tensor_like(ctx.solution.x.copy(), scores)
-
-    @staticmethod
-    def backward(ctx, direction):
-        return *_Backward.apply(direction, ctx.solution), None
-
-
-class _Backward(torch.autograd.Function):
-    """Algorithm 2, linear in the direction; its own derivative is the product with the Jacobian."""
-
-    @staticmethod
-    def forward(ctx, direction, solution):
-        ctx.solution = solution
-        with _graphs.arrays(direction) as (d,):
-            got = solution.vjp(d, n_jobs=torch.get_num_threads())
-            return tuple(_graphs.tensor_like(part, direction) for part in (got.scores, got.additional_scores))
-
-    @staticmethod
-    def backward(ctx, scores, additional):
-        with _graphs.arrays(scores, additional) as directions:
-            moved = ctx.solution.jvp(*directions, n_jobs=torch.get_num_threads())
-            return _graphs.tensor_like(moved, scores), None
-
-
 class FactorGraphLayer(nn.Module):
     """LP-SparseMAP in one factor graph for a batch of scores.
 
@@ -354,6 +221,15 @@ class FactorGraphLayer(nn.Module):
             raise TypeError(f"graph must be a FactorGraph; got {type(graph).__name__}")
         check_options(options)
         self.graph, self.options = graph, options
+        self._key = register(self)
+
+    def __getstate__(self):
+        # a copy is another layer
+        return {name: value for name, value in self.__dict__.items() if name != "_key"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._key = register(self)
 
     def forward(self, scores: Tensor, additional_scores: Tensor | None = None) -> Tensor:
         """Marginals.
@@ -384,30 +260,28 @@ class FactorGraphLayer(nn.Module):
         if not scores.is_floating_point():
             raise TypeError(f"scores must be a floating point tensor; got {scores.dtype}")
         batch = self._batch_shape(scores)
-        n = int(np.prod(batch, dtype=np.int64))
-        flat = self._wide(scores).reshape(n, self.graph.n_variables)
+        n, n_additional = math.prod(batch), self.graph.n_additional
+        flat = _wide(scores).reshape(n, self.graph.n_variables)
         if additional_scores is None:
-            extra = torch.as_tensor(self.graph.additional_scores, dtype=flat.dtype, device=flat.device)
+            extra = own_scores(n_additional, self._key, flat.dtype, flat.device)
         else:
             extra = additional_scores.to(device=flat.device, dtype=flat.dtype)
-        if extra.shape[-1:] != (self.graph.n_additional,):
+        if extra.shape[-1:] != (n_additional,):
             raise ValueError(
-                f"additional_scores must have {self.graph.n_additional} in the last dimension; "
-                f"got {tuple(extra.shape)}"
+                f"additional_scores must have {n_additional} in the last dimension; got {tuple(extra.shape)}"
             )
-        extra = extra.expand(*batch, self.graph.n_additional).reshape(n, self.graph.n_additional)
-        out = _Solve.apply(flat, extra, self)
-        return out.to(device=scores.device, dtype=scores.dtype).reshape(scores.shape)
-
-    def _wide(self, scores):
-        """Scores where they are solved, in a type that NumPy knows; gradients go back the same way."""
-        dtype = scores.dtype if scores.dtype in (torch.float32, torch.float64) else torch.float32
-        return scores.to(device=_graphs.device_of(scores, self.graph), dtype=dtype)
+        extra = extra.expand(*batch, n_additional).reshape(n, n_additional)
+        return apply_solve(flat, extra, self._key).to(scores.dtype).reshape(scores.shape)
 
     def _batch_shape(self, scores):
         shape, n = tuple(scores.shape), self.graph.n_variables
         made = self.graph._shapes
-        if len(made) == 1 and shape[len(shape) - len(made[0]) :] == made[0]:
+        # from the last one on: where that tells, an exported program may have any size of the others
+        if (
+            len(made) == 1
+            and len(shape) >= len(made[0])
+            and all(a == b for a, b in zip(shape[::-1], made[0][::-1]))
+        ):
             return shape[: len(shape) - len(made[0])]
         if shape[-1:] != (n,):
             raise ValueError(f"scores must have {n} variables in the last dimension; got {shape}")

@@ -6,6 +6,7 @@ factors take views of one dimension, which are one factor, or of two, which are 
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -139,7 +140,7 @@ class Factor:
     @property
     def n_additional(self) -> int:
         """Number of its additional scores."""
-        return int(np.prod(self._full_shape))
+        return math.prod(self._full_shape)
 
     def _gradient(self, full):
         """What belongs to the scores as given, of the flat array for all additional ones."""

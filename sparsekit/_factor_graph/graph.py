@@ -9,15 +9,12 @@ from numpy.typing import ArrayLike
 
 from .._arrays import is_device, namespace
 from .._linalg.threads import count_threads
-from .._messages import shown
 from .._typing import FloatArray, SolveOptions
 from .factors import Factor, as_scores
-from .layout import GraphOptions, Layout
+from .layout import Layout, check_options
 from .solution import BatchSolution, Gradients, Solution
 from .solver import GraphRun, solve_runs
 from .variables import Variable
-
-OPTIONS = tuple(SolveOptions.__annotations__)
 
 
 class FactorGraph:
@@ -61,20 +58,27 @@ class FactorGraph:
         self._factors: list[Factor] = []
         self._layout: Layout | None = None
         self._last: Solution | None = None
+        self._n_variables = self._n_additional = 0
 
     def __getstate__(self):
         # plans and solutions hold memory of the kernels; they are made again when needed
         return self.__dict__ | {"_layout": None, "_last": None}
 
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        # older versions did not store these
+        self._n_variables = len(self._scores)
+        self._n_additional = sum(factor.n_additional for factor in self._factors)
+
     @property
     def n_variables(self) -> int:
         """Number of variables."""
-        return len(self._scores)
+        return self._n_variables
 
     @property
     def n_additional(self) -> int:
         """Number of additional scores, of all factors."""
-        return sum(factor.n_additional for factor in self._factors)
+        return self._n_additional
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -135,9 +139,10 @@ class FactorGraph:
         if first:
             namespace(**{"the graph's scores": self._scores, "scores": scores})
         self._scores = np.concatenate([self._scores, scores.ravel()]) if first else scores.ravel().copy()
+        self._n_variables = first + scores.size
         self._shapes.append(scores.shape)
         self._layout = None
-        return Variable(self, np.arange(first, self.n_variables).reshape(scores.shape))
+        return Variable(self, np.arange(first, self._n_variables).reshape(scores.shape))
 
     def all_variables(self) -> Variable:
         """A view of all variables, in the order in which they were made.
@@ -179,6 +184,7 @@ class FactorGraph:
         if any(factor is known for known in self._factors):
             raise ValueError("the factor is in the graph already")
         self._factors.append(factor)
+        self._n_additional += factor.n_additional
         self._layout = None
 
     def set_scores(self, where: Variable | Factor, scores: ArrayLike) -> None:
@@ -439,11 +445,3 @@ class FactorGraph:
         if self._last is None:
             raise ValueError("the graph has not been solved")
         return self._last.vjp(direction)
-
-
-def check_options(options, quadratic=True):
-    """Settings of a solve from the user's keywords."""
-    unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        raise TypeError(f"unknown option {shown(unknown[0])}; options are {', '.join(OPTIONS)}")
-    return GraphOptions(**options, quadratic=quadratic)

@@ -1,7 +1,7 @@
 """LP-SparseMAP: options and exits of a solve, and the kernels' plan of a graph's factors."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 
 import numpy as np
@@ -74,6 +74,18 @@ class GraphOptions:
         for name in ("adaptive", "exact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False; got {shown(getattr(self, name))}")
+
+
+# what users choose among GraphOptions' fields
+OPTIONS = tuple(field.name for field in fields(GraphOptions) if field.name != "quadratic")
+
+
+def check_options(options, quadratic=True):
+    """Settings of a solve from the user's keywords."""
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise TypeError(f"unknown option {shown(unknown[0])}; options are {', '.join(OPTIONS)}")
+    return GraphOptions(**options, quadratic=quadratic)
 
 
 class Layout:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from .._arrays import namespace
 from .._linalg.threads import count_threads
 from .._typing import SolveOptions
-from .graph import FactorGraph, check_options
+from .graph import FactorGraph
+from .layout import check_options
 from .solution import BatchSolution, Solution
 from .solver import solve_runs
 

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
 
 from sparsekit import torch as layers  # noqa: E402
+from sparsekit._torch import operators  # noqa: E402
 from sparsekit._torch import sparsemax as _torch_device  # noqa: E402
 
 
@@ -19,7 +20,7 @@ def run(cupy, monkeypatch):
     and back into the tensor afterwards.
     """
     if not hasattr(cupy, "emulation"):
-        return lambda operator, *args: layers.CUDA[operator](*args)
+        return lambda operator, *args: operators.CUDA[operator](*args)
     lent = []
 
     def from_dlpack(tensor):
@@ -31,7 +32,7 @@ def run(cupy, monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: types.SimpleNamespace(cuda_stream=0))
 
     def call(operator, *args):
-        found = layers.CUDA[operator](*args)
+        found = operators.CUDA[operator](*args)
         while lent:
             tensor, array = lent.pop()
             tensor.copy_(torch.from_numpy(array.get()))
@@ -63,26 +64,28 @@ def test_operators(cupy, run, dim, dtype):
     z, v, q_, y_ = tensors(cupy, Z, V, q, y)
     z.requires_grad_()
     host = [torch.from_numpy(x) for x in (Z, V, q, y)]
-    p = layers._sparsemax(host[0], dim)
-    same(run(layers._sparsemax, z, dim), p, tol)
-    same(run(layers._jvp, *tensors(cupy, p.numpy()), v, dim), layers._jvp(p, host[1], dim), tol)
+    p = operators.sparsemax(host[0], dim)
+    same(run(operators.sparsemax, z, dim), p, tol)
+    same(run(operators.product, *tensors(cupy, p.numpy()), v, dim), operators.product(p, host[1], dim), tol)
     for target, other in ((q_, host[2]), (y_, host[3])):
-        for a, b in zip(run(layers._loss, z, target, dim), layers._loss(host[0], other, dim)):
+        for a, b in zip(run(operators.loss, z, target, dim), operators.loss(host[0], other, dim)):
             same(a, b, tol)
     # tensors of other layouts, and vectors, whose loss is a scalar
     same(
-        run(layers._sparsemax, z.permute(2, 0, 1), dim), layers._sparsemax(host[0].permute(2, 0, 1), dim), tol
+        run(operators.sparsemax, z.permute(2, 0, 1), dim),
+        operators.sparsemax(host[0].permute(2, 0, 1), dim),
+        tol,
     )
-    vector = run(layers._loss, z[0, 0], y_.new_tensor(1), 0)
-    same(vector[0], layers._loss(host[0][0, 0], torch.tensor(1), 0)[0], tol)
+    vector = run(operators.loss, z[0, 0], y_.new_tensor(1), 0)
+    same(vector[0], operators.loss(host[0][0, 0], torch.tensor(1), 0)[0], tol)
 
 
 def test_bad_targets(cupy, run):
     z, q, y = tensors(cupy, np.zeros((2, 3)), np.full((2, 3), 0.3), np.array([0, 3]))
     with pytest.raises(ValueError, match="sum to 1"):
-        run(layers._loss, z, q, 1)
+        run(operators.loss, z, q, 1)
     with pytest.raises(ValueError, match="class 3; classes lie in 0"):
-        run(layers._loss, z, y, 1)
+        run(operators.loss, z, y, 1)
 
 
 def test_without_cupy_the_sort_runs(monkeypatch):

@@ -42,6 +42,9 @@ def requirement_names(requirements):
     return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements}
 
 
+TORCHS = ("sparsekit.torch", "sparsekit._torch.operators", "sparsekit._torch.graph_operators")
+
+
 def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(source, project):
     required = requirement_names(project["dependencies"])
     optional = set().union(*map(requirement_names, project["optional-dependencies"].values()))
@@ -49,14 +52,14 @@ def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(sour
         name, is_package = module_name(path, source)
         for target, top in imports(path.read_text(encoding="utf-8"), name, is_package):
             root = target.split(".")[0]
+            assert name in TORCHS or target not in TORCHS[1:], f"{name} imports {target}, which needs torch"
             if root == "sparsekit" or root in sys.stdlib_module_names:
                 continue
             distribution = DISTRIBUTIONS.get(root, root).lower()
             if distribution not in required:
-                # sparsekit.torch defines torch's own classes; nothing of the package imports it
-                own = name == "sparsekit.torch" and root == "torch"
+                # these define torch's own classes; nothing of the package imports them, but one another
+                own = name in TORCHS and root == "torch"
                 assert own or not top, f"{name} imports {root} at module level, which is no dependency"
-                assert target != "sparsekit.torch"
                 assert distribution in optional | BY_HAND, f"{name} imports {root}, which no extra installs"
 
 

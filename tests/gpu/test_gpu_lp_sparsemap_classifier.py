@@ -102,6 +102,22 @@ def test_sparse_rows_and_single_precision(cupy):
     assert single.objective_ == pytest.approx(cpu.objective_, rel=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["sparsemap", "logistic"])
+def test_penalty_from_data_and_newton_on_sparse_rows(cupy, loss):
+    import cupyx.scipy.sparse as csp
+
+    rng = np.random.default_rng(5)
+    wide = rng.normal(size=(40, 70)) * (rng.random((40, 70)) < 0.3)
+    Y = (wide @ rng.normal(size=(70, 5)) > 0.5).astype(int)
+    cpu = LPSparseMAPClassifier(loss=loss).fit(sp.csr_matrix(wide), Y)
+    rows = csp.csr_matrix(sp.csr_matrix(wide))
+    gpu = LPSparseMAPClassifier(loss=loss).fit(rows, cupy.asarray(Y))
+    assert gpu.alpha_ == pytest.approx(cpu.alpha_, rel=1e-6) and gpu.never_empty_ == cpu.never_empty_
+    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
+    np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(wide), atol=1e-3)
+    assert np.mean(gpu.predict(rows).get() != cpu.predict(wide)) < 0.02
+
+
 def test_warm_start_and_callback(cupy):
     seen = []
     XD, YD = cupy.asarray(X), cupy.asarray(Y)

@@ -12,7 +12,12 @@ from scipy.optimize import OptimizeResult
 
 from .._solver import outcome
 
-_MESSAGES = outcome.messages("the largest entry of the gradient is at most tol times that at zero")
+_MESSAGES = outcome.messages(
+    "the largest entry of the gradient is at most tol times that at zero",
+    small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
+)
+# with kinks a run ends when so many steps have lowered the objective by less than tol times this share of it
+_STEPS, _SHARE = 10, 1e-2
 # Armijo's share of the slope; a step is good as well where the value cannot tell and the slope has risen to
 # no more than this share of its opposite (Hager, Zhang 2005, eq. 4.1)
 _DECREASE, _ROUNDING = 1e-4, 1e-10
@@ -82,11 +87,14 @@ def step(value_and_gradient, state, memory):
     return True
 
 
-def minimize(loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, callback=None, history=False):
+def minimize(
+    loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, kinks=False, callback=None, history=False
+):
     """The minimiser of ``loss.value_and_gradient``.
 
     ``loss.curvature()`` is the diagonal, ``modulus`` the convexity, from which the gap follows:
-    f(x) - min f <= |g|^2 / (2 modulus).
+    f(x) - min f <= |g|^2 / (2 modulus). With ``kinks`` gradients say little near the minimum, and the
+    objective says when to stop.
     """
     limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
     lines = outcome.History(("time", "fun", "optimality"), history)
@@ -98,9 +106,11 @@ def minimize(loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, callb
         x = np.array(x0, dtype=np.float64)
         f, g = loss.value_and_gradient(x)
     state, nit, status = State(x, f, g, loss.curvature()), 0, None
+    values = []
     while status is None:
         optimality = float(np.abs(state.g).max(initial=0.0)) / unit
         lines.add(limits.seconds, state.f, optimality)
+        values.append(state.f)
         if not np.isfinite(state.f):
             status = outcome.NOT_FINITE
         elif callback is not None and outcome.wants_to_stop(
@@ -113,12 +123,14 @@ def minimize(loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, callb
             status = outcome.STOPPED
         elif optimality <= tol:
             status = outcome.CONVERGED
+        elif kinks and nit >= _STEPS and values[-1 - _STEPS] - state.f <= _SHARE * tol * abs(state.f):
+            status = outcome.SMALL_DECREASE
         elif (reached := limits.reached(nit)) is not None:
             status = reached
         elif step(loss.value_and_gradient, state, memory):
             nit += 1
         else:
-            status = outcome.NO_PROGRESS
+            status = outcome.SMALL_DECREASE if kinks else outcome.NO_PROGRESS
     gap = float(state.g @ state.g) / (2.0 * modulus) if modulus > 0 else np.nan
     return OptimizeResult(
         x=state.x, fun=state.f, grad=state.g, nit=nit, nfev=loss.n_evaluations, status=status,

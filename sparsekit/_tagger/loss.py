@@ -89,6 +89,12 @@ class ChainLoss:
             parts.append(np.tile(spread * self.weight.sum(), (2, 1)))
         return np.sqrt(np.concatenate(parts).ravel() + self.ridge)
 
+    def infer(self, unary, follow):
+        """log Z (S,) and the sum of the weighted transition marginals; unary becomes weighted marginals."""
+        return forward_backward(
+            unary, self.starts, follow, self.weight, self.n_threads, reach=self.reach, parts=self._parts
+        )
+
     def value_and_gradient(self, x):
         """f and its gradient (n_variables,)."""
         if self._seen[0] is not None and np.array_equal(self._seen[0], x):
@@ -101,9 +107,7 @@ class ChainLoss:
             truth = unary[self._rows, self.y]
             follow, begin, end = scored(trans, start, stop, self.allowed)
             add_ends(unary, self.starts, begin, end)
-            logs, pairs = forward_backward(
-                unary, self.starts, follow, self.weight, self.n_threads, reach=self.reach, parts=self._parts
-            )
+            logs, pairs = self.infer(unary, follow)
             true = self._weights @ truth + np.vdot(self._counts, trans)
             value = self.weight @ logs - true
             unary[self._rows, self.y] -= self._weights

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import host_only
-from .._estimator.checks import as_kernel_input
+from .._estimator.checks import apply_class_weight, as_kernel_input, check_sample_weight
 from .._estimator.labels import refuse_missing_labels
 from .._linalg.structure import sound
 from .._messages import shown
@@ -225,3 +225,15 @@ def read_labels(y: Any, starts: np.ndarray, name: str = "y") -> np.ndarray:
         raise ValueError(f"labels of {name} must be strings or whole numbers.")
     refuse_missing_labels(labels, name)
     return labels
+
+
+def sequence_weights(class_weight, sample_weight, classes, codes, starts):
+    """Weights (S,) of the sequences: class weights are means over their labels."""
+    lengths = np.diff(starts)
+    weight = check_sample_weight(sample_weight, len(lengths))
+    weight = np.ones(len(lengths)) if weight is None else weight
+    if class_weight is not None:
+        each = apply_class_weight(class_weight, classes, codes, np.repeat(weight, lengths), least=1)
+        sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), each, len(lengths))
+        weight = np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    return weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -9,13 +10,15 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
-from .._estimator.checks import apply_class_weight, check_sample_weight, in_type
+from .._estimator.checks import check_sample_weight, in_type
 from .._estimator.decorators import fit_context
 from .._l1.oba import minimize_oba
 from .._linalg.class_design import design_of
@@ -26,11 +29,12 @@ from .chains import add_ends, best, forward_backward, scored
 from .constraints import SCHEMES, allowed_by, broken
 from .lbfgs import minimize
 from .loss import ChainLoss
-from .sequences import read, read_labels
+from .sequences import read, read_labels, sequence_weights
+from .sparse_loss import SparseChains, SparseMAPLoss
 
 
 class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
-    r"""Labels of the positions of sequences: a linear-chain conditional random field.
+    r"""Labels of the positions of sequences by a linear chain: a conditional random field, or SparseMAP.
 
     A labelling y of a sequence of T positions has the score
 
@@ -41,13 +45,17 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     .. math:: C \sum_i c_i \left(\log Z(x_i) - s(x_i, y_i)\right) + \frac{1 - \rho}{2} \|v\|_2^2
               + \rho \|v\|_1,
 
-    c_i the weights of the sequences and :math:`\rho` ``l1_ratio``. The problem is convex.
+    for ``loss="crf"``, c_i the weights of the sequences and :math:`\rho` ``l1_ratio``. The problem is convex.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse strength of the penalty, > 0. CRFsuite's c1 and c2 are C = 1 / (c1 + 2 c2),
         l1_ratio = c1 / (c1 + 2 c2).
+    loss : {"crf", "sparsemap"}, default="crf"
+        "crf" is the negative log-likelihood above. "sparsemap" has the Fenchel-Young loss of SparseMAP [2]_
+        in its place: marginals of which most are exactly 0, and no loss at all where the true labelling is
+        ahead by enough. It takes five to thirty times as long, and needs ``l1_ratio=0``.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
         coefficients exactly 0.
@@ -62,7 +70,8 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         sample_weight).
     tol : float, default=1e-4
         The fit stops when the largest entry of the gradient (with an L1 penalty: of the violation of the
-        optimality conditions) is at most tol times that of the gradient at zero.
+        optimality conditions) is at most tol times that of the gradient at zero. With loss="sparsemap", which
+        has kinks, also when ten steps lower the objective by less than tol / 100 times it, or none does.
     max_iter : int, default=1000
         Largest number of steps.
     max_time : float, default=None
@@ -97,7 +106,8 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     objective_ : float
         Value of the objective.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum, by strong convexity; NaN with an L1 penalty.
+        ``objective_`` is at most this far from the optimum, by strong convexity; NaN with an L1 penalty
+        or SparseMAP.
     history_ : dict of ndarray
         Only with ``history=True``: values of every step.
     n_features_in_ : int
@@ -121,6 +131,8 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira, "Conditional random fields: probabilistic models for
        segmenting and labeling sequence data", ICML 2001.
+    .. [2] V. Niculae, A. F. T. Martins, M. Blondel, C. Cardie, "SparseMAP: Differentiable sparse structured
+       inference", ICML 2018.
 
     Examples
     --------
@@ -134,6 +146,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions({"crf", "sparsemap"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "constraints": [StrOptions({*SCHEMES, "none"}), list, tuple, None],
         "fit_ends": ["boolean"],
@@ -147,6 +160,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         self,
         C: float = 1.0,
         *,
+        loss: Literal["crf", "sparsemap"] = "crf",
         l1_ratio: float = 0.0,
         constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None,
         fit_ends: bool = True,
@@ -161,6 +175,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         callback: SolverCallback | None = None,
     ) -> None:
         self.C = C
+        self.loss = loss
         self.l1_ratio = l1_ratio
         self.constraints = constraints
         self.fit_ends = fit_ends
@@ -217,6 +232,10 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
+        if self.loss == "sparsemap" and self.l1_ratio > 0:
+            raise ValueError(
+                "l1_ratio must be 0 with loss='sparsemap', which has kinks; OBA needs smooth losses."
+            )
         given = read(X)
         labels = read_labels(y, given.starts)
         classes, codes = np.unique(labels, return_inverse=True)
@@ -229,7 +248,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
             )
-        weight = self._weights(sample_weight, classes, codes, given.starts)
+        weight = sequence_weights(self.class_weight, sample_weight, classes, codes, given.starts)
         n_threads, p = count_threads(self.n_jobs), given.X.shape[1]
         start = self._start(given.names, classes, p)
         self.n_features_in_ = p
@@ -237,7 +256,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
             self.feature_names_in_ = given.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        loss = ChainLoss(
+        loss = {"crf": ChainLoss, "sparsemap": SparseMAPLoss}[self.loss](
             design_of(given.X, n_threads), given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
             ridge=1.0 - self.l1_ratio, n_threads=n_threads,
         )  # fmt: skip
@@ -263,25 +282,16 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
                 gap=False,
             )
         else:
-            solve = partial(minimize, loss, modulus=1.0)
+            kinks = self.loss == "sparsemap"
+            solve = partial(minimize, loss, modulus=0.0 if kinks else 1.0, kinks=kinks)
         self._run(
             lambda x0, callback: solve(x0=x0, callback=callback, history=self.history,
             **self._solver_options), np.zeros(loss.n_variables) if start is None else start, loss.n_variables,
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )  # fmt: skip
+        _warn_of_unsolved(getattr(loss, "unsolved", 0))
         return self
-
-    def _weights(self, sample_weight, classes, codes, starts):
-        """Weights (S,) of the sequences."""
-        lengths = np.diff(starts)
-        weight = check_sample_weight(sample_weight, len(lengths))
-        weight = np.ones(len(lengths)) if weight is None else weight
-        if self.class_weight is not None:
-            each = apply_class_weight(self.class_weight, classes, codes, np.repeat(weight, lengths), least=1)
-            sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), each, len(lengths))
-            weight = np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-        return weight
 
     def _start(self, names, classes, p):
         """The last fit's variables for these features and labels, if asked for and finite, else None."""
@@ -340,8 +350,29 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         labels = self.classes_[tags].tolist()
         return [labels[i:j] for i, j in pairwise(starts)]
 
-    def predict_marginals(self, X: Sequence[Any]) -> list[FloatArray]:
-        """Probabilities of the labels at each position.
+    def predict_marginals(self, X: Sequence[Any]) -> list[Any]:
+        """Probabilities of the labels at each position; with loss="sparsemap" sparse ones.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in fit.
+
+        Returns
+        -------
+        list of ndarray or csr_array of shape (n_positions, n_labels)
+            Columns in the order of ``classes_``; a CSR array with loss="sparsemap".
+
+        Raises
+        ------
+        ValueError
+            As of `predict`.
+        """
+        dense = self.predict_proba(X)
+        return [sp.csr_array(p) for p in dense] if self.loss == "sparsemap" else dense
+
+    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
+        """The same as `predict_marginals`, as arrays.
 
         Parameters
         ----------
@@ -351,7 +382,6 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         Returns
         -------
         list of ndarray of shape (n_positions, n_labels)
-            Columns in the order of ``classes_``.
 
         Raises
         ------
@@ -360,25 +390,14 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         """
         unary, starts, trans, allowed = self._scores(X)
         ones = np.ones(len(starts) - 1)
-        value, _ = forward_backward(
-            unary, starts, trans, ones, count_threads(self.n_jobs), reach=allowed.reach()
-        )
-        _refuse_impossible(value)
+        n_threads = count_threads(self.n_jobs)
+        if self.loss == "sparsemap":
+            _refuse_impossible(best(unary, starts, trans, n_threads)[1])
+            _warn_of_unsolved(SparseChains(starts, len(trans)).solve(unary, trans, ones, n_threads)[2])
+        else:
+            value, _ = forward_backward(unary, starts, trans, ones, n_threads, reach=allowed.reach())
+            _refuse_impossible(value)
         return [unary[i:j] for i, j in pairwise(starts)]
-
-    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
-        """The same as `predict_marginals`.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit.
-
-        Returns
-        -------
-        list of ndarray of shape (n_positions, n_labels)
-        """
-        return self.predict_marginals(X)
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None) -> float:
         """Share of the positions whose label is right; spans: `sparsekit.metrics.span_f1_score`.
@@ -403,6 +422,16 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         weight = check_sample_weight(sample_weight, len(lengths))
         each = None if weight is None else np.repeat(weight, lengths)
         return float(np.average(true == flat, weights=each))
+
+
+def _warn_of_unsolved(n):
+    if n:
+        warnings.warn(
+            f"SequenceTagger: SparseMAP of {n} sequences stopped before its tolerance; their marginals are "
+            "approximate.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def _refuse_impossible(value):

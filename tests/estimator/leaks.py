@@ -96,6 +96,11 @@ def cases():
             (lp(alpha=0.1, loss="logistic", max_iter=5), single, several),
             (lp(alpha=0.1), X, kinds),
         ],
+        "SequenceTagger": [
+            (sk.SequenceTagger(max_iter=5, history=True), [[{"a": "b", "c": 1}] * 3] * 4, [[0, 1, 0]] * 4),
+            (sk.SequenceTagger(loss="sparsemap", max_iter=5), [X, single], [kinds, kinds]),
+            (sk.SequenceTagger(l1_ratio=0.5, max_iter=5), [csr, csr], [kinds, kinds]),
+        ],
         "StabilitySelection": [
             (sk.StabilitySelection(n_pairs=1, penalties=2), X, two),
             (sk.StabilitySelection(sk.LassoOBA(), n_pairs=1, penalties=2, n_jobs=2), csr, numbers),

@@ -130,6 +130,8 @@ def fitted(name, **options):
     X, y = load_iris(return_X_y=True)
     if name.startswith("LPSparseMAP"):
         y = np.column_stack([y == 0, y != 1])
+    if name == "SequenceTagger":
+        return sparsekit.SequenceTagger(**options).fit([scale(X)], [y])
     return getattr(sparsekit, name)(**options).fit(scale(X), y)
 
 

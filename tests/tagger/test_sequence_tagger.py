@@ -159,6 +159,22 @@ def test_layouts_and_types(arrays, make):
     assert model.predict([make(x) for x in X]) == expected.predict(X)
 
 
+@pytest.mark.parametrize("make", [np.array, np.asfortranarray, sp.csr_array, sp.csr_matrix])
+def test_what_is_given_is_not_written_to(arrays, make):
+    X, y = arrays
+    given = [make(x) for x in X]
+    for x in given:
+        for part in (x.data, x.indices, x.indptr) if sp.issparse(x) else (x,):
+            part.flags.writeable = False
+    labels = [np.array(labels) for labels in y]
+    for loss in ("crf", "sparsemap"):
+        model = sk.SequenceTagger(loss=loss, tol=1e-2).fit(given, labels)
+        assert model.predict(given) == model.predict(X)
+        model.predict_marginals(given)
+    # one sequence alone could have been used as it is
+    sk.SequenceTagger(tol=1e-2).fit(given[:1], labels[:1]).predict_marginals(given[:1])
+
+
 def test_dicts_are_those_of_dict_vectorizer(spans):
     X, y = spans
     flat = DictVectorizer().fit([d for words in X for d in words])

@@ -36,7 +36,7 @@ cdef extern from "factor_backward.h" nogil:
         const int32_t *flip
         const fg_spec *spec
     ctypedef struct fg_active:
-        sk_size m, size
+        sk_size m, size, extra
         int32_t *on
         int32_t *bonus
         double *value
@@ -70,8 +70,8 @@ cdef extern from "factor_backward.h" nogil:
     bint fg_allocate(const fg_plan *, fg_state *)
     void fg_free(const fg_plan *, fg_state *)
     void fg_work(const fg_plan **, fg_state **, const fg_options *, sk_size, fg_call *, bint)
-    void fg_vjp(const fg_plan *, fg_state *, double *, double *)
-    void fg_jvp(const fg_plan *, fg_state *, const double *, const double *, double *)
+    int fg_differentiate(const fg_plan *, fg_state *, const double *, const double *, double *, double *, fg_call *,
+                         bint)
     void fg_additionals(const fg_plan *, fg_state *, double *)
 
 
@@ -256,10 +256,10 @@ cdef class States:
         """Structures in use by factor k with an oracle in graph i: weights (m,), parts (m, d) and (m, n_add)."""
         cdef fg_active *t = self.state[i].active + k
         cdef const fg_spec *f = self.plan.spec + k
-        cdef Py_ssize_t j, e, n = f.d + f.n_add
-        weights = np.array([t.p[j] for j in range(t.m)])
-        parts = np.zeros((t.m, n))
-        for j in range(t.m):
+        cdef Py_ssize_t j, e, n = f.d + f.n_add, m = t.m - t.extra
+        weights = np.array([t.p[j] for j in range(m)])
+        parts = np.zeros((m, n))
+        for j in range(m):
             if f.kind == FG_CUSTOM:
                 for e in range(n):
                     parts[j, e] = t.value[j * n + e]
@@ -282,13 +282,20 @@ cdef class States:
         cdef fg_plan *g = &self.plan.plan
         cdef Py_ssize_t i
         cdef double none = 0.0
+        cdef int failed = 0
+        cdef fg_call call
+        cdef list interrupts = []
         if not (to_eta.shape[0] == self.n == to_add.shape[0] and to_eta.shape[1] == g.n_var
                 and to_add.shape[1] == g.n_add):
             raise ValueError("directions do not have the shape of the states")
         if not g.n_var:
             return
+        call.deadline = float("inf")
+        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
         for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
-            fg_vjp(g, self.state + i, &to_eta[i, 0], &to_add[i, 0] if g.n_add else &none)
+            failed += fg_differentiate(g, self.state + i, NULL, NULL, &to_eta[i, 0],
+                                       &to_add[i, 0] if g.n_add else &none, &call, threadid() == 0) != 0
+        self._check(failed, interrupts)
 
     def jvp(self, const double[:, ::1] d_eta, const double[:, ::1] d_add, int n_threads):
         """How mu (n, n_var) moves with the scores."""
@@ -297,13 +304,32 @@ cdef class States:
         cdef double[:, ::1] to = out
         cdef Py_ssize_t i
         cdef double none = 0.0
+        cdef int failed = 0
+        cdef fg_call call
+        cdef list interrupts = []
         if not (d_eta.shape[0] == self.n == d_add.shape[0] and d_eta.shape[1] == g.n_var
                 and d_add.shape[1] == g.n_add):
             raise ValueError("directions do not have the shape of the states")
-        if g.n_var:
-            for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
-                fg_jvp(g, self.state + i, &d_eta[i, 0], &d_add[i, 0] if g.n_add else &none, &to[i, 0])
+        if not g.n_var:
+            return out
+        call.deadline = float("inf")
+        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
+            failed += fg_differentiate(g, self.state + i, &d_eta[i, 0], &d_add[i, 0] if g.n_add else &none, &to[i, 0],
+                                       &none, &call, threadid() == 0) != 0
+        self._check(failed, interrupts)
         return out
+
+    def _check(self, int failed, list interrupts):
+        """Raise what ended derivatives: an oracle's exception, a signal's, or a want of memory."""
+        if not failed:
+            return
+        for oracle in self.plan.oracles:
+            if oracle.errors:
+                raise oracle.errors[0]
+        if interrupts:
+            raise interrupts[0]
+        raise MemoryError
 
 
 def solve(list batches, dict options, bint warm, int n_threads):

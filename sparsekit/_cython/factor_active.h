@@ -8,6 +8,7 @@
 
 #include "factor_graph.h"
 #include "factor_oracles.h"
+#include "factor_span.h"
 
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
@@ -84,6 +85,7 @@ static void fg_release(fg_active *t) {
     free(t->bonus);
     free(t->value);
     free(t->p);
+    fg_span_release(t->span);
 }
 
 /* x = L^-1 x, and x = L^-T x */
@@ -289,6 +291,10 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
 static void fg_active_jvp(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                           double *x, double *work) {
     double *wv = work;
+    if (t->span != NULL) {
+        fg_span_jvp(f, t->span, v, w, c, x);
+        return;
+    }
     for (sk_size i = 0; i < f->d; i++) wv[i] = v == NULL ? 0.0 : w[i] * v[i];
     for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
     fg_project(t, t->target);
@@ -298,6 +304,10 @@ static void fg_active_jvp(const fg_spec *f, fg_active *t, const double *v, const
 
 static void fg_active_vjp(const fg_spec *f, fg_active *t, const double *x, const double *w, double *c, double *work) {
     double *wx = work;
+    if (t->span != NULL) {
+        fg_span_vjp(f, t->span, x, c);
+        return;
+    }
     for (sk_size i = 0; i < f->d; i++) wx[i] = w[i] * x[i];
     for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wx, NULL);
     fg_project(t, t->target);

@@ -3,7 +3,7 @@
 #ifndef SPARSEKIT_FACTOR_BACKWARD_H
 #define SPARSEKIT_FACTOR_BACKWARD_H
 
-#include "factor_solve.h"
+#include "factor_face.h"
 
 /* d (n_var) becomes J' d = J d: the projection on the directions that all factors leave as they are, which is what
  * Algorithm 2 tends to. d - (I - B)^+ (I - B) d by conjugate gradients. */
@@ -29,8 +29,10 @@ static void fg_project_direction(const fg_plan *g, fg_state *t, double *d) {
     }
 }
 
-/* gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add) */
-static void fg_vjp(const fg_plan *g, fg_state *t, double *to_eta, double *to_add) {
+/* gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add). Whether it failed, as fg_answer says it. */
+static int fg_vjp(const fg_plan *g, fg_state *t, double *to_eta, double *to_add) {
+    int status = fg_complete_all(g, t);
+    if (status) return status;
     fg_project_direction(g, t, to_eta);
     for (sk_size i = 0; i < g->n_pair; i++) {
         sk_size second = g->n_pair + i;
@@ -43,11 +45,14 @@ static void fg_vjp(const fg_plan *g, fg_state *t, double *to_eta, double *to_add
         for (sk_size k = 0; k < p->d; k++) t->s[k] = to_eta[g->var[p->slot + k]];
         fg_active_vjp(p, t->active + i, t->s, g->w + p->slot, to_add + p->add, t->work);
     }
+    return fg_stopped(t->watch, 0) ? FG_INTERRUPTED : 0;
 }
 
 /* mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add) */
-static void fg_jvp(const fg_plan *g, fg_state *t, const double *d_eta, const double *d_add, double *out) {
+static int fg_jvp(const fg_plan *g, fg_state *t, const double *d_eta, const double *d_add, double *out) {
     const sk_size np = g->n_pair;
+    int status = fg_complete_all(g, t);
+    if (status) return status;
     memset(t->z, 0, (size_t)g->n_slot * sizeof(double));
     for (sk_size i = 0; i < np; i++) {
         double c = d_add[g->pair_add[i]];
@@ -63,6 +68,19 @@ static void fg_jvp(const fg_plan *g, fg_state *t, const double *d_eta, const dou
     fg_mean(g, t->z, out);
     for (sk_size j = 0; j < g->n_var; j++) out[j] += d_eta[j];
     fg_project_direction(g, t, out);
+    return fg_stopped(t->watch, 0) ? FG_INTERRUPTED : 0;
+}
+
+/* One of the two for a thread of a call: fg_vjp where there is no d_eta, else fg_jvp. */
+static int fg_differentiate(const fg_plan *g, fg_state *t, const double *d_eta, const double *d_add, double *to,
+                            double *to_add, fg_call *call, int is_caller) {
+    fg_watch watch = {call, is_caller, 0, 0.0, 0};
+    int status;
+    t->watch = &watch;
+    status = d_eta == NULL ? fg_vjp(g, t, to, to_add) : fg_jvp(g, t, d_eta, d_add, to);
+    t->watch = NULL;
+    if (status) call->stop = 1;
+    return status;
 }
 
 /* N p of all factors (n_add). Two variables with a score of 0 count as independent. */

@@ -56,6 +56,8 @@ typedef struct {
     double shift;                       /* 0 until there is a structure */
     int solved;                         /* whether the last call ended because no structure is better */
     sk_size calls;                      /* of the oracle since the solve began */
+    sk_size extra;                      /* so many of the m, the last ones, have no weight: factor_face.h */
+    struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
 } fg_active;
 
 typedef struct {
@@ -73,8 +75,9 @@ typedef struct {
     unsigned char *off, *off_add;       /* (n_var), (n_add): what -inf forbids; its score is a large finite loss */
     /* what the last solve says of itself */
     double gamma, primal, dual, residual;
+    double inv;                         /* that the last answers' additional scores had */
     sk_size n_iter, n_newton, calls;    /* calls: of one factor's oracle at most */
-    int status, warm;
+    int status, warm, whole;            /* whole: Jacobians are those of whole faces: factor_face.h */
     fg_watch *watch;                    /* of the thread that works on it, or NULL */
 } fg_state;
 

@@ -17,6 +17,7 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
     int ended = 0;
     double *f = jacobian ? t->f : NULL, *e = jacobian ? t->e : NULL;
     if (fg_stopped(t->watch, 4 * g->n_slot)) return FG_INTERRUPTED;
+    t->inv = inv;
     for (sk_size i = 0; i < g->n_flip; i++) v[g->flip[i]] = 1.0 - v[g->flip[i]];
     if (np) {
         fg_pairs(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, x, x + np);

@@ -398,7 +398,15 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
 
 static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
-    for (sk_size i = 0; i < g->n_struct; i++) t->active[i].calls = 0;
+    /* what derivatives have added to the last solution */
+    t->whole = 0;
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        t->active[i].calls = 0;
+        t->active[i].m -= t->active[i].extra;
+        t->active[i].extra = 0;
+        fg_span_release(t->active[i].span);
+        t->active[i].span = NULL;
+    }
     return o->exact && !o->quadratic ? fg_map(g, t, o) : fg_solve(g, t, o);
 }
 

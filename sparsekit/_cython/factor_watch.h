@@ -59,7 +59,7 @@ static void fg_look(fg_watch *w) {
     if (fg_interrupted != NULL && fg_interrupted(w->call->held)) w->call->stop = 1;
 }
 
-/* Whether to end; `work` is what has been done since the last time. Without a watch (derivatives) nothing ends. */
+/* Whether to end; `work` is what has been done since the last time. Without a watch nothing ends. */
 SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
     if (w == NULL) return 0;
     if (w->call->stop) return 1;

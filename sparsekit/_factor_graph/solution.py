@@ -9,10 +9,9 @@ from .._arrays import is_device, namespace, thread_arguments
 from .._linalg.threads import count_threads
 from .._solver import outcome
 from .._typing import Array, FloatArray
-from .asking import refuse_own_graph
 from .factors import Factor
 from .layout import MESSAGES
-from .solver import FORBIDDEN
+from .solver import FORBIDDEN, differentiate
 from .variables import Variable
 
 
@@ -117,9 +116,7 @@ class BatchSolution:
         self._check()
         d = self._direction(direction, "direction", self._run.layout.n_variables)
         to_add = np.zeros((self._run.n, self._run.layout.n_additional), like=self.x)
-        refuse_own_graph([self._run.layout], "differentiates")
-        with self._run.lock:
-            self._run.states.vjp(d, to_add, *thread_arguments(d, count_threads(n_jobs)))
+        differentiate(self._run, "vjp", d, to_add, *thread_arguments(d, count_threads(n_jobs)))
         return Gradients(
             self._graph,
             self._run.layout,
@@ -153,9 +150,7 @@ class BatchSolution:
         if extra is None:
             extra = np.zeros((self._run.n, n_add), like=self.x)
         extra = self._direction(extra, "additional_scores", n_add)
-        refuse_own_graph([self._run.layout], "differentiates")
-        with self._run.lock:
-            moved = self._run.states.jvp(d, extra, *thread_arguments(d, count_threads(n_jobs)))
+        moved = differentiate(self._run, "jvp", d, extra, *thread_arguments(d, count_threads(n_jobs)))
         return moved.astype(self._dtype, copy=False)
 
     def _direction(self, values, name, size):

@@ -1,7 +1,7 @@
 """LP-SparseMAP over arrays: states of graphs, and solves of them."""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
 import numpy as np
@@ -67,8 +67,26 @@ def solve_runs(runs, options, warm, n_threads):
     refuse_own_graph([run.layout for run in runs], "solves")
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
+    with _working(runs):
+        for kernels in {run.kernels for run in runs}:
+            threads = thread_arguments(runs[0].low, n_threads)
+            kernels.solve([run.states for run in runs], asdict(options), warm, *threads)
+
+
+def differentiate(run, what, *args):
+    """Call ``vjp`` or ``jvp`` of a run's states, which may ask its users' factors."""
+    refuse_own_graph([run.layout], "differentiates")
+    with _working([run]):
+        for oracle in run.layout.plan.oracles:
+            oracle.errors.clear()
+        return getattr(run.states, what)(*args)
+
+
+@contextmanager
+def _working(runs):
+    """Hold the locks of runs, and of the layouts whose users' factors they may ask."""
     with ExitStack() as stack:
-        # a user's factor keeps its error for the solve that called it; one order, so that nobody waits for
+        # a user's factor keeps its error for the call that asked it; one order, so that nobody waits for
         # ever
         asking = {id(run.layout): run.layout for run in runs if run.layout.plan.oracles}
         for _, layout in sorted(asking.items()):
@@ -79,6 +97,4 @@ def solve_runs(runs, options, warm, n_threads):
                 oracle.solving = solving
         for run in runs:
             stack.enter_context(run.lock)
-        for kernels in {run.kernels for run in runs}:
-            threads = thread_arguments(runs[0].low, n_threads)
-            kernels.solve([run.states for run in runs], asdict(options), warm, *threads)
+        yield

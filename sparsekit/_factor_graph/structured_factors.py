@@ -95,7 +95,7 @@ class Sequence(_Structured):
         Indicators of the tags.
     transitions : array-like of shape (T - 1, K, K) or (K, K), default=None
         Additional scores [position, previous tag, next tag], or the same at all positions; -inf forbids, None
-        is 0. Of equal scores, as in `Dense`, derivatives are one-sided.
+        is 0. Where several mixtures are best, derivatives are those of the least change of the transitions.
 
     Raises
     ------

@@ -280,9 +280,10 @@ def test_users_factor_with_additional_scores():
         local = solution.local(users)
         assert local["x"].shape == (2, 2) and local["weights"].min() > 0
         assert abs(local["weights"].sum() - 1) < 1e-12
-        np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-12)
+        # derivatives leave out structures whose weights are rounding
+        np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-10)
         np.testing.assert_allclose(
-            local["weights"] @ local["additional"], solution[users].ravel(), atol=1e-12
+            local["weights"] @ local["additional"], solution[users].ravel(), atol=1e-10
         )
 
 

@@ -89,6 +89,19 @@ def test_derivatives(name):
     assert not jacobian[0, :, 1].any()  # graphs of a batch know nothing of each other
 
 
+@pytest.mark.parametrize("factor", [sk.Sequence, sk.Matching, sk.DepTree, sk.Xor])
+def test_derivatives_at_zero(factor):
+    """Where a layer starts whose weights are 0."""
+    graph = sk.FactorGraph()
+    # any number of roots would be a kink: with all arcs alike there is one, the fewest
+    options = {"single_root": True} if factor is sk.DepTree else {}
+    graph.add(factor(graph.variable((3, 3)), **options))
+    layer = FactorGraphLayer(graph)
+    z = torch.zeros((2, 3, 3), dtype=torch.float64, requires_grad=True)
+    assert gradcheck(layer, (z,), eps=1e-5, atol=1e-5)
+    assert gradgradcheck(layer, (z,), eps=1e-5, atol=1e-5, fast_mode=True)
+
+
 def test_forward_is_the_array_function():
     graph, _ = tagger()
     layer = FactorGraphLayer(graph)

@@ -1,5 +1,5 @@
-"""Derivatives of LP-SparseMAP where scores tie, by enumeration: the structures that some best mixture can have, as a
-linear program finds them, and what of the directions they leave."""
+"""Derivatives of LP-SparseMAP where scores tie, by enumeration: the structures that some best mixture can
+have, as a linear program finds them, and what of the directions they leave."""
 
 import numpy as np
 import reference_lp_sparsemap as ref
@@ -30,7 +30,7 @@ def smallest_face(f, mu):
 
 
 def jacobian_at_ties(eta, factors):
-    """Of mu in eta, (n, n): the projection on the directions that every factor's smallest face has, both ways."""
+    """Of mu in eta, (n, n): the projection on the directions that all factors' smallest faces have."""
     mu, _ = ref.solve_exact(eta, factors)
     constraints = ref._Constraints(len(eta), factors)
     S = np.concatenate([smallest_face(f, mu) for f in factors])

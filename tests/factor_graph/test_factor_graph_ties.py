@@ -1,5 +1,5 @@
-"""Derivatives where scores tie: all zero, equal, cut off at zero, whole numbers. Against enumeration, and against
-differences to both sides wherever these agree."""
+"""Derivatives where scores tie: all zero, equal, cut off at zero, whole numbers. Against enumeration, and
+against differences to both sides wherever these agree."""
 
 import numpy as np
 import pytest

@@ -9,6 +9,7 @@ import _data
 
 from sparsekit._compare import plot, report
 from sparsekit._compare.engine import Bench, BenchOptions
+from sparsekit._compare.problem import Problem
 
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
 
@@ -19,7 +20,7 @@ def run(args):
     ratios = args.lambda_ratio or DEFAULT_RATIOS
     options = BenchOptions(stop_gap=1e-6, max_time=args.max_time, repeats=args.repeats)
     progress = report.Progress(len(args.sets) * len(ratios) * len(args.n_jobs))
-    print(report.header(used, False))
+    print(report.header(used, Problem))
     cells = []
     with Bench(used, options, progress) as bench:
         for name in args.sets:
@@ -46,7 +47,7 @@ def _ratios(cell, gaps):
     lines = []
     for gap in gaps:
         parts = []
-        for rival in (report.BASELINE, None):
+        for rival in (Problem.baseline[0], None):
             value, bound, key = report.ratio(cell, gap, rival)
             if key is not None:
                 parts.append(f"{bound}{_number(value)} x {'fastest peer ' if rival is None else ''}{key}")
@@ -103,7 +104,7 @@ def _row(cell, keys, gap):
         track = cell.track(key)
         ran = track is not None and (track.rungs or track.stopped == "cut off")
         row.append(report.time_cell(cell, track, gap) if ran else "-")
-    for rival in (report.BASELINE, None):
+    for rival in (Problem.baseline[0], None):
         value, bound, _ = report.ratio(cell, gap, rival)
         row.append(bound + _number(value))
     return row

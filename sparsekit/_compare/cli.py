@@ -1,4 +1,4 @@
-"""Command line: ``sparsekit compare`` sets L1 logistic regression solvers side by side on the user's data,
+"""Command line: ``sparsekit compare`` sets solvers of L1 models side by side on the user's data,
 ``sparsekit versions`` prints what a report of a problem needs.
 """
 
@@ -37,7 +37,7 @@ def main(argv=None):
     Returns
     -------
     int
-        0: done; 1: a file could not be used, the comparison was interrupted, or L1LogisticOBA failed;
+        0: done; 1: a file could not be used, the comparison was interrupted, or our solver failed;
         2: wrong usage; 141: nobody reads the output any more.
     """
     with _nowhere_for_closed_streams():
@@ -93,12 +93,13 @@ def _parser():
     )
     compare = commands.add_parser(
         "compare",
-        help="L1 logistic regression on your data: this package beside LIBLINEAR and other solvers",
-        description="Fit L1 logistic regression with L1LogisticOBA and every peer that is installed, and "
-        "compare the time each needs to come close to the optimum. Without files: two data sets that ship "
-        "with scikit-learn.",
+        help="L1 models on your data: this package beside LIBLINEAR and other solvers",
+        description="Fit L1 logistic regression with L1LogisticOBA, or with --lasso least squares with "
+        "LassoOBA, and with every peer that is installed, and compare the time each needs to come close to "
+        "the optimum. Without files: two data sets that ship with scikit-learn.",
     )
     add = compare.add_argument
+    add("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
     add(
         "files",
         nargs="*",
@@ -113,10 +114,16 @@ def _parser():
         help="values of C = 1/lambda, in scikit-learn's scale, the same for every file",
     )
     grid.add_argument(
+        "--alpha",
+        type=_numbers,
+        metavar="A1,A2,...",
+        help="with --lasso: values of alpha, in scikit-learn's scale, the same for every file",
+    )
+    grid.add_argument(
         "--lambda-ratio",
         type=_numbers,
         metavar="R1,R2,...",
-        help="lambda = 1/C as shares of the smallest that selects nothing (default: "
+        help="lambda (1/C, or alpha) as shares of the smallest that selects nothing (default: "
         f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
     )
     grid.add_argument(
@@ -134,8 +141,9 @@ def _parser():
     )
     add(
         "--intercept",
-        action="store_true",
-        help="add an unpenalised intercept; solvers that have none are left out",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="an unpenalised intercept; solvers that have none are left out (default: only with --lasso)",
     )
     add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
     add(
@@ -207,11 +215,15 @@ def _parser():
 
 
 def _compare(args):
-    from . import csv_output, io, peers, plot, report
+    from . import csv_output, io, lasso_peers, lasso_problem, peers, plot, report
     from .engine import Bench, BenchOptions
 
     deadline = math.inf if args.budget is None else time.monotonic() + args.budget
-    solvers = peers.all_solvers()
+    fault = _faulty_task(args)
+    if fault:
+        return _fail(fault, USAGE)
+    fit_intercept = args.lasso if args.intercept is None else args.intercept
+    solvers = lasso_peers.all_lasso_solvers() if args.lasso else peers.all_solvers()
     if args.peers is not None:
         known = {s.key for s in solvers}
         unknown = [name for name in args.peers if name not in known]
@@ -246,21 +258,24 @@ def _compare(args):
                     positive=args.positive,
                     categorical=args.categorical,
                     drop=args.drop,
-                    fit_intercept=args.intercept,
+                    fit_intercept=fit_intercept,
                     seed=args.seed,
+                    lasso=args.lasso,
                 )
                 for path in args.files
             ]
         else:
-            problems = io.shipped_problems(
-                test_size=args.test_size, fit_intercept=args.intercept, seed=args.seed
-            )
+            settings = dict(test_size=args.test_size, fit_intercept=fit_intercept, seed=args.seed)
+            if args.lasso:
+                problems = lasso_problem.shipped_lasso_problems(io.split, **settings)
+            else:
+                problems = io.shipped_problems(**settings)
     except io.DataError as error:
         return _fail(str(error), FAILED)
     for problem in problems:
         if not problem.lambda_max > 0:
             return _fail(
-                f"{problem.name}: no feature is related to the target (X^T y = 0), so w = 0 for every C",
+                f"{problem.name}: no feature is related to the target (X^T y = 0): w = 0 for every penalty",
                 FAILED,
             )
 
@@ -268,13 +283,13 @@ def _compare(args):
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
     options = BenchOptions(max_time=max_time, repeats=args.repeats)
-    print(report.header(solvers, args.intercept))
+    print(report.header(solvers, problems[0]))
     cells, todo = [], [(p, C) for p, values in grids for C in values]
     with Bench(solvers, options, progress, deadline=deadline) as bench:
         for problem, C in todo:
             if not bench.left:
                 break
-            progress.cell = f"{problem.name} C={C:.3g}"
+            progress.cell = "{} {}={:.3g}".format(problem.name, *problem.strength(C))
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
             cells.append(cell)
@@ -296,7 +311,7 @@ def _compare(args):
         "budget": args.budget,
         "repeats": options.repeats,
         "n_threads": args.n_jobs,
-        "fit_intercept": args.intercept,
+        "fit_intercept": fit_intercept,
     }
     if args.json is not None:
         report.write_json(args.json, report.as_dict(cells, solvers, settings, left_out))
@@ -308,6 +323,17 @@ def _compare(args):
         return _fail("interrupted", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
     return FAILED if failed else OK
+
+
+def _faulty_task(args):
+    """What options do not go together, or None."""
+    if args.lasso and args.C is not None:
+        return "--C is for classes; with --lasso the penalty is --alpha or --lambda-ratio"
+    if not args.lasso and args.alpha is not None:
+        return "--alpha needs --lasso; classes have --C or --lambda-ratio"
+    if args.lasso and args.positive is not None:
+        return "--positive is for classes, and --lasso takes numbers"
+    return None
 
 
 def _why_not_writable(path):
@@ -331,9 +357,11 @@ def _why_not_writable(path):
 
 
 def _grid(args, problem):
-    """Values of C for one problem, the strongest penalty first."""
+    """Values of C (for the Lasso 1 / (n alpha)) for one problem, the strongest penalty first."""
     if args.C is not None:
         return sorted(args.C)
+    if args.alpha is not None:
+        return [1.0 / (problem.X.shape[0] * alpha) for alpha in sorted(args.alpha, reverse=True)]
     ratios = args.lambda_ratio or DEFAULT_RATIOS
     if args.n_lambda is not None:
         ratios = np.geomspace(1.0, 1e-3, args.n_lambda + 1)[1:]

@@ -22,14 +22,14 @@ def write_csv(path, cells, gaps):
             "n_samples": problem.X.shape[0],
             "n_features": problem.X.shape[1],
             "fit_intercept": problem.fit_intercept,
-            "C": cell.C,
+            **dict([problem.strength(cell.C)]),
             "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else math.nan,
             "n_threads": cell.n_threads,
         }
         for track in cell.tracks:
-            best, accuracy, loss = track.best, math.nan, math.nan
+            best, scores = track.best, (math.nan, math.nan)
             if best is not None:
-                accuracy, loss = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+                scores = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
             rows.append(
                 {
                     **cell_columns,
@@ -42,8 +42,7 @@ def write_csv(path, cells, gaps):
                     **{f"seconds_to_{gap:.0e}": _time(cell, track, gap) for gap in gaps},
                     "longest_fit_seconds": track.longest,
                     "nonzeros": best.nnz if best else math.nan,
-                    "accuracy": accuracy,
-                    "log_loss": loss,
+                    **dict(zip(problem.score_keys, scores)),
                     "remark": track.failure,
                 }
             )

@@ -17,6 +17,7 @@ from scipy import sparse
 from .._linalg.structure import sound
 from .._messages import shown
 from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, unpacked, whole_number
+from .lasso_problem import LassoProblem, targets
 from .problem import Problem
 from .tables import DataError, encode, is_number, read_csv, read_parquet, text_of
 
@@ -51,8 +52,9 @@ def read_problem(
     drop=(),
     fit_intercept=False,
     seed=0,
+    lasso=False,
 ):
-    """Read a data set and make a binary problem of it.
+    """Read a data set and make a binary problem of it, or a regression.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def read_problem(
     fit_intercept : bool, default=False
     seed : int, default=0
         Seed of the split.
+    lasso : bool, default=False
+        Whether the target is a number to predict; rows are then held out without regard to it.
 
     Raises
     ------
@@ -90,16 +94,21 @@ def read_problem(
         X = _from_first_column(X)
     if encoding is not None:
         notes += encoding.notes
-    y, label, note = _binary(labels, positive, path)
-    notes += note
+    if lasso:
+        y, label = targets(labels, path), None
+    else:
+        y, label, note = _binary(labels, positive, path)
+        notes += note
     if held_out is not None:
-        X_test, y_test = held_out[0], np.where(held_out[1] == label, 1.0, -1.0)
+        X_test, given = held_out
+        y_test = targets(given, test or path) if lasso else np.where(given == label, 1.0, -1.0)
     elif test_size > 0:
-        X, y, X_test, y_test, note = _split(X, y, test_size, seed)
+        X, y, X_test, y_test, note = split(X, y, test_size, seed, not lasso)
         notes += note
     else:
         X_test = y_test = None
-    return Problem(_name(path), X, y, fit_intercept, X_test, y_test, notes)
+    cls = LassoProblem if lasso else Problem
+    return cls(_name(path), X, y, fit_intercept, X_test, y_test, notes)
 
 
 def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
@@ -108,14 +117,14 @@ def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
 
     problems = []
     X, y = load_breast_cancer(return_X_y=True)
-    X, y, X_test, y_test, notes = _split(X, np.where(y == 1, 1.0, -1.0), test_size or 0.25, seed)
+    X, y, X_test, y_test, notes = split(X, np.where(y == 1, 1.0, -1.0), test_size or 0.25, seed)
     mean, scale = X.mean(axis=0), X.std(axis=0)
     X, X_test = (X - mean) / scale, (X_test - mean) / scale
     problems.append(
         Problem("breast cancer", X, y, fit_intercept, X_test, y_test, ["features standardised", *notes])
     )
     X, y = load_digits(return_X_y=True)
-    X, y, X_test, y_test, notes = _split(X / 16, np.where(y % 2 == 0, 1.0, -1.0), test_size or 0.25, seed)
+    X, y, X_test, y_test, notes = split(X / 16, np.where(y % 2 == 0, 1.0, -1.0), test_size or 0.25, seed)
     notes = ["even digits against odd, pixels in [0, 1]", *notes]
     problems.append(Problem("digits", X, y, fit_intercept, X_test, y_test, notes))
     return problems
@@ -359,7 +368,7 @@ def _refuse_regression(classes, texts, usual, n, path):
         if len(classes) > MAX_NUMBERS or (len(classes) > 2 and not is_whole):
             raise DataError(
                 f"{path}: the target has {len(classes)} different numbers in {n} rows, from {texts[0]} to "
-                f"{texts[-1]}: this is regression, and classes are compared here. {remedy}"
+                f"{texts[-1]}: this is regression (--lasso), and classes are compared here. {remedy}"
             )
     elif len(classes) > MAX_CLASSES and len(classes) > n / 2:
         raise DataError(
@@ -371,12 +380,13 @@ def _is_equal(label, text):
     return is_number(str(label)) and is_number(text) and float(label) == float(text)
 
 
-def _split(X, y, test_size, seed):
-    """(X, y, X_test, y_test, notes); stratified."""
+def split(X, y, test_size, seed, stratified=True):
+    """(X, y, X_test, y_test, notes), stratified by y where it has classes."""
     from sklearn.model_selection import train_test_split
 
+    groups = y if stratified else None
     try:
-        X, X_test, y, y_test = train_test_split(X, y, test_size=test_size, stratify=y, random_state=seed)
+        X, X_test, y, y_test = train_test_split(X, y, test_size=test_size, stratify=groups, random_state=seed)
     except ValueError as error:
         return X, y, None, None, [f"nothing held out: {error}"]
-    return X, y, X_test, y_test, [f"{X_test.shape[0]} rows held out, stratified"]
+    return X, y, X_test, y_test, [f"{X_test.shape[0]} rows held out" + (", stratified" if stratified else "")]

@@ -132,6 +132,10 @@ class Blitz(Solver):
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter has no place."""
+        return self.solve("LogRegProblem", X, y, 1.0 / C, tol, fit_intercept)
+
+    def solve(self, problem, X, y, penalty, tol, fit_intercept):
+        """Fit of the class ``problem`` of blitzl1."""
         import blitzl1
         from blitzl1 import _blitzl1 as wrapper
 
@@ -139,7 +143,7 @@ class Blitz(Solver):
         wrapper.data_as = _as_pointer
         blitzl1.set_use_intercept(bool(fit_intercept))
         blitzl1.set_tolerance(tol)
-        found = blitzl1.LogRegProblem(X, y).solve(1.0 / C)
+        found = getattr(blitzl1, problem)(X, y).solve(penalty)
         return Fit(found.x, found.intercept, found._num_iterations)
 
 
@@ -166,11 +170,9 @@ class Adelie(Solver):
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """Mean-scaled: one lambda = 1 / (n C); tol for its IRLS and for its coordinate descent."""
         import adelie
-        from scipy import sparse
 
-        view = adelie.matrix.sparse if sparse.issparse(X) else adelie.matrix.dense
         state = adelie.grpnet(
-            view(X, method="naive", n_threads=n_threads),
+            self.view(X, n_threads),
             adelie.glm.binomial(y),
             lmda_path=np.array([1.0 / (C * X.shape[0])]),
             intercept=fit_intercept,
@@ -183,6 +185,15 @@ class Adelie(Solver):
             progress_bar=False,
         )
         return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
+
+    @staticmethod
+    def view(X, n_threads):
+        """X as adelie's own matrix."""
+        import adelie
+        from scipy import sparse
+
+        view = adelie.matrix.sparse if sparse.issparse(X) else adelie.matrix.dense
+        return view(X, method="naive", n_threads=n_threads)
 
 
 class Glum(Solver):

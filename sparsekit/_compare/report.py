@@ -15,7 +15,7 @@ from .._storage.replacing import replacing
 from .engine import OVER_BUDGET
 from .solver import Solver
 
-OURS, BASELINE = "sparsekit", "liblinear"
+OURS = "sparsekit"
 
 
 class Progress:
@@ -82,27 +82,22 @@ def versions(solvers):
     return dict(sorted(found.items()))
 
 
-def header(solvers, fit_intercept):
-    """First lines of the output: problem, machine, versions."""
+def header(solvers, problem):
+    """First lines of the output: problem (one of those compared, or its class), machine, versions."""
     here = machine()
     load = "" if here["load"] is None else f", load {here['load'][0]:.2f}"
     installed = ", ".join(f"{k} {v}" for k, v in versions(solvers).items() if v)
-    problem = "||w||_1 + C sum_i log(1 + exp(-y_i z_i)), z_i = x_i.w" + (
-        " + b, b not penalised" if fit_intercept else ""
-    )
+    predictor = "z_i = x_i.w" + (" + b, b not penalised" if problem.fit_intercept else "")
     absent = [f"{s.title} ({s.missing()})" for s in solvers if s.missing() is not None]
     lines = [
-        f"Problem: minimise {problem}; float64",
+        f"Problem: minimise {problem.formula}, {predictor}; float64",
         f"Machine: {here['cpu']}, {here['n_cpus']} CPUs{load}; Python {here['python']}",
         f"Versions: {installed}",
     ]
     if absent:
         lines.append(f"Left out: {'; '.join(absent)}")
-    if not fit_intercept:
-        lines.append(
-            "No intercept: this is the problem that every solver can state (LIBLINEAR and celer have no "
-            "unpenalised intercept); --intercept adds one."
-        )
+    if not problem.fit_intercept:
+        lines.append(problem.no_intercept)
     return "\n".join(lines)
 
 
@@ -129,9 +124,9 @@ def cell_title(cell):
     ratio = 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else float("inf")
     kind = f"sparse, {problem.X.nnz} stored" if problem.is_sparse else "dense"
     threads = f"{cell.n_threads} thread" + ("s" if cell.n_threads > 1 else "")
-    return (
-        f"{problem.name} ({n} x {p}, {kind}), C = {cell.C:.6g} (lambda = {ratio:.3g} lambda_max), {threads}"
-    )
+    name, value = problem.strength(cell.C)
+    penalty = f"{name} = {value:.6g} (lambda = {ratio:.3g} lambda_max)"
+    return f"{problem.name} ({n} x {p}, {kind}), {penalty}, {threads}"
 
 
 def table(cell, gaps):
@@ -142,8 +137,7 @@ def table(cell, gaps):
         "rel. gap",
         *(f"t({g:.0e}) s" for g in gaps),
         "nonzeros",
-        "accuracy",
-        "log-loss",
+        *cell.problem.score_names,
     ]
     rows, notes = [], [f"  note: {text}" for text in cell.problem.notes]
     for track in cell.tracks:
@@ -152,7 +146,7 @@ def table(cell, gaps):
             rows.append([title, _why_no_fit(track)])
             continue
         best = track.best
-        accuracy, loss = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+        scores = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
         rows.append(
             [
                 title,
@@ -160,8 +154,7 @@ def table(cell, gaps):
                 f"{cell.gap(best.objective):.1e}",
                 *(time_cell(cell, track, g) for g in gaps),
                 str(best.nnz),
-                _number(accuracy),
-                _number(loss),
+                *map(_number, scores),
             ]
         )
         if track.failure:
@@ -196,7 +189,9 @@ def _why_no_fit(track):
 
 
 def _number(value):
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
 
 
 def _aligned(columns, rows):
@@ -259,9 +254,10 @@ def geometric_means(cells, gaps):
     A cell that was interrupted, or that the budget kept from its end, does not count.
     """
     rows = []
+    baseline = cells[0].problem.baseline
     cells = [cell for cell in cells if not cell.interrupted and not cell.unfinished]
     for gap in gaps:
-        for rival, name in ((BASELINE, "LIBLINEAR"), (None, "fastest peer")):
+        for rival, name in (baseline, (None, "fastest peer")):
             found = [ratio(cell, gap, rival) for cell in cells]
             values = [(v, b) for v, b, _ in found if math.isfinite(v) and v > 0]
             mean = math.exp(sum(math.log(v) for v, _ in values) / len(values)) if values else float("nan")
@@ -283,10 +279,11 @@ def summary(cells, gaps):
         for title, value in first_fits.items()
     ]
     for gap, name, mean, n, bounded, slower in geometric_means(cells, gaps):
+        ours = cells[0].problem.ours
         if not n:
-            lines.append(f"Relative gap {gap:.0e}: no cell where L1LogisticOBA and {name} can be compared")
+            lines.append(f"Relative gap {gap:.0e}: no cell where {ours} and {name} can be compared")
             continue
-        text = f"Relative gap {gap:.0e}: L1LogisticOBA is {mean:.3g} times as fast as {name}"
+        text = f"Relative gap {gap:.0e}: {ours} is {mean:.3g} times as fast as {name}"
         text += f" (geometric mean of {n} cell{'s' if n > 1 else ''}"
         text += f", slower in {slower}" if slower else ""
         text += f", {bounded} of them bounds because one solver did not get there" if bounded else ""
@@ -300,7 +297,9 @@ def budget_lines(budget, cells, left_out):
         f"{cell_title(c)}: {', '.join(t.solver.title for t in c.unfinished)}" for c in cells if c.unfinished
     ]
     lines = [f"  not finished: {line}" for line in lines]
-    lines += [f"  not begun: {problem.name}, C = {C:.6g}" for problem, C in left_out]
+    for problem, C in left_out:
+        name, value = problem.strength(C)
+        lines.append(f"  not begun: {problem.name}, {name} = {value:.6g}")
     if not lines:
         return f"All was done within the budget of {seconds(budget)} s."
     return "\n".join([f"The budget of {seconds(budget)} s was spent. Left out:", *lines])
@@ -315,9 +314,9 @@ def as_dict(cells, solvers, settings, left_out=()):
         "machine": machine(),
         "versions": versions(solvers),
         "settings": settings,
-        "objective": "||w||_1 + C * sum of log-losses",
+        "objective": cells[0].problem.formula,
         "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
-        "left_out": [{"data": problem.name, "C": C} for problem, C in left_out],
+        "left_out": [{"data": problem.name, **dict([problem.strength(C)])} for problem, C in left_out],
         "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
         "summary": [
             dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))
@@ -353,10 +352,10 @@ def _cell_dict(cell, gaps):
             ],
         }
         if track.best is not None:
-            accuracy, loss = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
             entry |= {
-                "accuracy": accuracy,
-                "log_loss": loss,
+                **dict(
+                    zip(problem.score_keys, problem.held_out(track.best_fit.coef, track.best_fit.intercept))
+                ),
                 "objective": track.best.objective,
                 "nnz": track.best.nnz,
             }
@@ -367,7 +366,7 @@ def _cell_dict(cell, gaps):
         "n_samples": problem.X.shape[0],
         "n_features": problem.X.shape[1],
         "fit_intercept": problem.fit_intercept,
-        "C": cell.C,
+        **dict([problem.strength(cell.C)]),
         "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else None,
         "n_threads": cell.n_threads,
         "best_objective": cell.best_objective,

@@ -222,9 +222,9 @@ def test_a_failing_solver_is_a_line_in_the_table():
     assert "failed: ZeroDivisionError: no luck" in text
     assert "failed: returned a solution that is not finite" in text
     assert "Absent" not in text  # said once, in the header
-    found = report.header([Fake(), Absent()], False)
+    found = report.header([Fake(), Absent()], Problem)
     assert found.count("Absent (not installed: pip install no-such-distribution)") == 1
-    assert "Left out" not in report.header([Fake()], False)
+    assert "Left out" not in report.header([Fake()], Problem)
     assert cell.track("fake").rungs
 
 

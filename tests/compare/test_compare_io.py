@@ -107,7 +107,7 @@ def test_test_file_with_fewer_columns(tmp_path):
 
 def test_split_is_stratified():
     X, y = make_data(200)
-    Xs, ys, X_test, y_test, _ = io._split(X, y, 0.25, 0)
+    Xs, ys, X_test, y_test, _ = io.split(X, y, 0.25, 0)
     assert len(y_test) == 50 and len(ys) == 150 and Xs.shape[0] == 150 and X_test.shape[0] == 50
     assert abs(np.mean(ys == 1) - np.mean(y_test == 1)) < 0.02
 

@@ -1,9 +1,27 @@
-"""Which graphs wait for the answer of a user's ``maximize``, and cannot be solved by it."""
+"""Who waits for whom: locks of graphs, and graphs that wait for the answer of a user's ``maximize``."""
 
+import os
 import threading
 from contextlib import contextmanager
+from weakref import WeakSet
 
 _local = threading.local()
+_holders: WeakSet = WeakSet()
+
+
+def lock_of(holder):
+    """A lock for ``holder.lock``. In the child of a fork it is free: who held it is not there."""
+    _holders.add(holder)
+    return threading.Lock()
+
+
+def _free_locks():
+    for holder in list(_holders):
+        holder.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 def being_asked():

@@ -56,19 +56,18 @@ class FactorGraph:
         self._scores: FloatArray = np.zeros(0)
         self._shapes: list[tuple[int, ...]] = []
         self._factors: list[Factor] = []
+        self._known: set[int] = set()  # the factors' ids
         self._layout: Layout | None = None
         self._last: Solution | None = None
         self._n_variables = self._n_additional = 0
 
     def __getstate__(self):
         # plans and solutions hold memory of the kernels; they are made again when needed
-        return self.__dict__ | {"_layout": None, "_last": None}
+        return self.__dict__ | {"_layout": None, "_last": None, "_known": None}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        # older versions did not store these
-        self._n_variables = len(self._scores)
-        self._n_additional = sum(factor.n_additional for factor in self._factors)
+        self._known = set(map(id, self._factors))
 
     @property
     def n_variables(self) -> int:
@@ -181,9 +180,10 @@ class FactorGraph:
             raise TypeError(f"factor must be a Factor; got {type(factor).__name__}")
         if factor.graph is not self:
             raise ValueError("the factor's variables belong to another graph")
-        if any(factor is known for known in self._factors):
+        if id(factor) in self._known:
             raise ValueError("the factor is in the graph already")
         self._factors.append(factor)
+        self._known.add(id(factor))
         self._n_additional += factor.n_additional
         self._layout = None
 
@@ -213,7 +213,7 @@ class FactorGraph:
         array([0.7, 0.3])
         """
         scores = as_scores(scores, "scores")
-        if isinstance(where, Factor) and any(where is factor for factor in self._factors):
+        if isinstance(where, Factor) and id(where) in self._known:
             if scores.shape != where._given_shape:
                 raise ValueError(f"scores must have the shape {where._given_shape}; got {scores.shape}")
             where._additional = scores

@@ -1,6 +1,5 @@
 """LP-SparseMAP: options and exits of a solve, and the kernels' plan of a graph's factors."""
 
-import threading
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 
@@ -10,6 +9,7 @@ from .._arrays import is_device, kernel_module, namespace
 from .._cython._factor_graph import Plan
 from .._messages import shown
 from .._solver import outcome
+from .asking import lock_of
 
 MESSAGES = outcome.messages(
     "the residual is at most the tolerance",
@@ -114,7 +114,7 @@ class Layout:
         arrays |= self._place_orouts(by_kind["orout"], slots)
         structured = self._place_structured(by_kind["structured"], slots)
         arrays |= slots.arrays(n_variables)
-        self.lock = threading.Lock()
+        self.lock = lock_of(self)
         self._given = n_variables, self.n_additional, arrays, structured
         self.plan = Plan(*self._given)
         self._on_devices = {}
@@ -141,13 +141,14 @@ class Layout:
         for factor in factors:
             self.slot_start[id(factor)] = slots.count
             a, b = factor._constraint()
-            ends.extend(slots.count + factor.index.shape[1] * np.arange(1, len(b) + 1))
-            relation.append(np.full(len(b), factor._relation))
+            n, d = factor.index.shape
+            ends.extend(range(slots.count + d, slots.count + n * d + 1, d))
+            relation.extend([factor._relation] * n)
             bound.append(b)
             slots.add(factor.index, a)
         return {
             "linear": np.array(ends, dtype=np.intp),
-            "relation": _padded(np.concatenate([*relation, []]), np.int32),
+            "relation": np.array([*relation, 0], dtype=np.int32),
             "bound": _padded(np.concatenate([*bound, []]), np.float64),
         }
 
@@ -204,25 +205,36 @@ class _Slots:
         """Slots for the variables ``index``, in C order."""
         flat = index.ravel()
         self._var.append(flat)
-        self._a.append(np.zeros(len(flat)) if a is None else a.ravel())
-        self._negated.append(np.zeros(len(flat), dtype=np.int32) if negated is None else negated.ravel())
+        if a is not None:
+            self._a.append((self.count, a.ravel()))
+        if negated is not None:
+            self._negated.append((self.count, negated.ravel()))
         self.count += len(flat)
 
     def arrays(self, n_variables):
         """What the kernels read of all slots, and of the variables' slots."""
-        var, a = np.concatenate(self._var), np.concatenate(self._a)
+        var = np.concatenate(self._var).astype(np.int32)
         degree = np.bincount(var, minlength=n_variables)
-        deg = degree[var].astype(np.float64)
+        deg = np.append(degree[var], 0.0)
+        a = _placed(self._a, self.count + 1, np.float64)
         return {
-            "var": _padded(var, np.int32),
+            "var": np.append(var, np.int32(0)),
             "var_start": np.concatenate([[0], np.cumsum(degree)]).astype(np.intp),
             "var_slot": _padded(np.argsort(var, kind="stable"), np.int32),
-            "deg": _padded(deg, np.float64),
-            "w": _padded(1.0 / np.maximum(deg, 1.0), np.float64),
-            "a": _padded(a, np.float64),
-            "ad": _padded(a * deg, np.float64),
-            "negated": _padded(np.concatenate(self._negated), np.int32),
+            "deg": deg,
+            "w": np.append(1.0 / deg[:-1], 0.0),
+            "a": a,
+            "ad": a * deg,
+            "negated": _placed(self._negated, self.count + 1, np.int32),
         }
+
+
+def _placed(parts, size, dtype):
+    """Zeros but for the parts, which are pairs of a place and values."""
+    out = np.zeros(size, dtype=dtype)
+    for start, values in parts:
+        out[start : start + len(values)] = values
+    return out
 
 
 def _padded(values, dtype):

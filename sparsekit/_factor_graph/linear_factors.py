@@ -23,6 +23,8 @@ class _Linear(_Logic):
     def _constraint(self):
         """Coefficients (n, d), bounds (n,): x counts as 1 - x where it is negated."""
         a, b = self._cut()
+        if self._negates_none:
+            return a, b
         return np.where(self.negated, -a, a), b - np.where(self.negated, a, 0.0).sum(axis=1)
 
 
@@ -203,6 +205,7 @@ class Imply(_Linear):
         super().__init__(variables, negated=negated)
         self.negated = self.negated.copy()
         self.negated[:, :-1] ^= True
+        self._negates_none = False
 
 
 class Budget(_Linear):
@@ -252,7 +255,7 @@ class Budget(_Linear):
         given, size = np.asarray(budget), self.index.shape[1]
         if given.dtype.kind not in "iu":
             raise TypeError(f"budget must be a whole number; got {shown(budget)}. Knapsack takes real ones")
-        if (given < 0).any() or (given > size).any():
+        if given.size and not 0 <= given.min() <= given.max() <= size:
             raise ValueError(
                 f"budget must be between 0 and the number of variables, {size}; got {shown(budget)}"
             )
@@ -273,7 +276,7 @@ class Knapsack(_Linear):
     variables : view of shape (d,) or (n, d), or list of views
         Variables; of two dimensions, each row is a factor.
     costs : array-like of shape (d,) or (n, d)
-        Numbers >= 0.
+        Numbers >= 0, paid for a variable that is on; where it is negated, for one that is off.
     budget : float, or array-like of shape (n,)
         Number >= 0, in the unit of the costs.
     negated : array-like of bool, broadcast to the variables' shape, default=None
@@ -296,6 +299,14 @@ class Knapsack(_Linear):
     >>> graph.add(Knapsack(u, costs=[3.0, 1.0, 2.0], budget=3.0))
     >>> graph.solve()[u].round(3)
     array([0.493, 0.664, 0.429])
+
+    The last one costs 2 where it is off:
+
+    >>> graph = FactorGraph()
+    >>> u = graph.variable([0.9, 0.8, 0.2])
+    >>> graph.add(Knapsack(u, costs=[3.0, 1.0, 2.0], budget=3.0, negated=[False, False, True]))
+    >>> graph.solve()[u].round(3)
+    array([0.45, 0.65, 0.5 ])
     """
 
     _relation = AT_MOST
@@ -337,4 +348,4 @@ def _for_each(values, n, name):
         raise ValueError(
             f"{name} must be one number, or one for each of the {n} factors; got shape {values.shape}"
         )
-    return np.broadcast_to(values, (n,)).astype(np.float64)
+    return np.full(n, values, dtype=np.float64)

@@ -19,8 +19,9 @@ class _Logic(Factor):
                 f"got shape {index.shape}"
             )
         self._shape = index.shape
-        self._set(np.atleast_2d(index))
+        self._set(index if index.ndim == 2 else index[None])
         self.negated = np.zeros(self.index.shape, dtype=bool)
+        self._negates_none = negated is None
         if negated is not None:
             given = np.asarray(negated)
             if given.dtype != bool:
@@ -114,7 +115,7 @@ class Pair(_Logic):
     variables : view of shape (2,) or (n, 2), or list of views
         Variables; of two dimensions, each row is a factor.
     score : float, or array-like of shape (n,), default=0
-        Additional scores; -inf forbids.
+        Additional scores, for both of a pair being on (where negated, off); -inf forbids that.
     negated : array-like of bool, broadcast to the variables' shape, default=None
         Which variables count as 1 - x.
 
@@ -135,6 +136,14 @@ class Pair(_Logic):
     >>> graph.add(Pair(u, 0.3))
     >>> graph.solve()[u].round(3)
     array([0.45, 0.45])
+
+    A score for the second without the first:
+
+    >>> graph = FactorGraph()
+    >>> u = graph.variable([0.2, 0.4])
+    >>> graph.add(Pair(u, 0.3, negated=[True, False]))
+    >>> graph.solve()[u].round(3)
+    array([0.2, 0.7])
     """
 
     _kind = "pair"

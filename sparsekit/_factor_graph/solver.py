@@ -1,6 +1,5 @@
 """LP-SparseMAP over arrays: states of graphs, and solves of them."""
 
-import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from .._arrays import kernel_module, namespace, thread_arguments
 from .._solver import outcome
-from .asking import being_asked, refuse_own_graph
+from .asking import being_asked, lock_of, refuse_own_graph
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
 LOSS = -1e4  # times the sum of all scores, stands for -inf
@@ -38,7 +37,7 @@ class GraphRun:
         self.plan = layout.plan_for(like)
         self.states = self.kernels.States(self.plan, n)
         # derivatives work in the states' own memory
-        self.lock = threading.Lock()
+        self.lock = lock_of(self)
 
     def suits(self, layout, n, like):
         """Whether it is of this layout and number of graphs, and where ``like`` is."""

@@ -268,5 +268,31 @@ def _limits():
     print("the parent:", _compare("", [found], [_blas()]))
 
 
+def _asked():
+    """A fork while another thread solves the same graph, and waits for a user's factor."""
+    asked, leave = threading.Event(), threading.Event()
+
+    class AllOrNone(sk.Factor):
+        def maximize(self, scores, additional_scores):
+            asked.set()
+            leave.wait(LIMIT)
+            return np.full(scores.shape, float(scores.sum() > 0))
+
+    graph = sk.FactorGraph()
+    graph.add(AllOrNone(graph.variable([0.9, -0.3])))
+    other = threading.Thread(target=graph.solve, daemon=True)
+    other.start()
+    assert asked.wait(LIMIT)
+
+    def run():
+        leave.set()
+        return [graph.solve().x.round(9)]
+
+    print("a factor that is asked:", _forked("fork", "", [np.array([0.3, 0.3])], run))
+    leave.set()
+    other.join(LIMIT)
+
+
 if __name__ == "__main__":
-    {"cases": _each_case, "joblib": _joblib, "loader": _loader, "limits": _limits}[sys.argv[1]]()
+    tried = {"asked": _asked, "cases": _each_case, "joblib": _joblib, "loader": _loader, "limits": _limits}
+    tried[sys.argv[1]]()

@@ -83,6 +83,10 @@ def test_limits_of_blas_that_other_threads_set(tmp_path):
     assert outcomes("limits", tmp_path) == dict.fromkeys(cases, "same")
 
 
+def test_lock_of_a_graph_that_another_thread_solves(tmp_path):
+    assert outcomes("asked", tmp_path) == {"a factor that is asked": "same"}
+
+
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 def test_workers_of_a_data_loader(tmp_path):
     assert outcomes("loader", tmp_path) == {"sparsemax (loader)": "same"}

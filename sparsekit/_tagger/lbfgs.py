@@ -18,6 +18,9 @@ _MESSAGES = outcome.messages(
 )
 # with kinks a run ends when so many steps have lowered the objective by less than tol times this share of it
 _STEPS, _SHARE = 10, 1e-2
+# without kinks the gap must be so many times tol relative to the objective: at weak penalties the gradient at
+# zero is a large unit (as of OBA)
+_GAP = 10.0
 # Armijo's share of the slope; a step is good as well where the value cannot tell and the slope has risen to
 # no more than this share of its opposite (Hager, Zhang 2005, eq. 4.1)
 _DECREASE, _ROUNDING = 1e-4, 1e-10
@@ -87,8 +90,13 @@ def step(value_and_gradient, state, memory):
     return True
 
 
+def _gap(state, modulus):
+    """By how much f is too high at most: strong convexity."""
+    return float(state.g @ state.g) / (2.0 * modulus)
+
+
 def minimize(
-    loss, x0, *, tol, max_iter, max_time, memory=10, modulus=0.0, kinks=False, callback=None, history=False
+    loss, x0, *, tol, max_iter, max_time, memory=10, modulus=1.0, kinks=False, callback=None, history=False
 ):
     """The minimiser of ``loss.value_and_gradient``.
 
@@ -121,7 +129,7 @@ def minimize(
             ),
         ):  # fmt: skip
             status = outcome.STOPPED
-        elif optimality <= tol:
+        elif optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):
             status = outcome.CONVERGED
         elif kinks and nit >= _STEPS and values[-1 - _STEPS] - state.f <= _SHARE * tol * abs(state.f):
             status = outcome.SMALL_DECREASE
@@ -131,7 +139,7 @@ def minimize(
             nit += 1
         else:
             status = outcome.SMALL_DECREASE if kinks else outcome.NO_PROGRESS
-    gap = float(state.g @ state.g) / (2.0 * modulus) if modulus > 0 else np.nan
+    gap = np.nan if kinks else _gap(state, modulus)
     return OptimizeResult(
         x=state.x, fun=state.f, grad=state.g, nit=nit, nfev=loss.n_evaluations, status=status,
         message=_MESSAGES[status], success=status in outcome.SUCCESSES, optimality=optimality, dual_gap=gap,

@@ -102,7 +102,7 @@ class ChainLoss:
         self.n_evaluations += 1
         W, trans, start, stop = self.unpack(x)
         K, p = self.K, self.p
-        with blas_threads(self.n_threads), np.errstate(over="ignore", invalid="ignore"):
+        with blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
             unary = matmat(self.design, W)
             truth = unary[self._rows, self.y]
             follow, begin, end = scored(trans, start, stop, self.allowed)

@@ -70,8 +70,9 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         sample_weight).
     tol : float, default=1e-4
         The fit stops when the largest entry of the gradient (with an L1 penalty: of the violation of the
-        optimality conditions) is at most tol times that of the gradient at zero. With loss="sparsemap", which
-        has kinks, also when ten steps lower the objective by less than tol / 100 times it, or none does.
+        optimality conditions) is at most tol times that of the gradient at zero, and ``dual_gap_``, where
+        there is one, at most ten times tol times the objective. With loss="sparsemap", which has kinks, also
+        when ten steps lower the objective by less than tol / 100 times it, or none does.
     max_iter : int, default=1000
         Largest number of steps.
     max_time : float, default=None
@@ -283,10 +284,16 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
             )
         else:
             kinks = self.loss == "sparsemap"
-            solve = partial(minimize, loss, modulus=0.0 if kinks else 1.0, kinks=kinks)
+            solve = partial(minimize, loss, kinks=kinks)
+
+        def run(x0, callback):
+            # sums of BLAS depend on its number of threads
+            with blas_threads(1):
+                return solve(x0=x0, callback=callback, history=self.history, **self._solver_options)
+
         self._run(
-            lambda x0, callback: solve(x0=x0, callback=callback, history=self.history,
-            **self._solver_options), np.zeros(loss.n_variables) if start is None else start, loss.n_variables,
+            run,
+            np.zeros(loss.n_variables) if start is None else start, loss.n_variables,
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )  # fmt: skip
@@ -322,7 +329,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         given = read(X, getattr(self, "feature_names_in_", None), self.n_features_in_)
         n_threads = count_threads(self.n_jobs)
         allowed = allowed_by(self.constraints, self.classes_)
-        with blas_threads(n_threads):
+        with blas_threads(1):
             unary = matmat(design_of(given.X, n_threads), self.coef_.T.astype(np.float64, order="C"))
         trans, begin, end = scored(self.transitions_, self.start_, self.stop_, allowed)
         return add_ends(unary, given.starts, begin, end), given.starts, trans, allowed

@@ -107,6 +107,14 @@ def test_dual_gap_bounds_the_error(arrays):
     assert 0.0 < model.objective_ - least <= model.dual_gap_
 
 
+def test_weak_penalties_end_near_the_optimum(spans):
+    """The gradient at zero, the unit of tol, grows with C; the objective does not."""
+    X, y = spans
+    model = sk.SequenceTagger(C=1e4).fit(X, y)
+    least = sk.SequenceTagger(C=1e4, tol=1e-9).fit(X, y).objective_
+    assert model.objective_ - least <= model.dual_gap_ <= 1e-3 * model.objective_
+
+
 def test_python_crfsuite(spans, tmp_path):
     peer = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     X, y = spans

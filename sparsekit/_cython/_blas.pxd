@@ -18,12 +18,17 @@ ctypedef void dgetrs_type(char* trans, int* n, int* nrhs, double* a, int* lda, i
 ctypedef void dposv_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
                          int* info) noexcept nogil
 ctypedef void dpotrf_type(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil
+ctypedef void spotrf_type(char* uplo, int* n, float* a, int* lda, int* info) noexcept nogil
 ctypedef void dtrsv_type(char* uplo, char* trans, char* diag, int* n, double* a, int* lda, double* x,
+                         int* incx) noexcept nogil
+ctypedef void strsv_type(char* uplo, char* trans, char* diag, int* n, float* a, int* lda, float* x,
                          int* incx) noexcept nogil
 ctypedef void dpotrs_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
                           int* info) noexcept nogil
 ctypedef void dtrsm_type(char* side, char* uplo, char* trans, char* diag, int* m, int* n, double* alpha,
                          double* a, int* lda, double* b, int* ldb) noexcept nogil
+ctypedef void strsm_type(char* side, char* uplo, char* trans, char* diag, int* m, int* n, float* alpha,
+                         float* a, int* lda, float* b, int* ldb) noexcept nogil
 
 cdef ddot_type* ddot
 cdef dgemv_type* dgemv
@@ -37,5 +42,8 @@ cdef dgetrs_type* dgetrs
 cdef dposv_type* dposv
 cdef dpotrf_type* dpotrf
 cdef dpotrs_type* dpotrs
+cdef spotrf_type* spotrf
+cdef strsv_type* strsv
+cdef strsm_type* strsm
 cdef dtrsv_type* dtrsv
 cdef dtrsm_type* dtrsm

@@ -115,6 +115,9 @@ cdef class ColumnOperator(QuadOperator):
     cdef double[:, ::1] sums, pairs
     cdef double[::1] t, entry
     cdef char[::1] idle
+    # the columns on the face
+    cdef int[::1] on
+    cdef int n_on
     cdef readonly long n_sweeps
     cdef QuadOperator rows
 
@@ -136,9 +139,10 @@ cdef class ColumnOperator(QuadOperator):
             if self.intercept:
                 self.common[j] = self._weigh(j, False)
         self.t = np.empty(n)
-        self.sums = np.empty((store.blocks, self.size))
+        self.sums = np.zeros((store.blocks, self.size))  # a product on a face writes to some of it
         self.pairs, self.entry = np.empty((n, 2)), np.empty(self.size)
         self.idle = np.empty(self.size, dtype=np.int8)
+        self.on, self.n_on = np.empty(m + 1, dtype=np.int32), 0
 
     cdef double _weigh(self, Py_ssize_t j, bint squared) noexcept nogil:
         # sum of d times the column's entries, or times their squares
@@ -156,10 +160,19 @@ cdef class ColumnOperator(QuadOperator):
                 total += sk_segment_dot(&self.store.row[at], &self.store.val[at], n, d)
         return total
 
-    cdef void _block(self, Py_ssize_t b, const double* v) noexcept nogil:
-        # H's part of one block of rows: t = d * (A v), then A^T t, while t is in the first cache
+    cdef void face(self, const signed char* kind) noexcept nogil:
+        cdef int j
+        self.n_on = 0
+        for j in range(self.cols.shape[0]):
+            self.on[self.n_on] = j
+            self.n_on += kind[j] == 1 or kind[j] == 2
+        QuadOperator.face(self, kind)
+
+    cdef void _block(self, Py_ssize_t b, const double* v, bint whole) noexcept nogil:
+        # H's part of one block of rows: t = d * (A v), then A^T t, while t is in the first cache; for the columns on
+        # the face alone, or the ``whole``
         cdef Py_ssize_t m = self.cols.shape[0], lo = b * self.store.height, i, j
-        cdef Py_ssize_t rows = min(self.store.height, self.store.n - lo)
+        cdef Py_ssize_t rows = min(self.store.height, self.store.n - lo), k, many = m if whole else self.n_on
         cdef const int64_t* start = &self.store.cut[b, 0]
         cdef const int64_t* stop = &self.store.cut[b + 1, 0]
         cdef int64_t at
@@ -167,27 +180,35 @@ cdef class ColumnOperator(QuadOperator):
         cdef double* out = &self.sums[b, 0]
         cdef double v0 = v[m] if self.intercept else 0.0, last = 0.0
         memset(t, 0, rows * sizeof(double))
-        for j in range(m):
+        for k in range(many):
+            j = k if whole else self.on[k]
             if v[j] != 0.0:
                 at = start[self.cols[j]]
                 sk_segment_add(&self.store.row[at], &self.store.val[at], stop[self.cols[j]] - at, v[j], t)
         for i in range(rows):
             t[i] = self.d[lo + i] * (t[i] + v0)
             last += t[i]
-        for j in range(m):
+        for k in range(many):
+            j = k if whole else self.on[k]
             at = start[self.cols[j]]
             out[j] = sk_segment_dot(&self.store.row[at], &self.store.val[at], stop[self.cols[j]] - at, t)
         if self.intercept:
             out[m] = last
 
     cdef void product(self, const double* v, double* out) noexcept nogil:
+        self._product(v, True, out)
+
+    cdef void product_on(self, const double* v, double* out) noexcept nogil:
+        self._product(v, False, out)
+
+    cdef void _product(self, const double* v, bint whole, double* out) noexcept nogil:
         cdef Py_ssize_t j, b
         self.n_products += 1
         if self.rows is not None:
             self.rows.product(v, out)
             return
         for b in prange(self.store.blocks, num_threads=self.n_threads, schedule='static'):
-            self._block(b, v)
+            self._block(b, v, whole)
         for j in range(self.size):
             out[j] = self.ridge * self.diagonal[j] * v[j]
         for b in range(self.store.blocks):

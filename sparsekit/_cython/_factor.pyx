@@ -18,7 +18,40 @@ cdef char PLAIN = b'N'
 cdef char LEFT = b'L'
 
 
-cdef class Factor:
+cdef class FaceFactor:
+    """What factors that serve one face after another share: the face, a vector, and ``crowded``.
+
+    That says that a face lacked so many variables that solutions on it are not its own.
+    """
+
+    def solution(self, const double[::1] r, inside):
+        """Solution (m,) with the rows and columns ``inside`` (m,) alone; r and the result are zero elsewhere."""
+        cdef Py_ssize_t k, m = self.v.shape[0]
+        cdef const unsigned char[::1] chosen = np.ascontiguousarray(inside, dtype=np.uint8)
+        if r.shape[0] != m or chosen.shape[0] != m:
+            raise ValueError(f"r and inside must have shape ({m},); got ({r.shape[0]},) and ({chosen.shape[0]},)")
+        for k in range(m):
+            self.inside[k] = chosen[k]
+            self.v[k] = r[k]
+        with nogil:
+            self.face()
+            self.solve()
+        return np.asarray(self.v).copy()
+
+    cdef void forget(self) noexcept nogil:
+        if self.inside.shape[0]:
+            memset(&self.inside[0], 0, self.inside.shape[0])
+
+    cdef void face(self) noexcept nogil:
+        # prepare solutions on the variables ``inside``
+        pass
+
+    cdef void solve(self) noexcept nogil:
+        # v becomes the solution for the right-hand side v, which is zero off the face, as it is then itself
+        pass
+
+
+cdef class Factor(FaceFactor):
     """Factor of a matrix (m, m), which it overwrites, with a part ``ridge`` of its diagonal added.
 
     That part is raised until the factor exists; ValueError if it has to be as large as 1. ``crowded`` says that a
@@ -51,26 +84,7 @@ cdef class Factor:
                     for j in range(i):
                         matrix[i, j] = matrix[j, i]
 
-    def solution(self, const double[::1] r, inside):
-        """Solution (m,) with the rows and columns ``inside`` (m,) alone; r and the result are zero elsewhere."""
-        cdef Py_ssize_t k, m = self.v.shape[0]
-        cdef const unsigned char[::1] chosen = np.ascontiguousarray(inside, dtype=np.uint8)
-        if r.shape[0] != m or chosen.shape[0] != m:
-            raise ValueError(f"r and inside must have shape ({m},); got ({r.shape[0]},) and ({chosen.shape[0]},)")
-        for k in range(m):
-            self.inside[k] = chosen[k]
-            self.v[k] = r[k]
-        with nogil:
-            self.face()
-            self.solve()
-        return np.asarray(self.v).copy()
-
-    cdef void forget(self) noexcept nogil:
-        if self.inside.shape[0]:
-            memset(&self.inside[0], 0, self.inside.shape[0])
-
     cdef void face(self) noexcept nogil:
-        # prepare solutions on the variables ``inside``
         cdef int m = <int>self.v.shape[0], room = <int>self.shift.shape[0], k, a, b, fresh = 0, info = 0
         cdef int first
         cdef double one = 1.0
@@ -112,7 +126,6 @@ cdef class Factor:
             self.crowded = True
 
     cdef void solve(self) noexcept nogil:
-        # v becomes the solution for the right-hand side v, which is zero off the face, as it is then itself
         cdef int m = <int>self.v.shape[0], one = 1, a, room = <int>self.shift.shape[0], info = 0, k
         cdef double* column
         cdef double c

@@ -365,7 +365,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
         if d[j] != 0.0:
             warm = True
     bound *= tol
-    if warm:
+    if warm:  # with variables on their way to zero, which are off the face
         op.product(d, hp)
     worst = 0.0
     for j in range(m):
@@ -383,7 +383,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
     if done[0]:
         return 0
     for steps in range(1, max_steps + 1):
-        op.product(p, hp)
+        op.product_on(p, hp)
         php = 0.0
         for j in range(m):
             php += p[j] * hp[j]

@@ -1,4 +1,4 @@
-from ._factor cimport Factor
+from ._factor cimport FaceFactor
 
 
 cdef inline double soft_step(double h, double x, double g, double l1) noexcept nogil:
@@ -23,7 +23,7 @@ cdef class QuadOperator:
     cdef double[::1] common
     cdef bint knows_common
     # a factorised matrix like H, and the place of each variable in it, -1 where it has none
-    cdef readonly Factor factored
+    cdef readonly FaceFactor factored
     cdef const int[::1] place
     # steps of conjugate gradients that a whole model may take; 0 for as many as it likes
     cdef public int most_steps
@@ -36,6 +36,7 @@ cdef class QuadOperator:
     cdef public object error
     cdef double[::1] diagonal
     cdef void product(self, const double* v, double* out) noexcept nogil
+    cdef void product_on(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef void face(self, const signed char* kind) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil

@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport fabs
 from libc.string cimport memset
 from ._blas cimport dposv
-from ._factor cimport Factor
+from ._factor cimport FaceFactor
 
 
 cdef extern from "kernels.h" nogil:
@@ -16,6 +16,10 @@ cdef class QuadOperator:
 
     cdef void product(self, const double* v, double* out) noexcept nogil:
         pass
+
+    cdef void product_on(self, const double* v, double* out) noexcept nogil:
+        # the product with a v that is zero off the last face, where ``out`` may be anything finite
+        self.product(v, out)
 
     cdef double apart(self, Py_ssize_t j) noexcept nogil:
         # what is left of a diagonal entry where the intercept follows the variable
@@ -77,7 +81,7 @@ cdef class QuadOperator:
                     h = self.diagonal[j]
                     p[j] = r[j] / (h if h > 0.0 else 1.0)
 
-    def use_factor(self, Factor factored, const int[::1] place):
+    def use_factor(self, FaceFactor factored, const int[::1] place):
         """Precondition by a factor; ``place`` (m,) are the variables' places in it, -1 for none."""
         if place.shape[0] != self.size:
             raise ValueError(f"place must have shape ({self.size},); got ({place.shape[0]},)")

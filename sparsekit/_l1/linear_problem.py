@@ -4,12 +4,15 @@ import numpy as np
 
 from .._arrays import namespace, to_host
 from .._cython._factor import Factor
+from .._cython._single_factor import SingleFactor
 from .._linalg.special import largest
 from .selection import Selection
 
 # rounding of sums that decide whether a variable can be left out
 _SLACK = 1e-9
-# a factorisation in single precision, per cube of its side, in multiply-adds of a sparse product
+# side up to which a factor is in double precision, where it costs little and better systems cost fewer steps
+_SMALL_FACTOR = 1200
+# a factorisation, per cube of its side, in multiply-adds of a sparse product
 _FACTOR_FLOP = 0.01
 # unpenalised variables up to which their dense system is solved for a certificate
 _MOST_FREE = 500
@@ -136,14 +139,15 @@ class LinearProblem(Selection):
         return work, 2.0 * float(self.design.counts()[cols].sum()) + self.n_rows
 
     def factor(self, variables, ridge):
-        """Cholesky factor of the Hessian on sorted ``variables`` in single precision, and their places in it.
+        """Cholesky factor of the Hessian on sorted ``variables``, and their places in it.
 
         It is made in the memory of models: the next one must be made after it.
         """
         cols, has = self._split(variables)
         # columns with many entries first: what they add up to lies close together
         order = np.argsort(-self.design.counts()[cols], kind="stable")
-        factor = Factor(self.design.gram(cols[order], self.state.d, has), ridge)
+        kind = Factor if len(cols) <= _SMALL_FACTOR else SingleFactor
+        factor = kind(self.design.gram(cols[order], self.state.d, has), ridge)
         place = np.empty(len(variables), dtype=np.int32)
         place[order] = np.arange(len(cols), dtype=np.int32)
         place[len(cols) :] = len(cols)

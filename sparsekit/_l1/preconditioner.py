@@ -32,6 +32,8 @@ class Preconditioner:
     def __init__(self, ridge):
         self.ridge = ridge
         self.spent, self.since = 0.0, np.inf
+        # what the last model cost, if it was cut short, and the optimality before it
+        self.last, self.before = 0.0, np.inf
         self.wanted = self.fresh = self.hopeless = self.turn = False
         self.limit = 0
         self.product = self.work = np.inf
@@ -43,8 +45,9 @@ class Preconditioner:
         ``now`` is the optimality, ``aim`` the one to get to.
         """
         self.fresh = False
+        before, self.before = self.before, now
         if self.spent == 0.0:
-            self.since = now
+            self.since = before = now
         if not self.wanted:
             return
         if not _SMALLEST <= len(variables) <= _LARGEST:
@@ -55,8 +58,11 @@ class Preconditioner:
         drifted = self.factor is not None and problem.drift() > _DRIFT
         self.hopeless = self.hopeless and not drifted
         useless = drifted or (self.factor is not None and self.factor.crowded and not self.hopeless)
-        # as much again for each digit as for the digits so far
-        left = self.spent * np.log(max(now / aim, 1.0)) / max(np.log(self.since / now), 1e-3)
+        # as much again for each digit as for the digits so far, or as for the last, if steps were too few
+        digit = max(
+            self.spent / max(np.log(self.since / now), 1e-3), self.last / max(np.log(before / now), 1e-3)
+        )
+        left = digit * np.log(max(now / aim, 1.0))
         costly = self.spent >= _SPENT * self.work and not self.hopeless
         if not (costly or useless) or left < _LEFT * self.work:
             return
@@ -97,10 +103,14 @@ class Preconditioner:
         """Account for a model solved by ``steps`` of CG, which kept that share of its promise."""
         self.wanted = _LOW <= kept <= _HIGH
         # a model that took too long with a factor of its own will not get a better one
-        poor = self.fresh and (self.factor.crowded or 0 < self.limit <= steps)
+        cut = 0 < self.limit <= steps
+        poor = self.fresh and (self.factor.crowded or cut)
         self.hopeless = self.wanted and (self.hopeless or poor)
+        self.last = 0.0
         if self.wanted and np.isfinite(self.product):
-            self.spent += steps * (self.product + self._solve())
+            cost = steps * (self.product + self._solve())
+            self.spent += cost
+            self.last = cost if cut else 0.0
 
 
 def _in_all(problem, variables):

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _factor, _operators
+from sparsekit._cython import _columns, _factor, _model, _operators, _single_factor
+from sparsekit._l1 import linear_problem as _linear_problem
 from sparsekit._l1 import preconditioner as _preconditioner
+from sparsekit._l1.minimise_model import Effort
 from sparsekit._l1.multinomial import MultinomialLoss
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
@@ -143,13 +145,70 @@ def test_one_factor_serves_every_face(off):
         np.testing.assert_allclose(found[inside], exact, rtol=1e-8, atol=1e-10 * np.abs(exact).max())
 
 
-def test_a_factor_of_a_singular_matrix():
+@pytest.mark.parametrize("m", [60, 240])  # room for 12 and for 48 columns
+def test_a_single_factor_follows_faces_that_shrink_and_grow(m):
+    """Its base is a face where that costs less than columns; what a base lacks has its diagonal."""
+    rng = np.random.default_rng(m)
+    # columns of very different size, which single precision must not mind
+    H = positive(m, 3, 0.1) + m * np.eye(m)
+    size = np.exp(rng.uniform(-20, 20, m))
+    H *= size * size[:, None]
+    factor = _single_factor.SingleFactor(H.copy(), 0.0)
+    r = rng.standard_normal(m) * size
+    for off in (0, 1, 7, 19, 9, 60, 61, 99, 62, 10, 0, 100):
+        out = rng.permutation(m)[: off * m // 100] if off % 2 else np.arange(off * m // 100)
+        inside = np.ones(m, dtype=bool)
+        inside[out] = False
+        found = factor.solution(np.where(inside, r, 0.0), inside)
+        assert not factor.crowded and np.all(found[out] == 0)
+        if off == 100:
+            break
+        scaled = H[np.ix_(inside, inside)] / size[inside] / size[inside, None]
+        exact = np.linalg.solve(scaled, (r / size)[inside])
+        error = np.abs(found[inside] * size[inside] - exact)
+        # a few that came back since the last base was made may have their diagonal alone
+        assert np.quantile(error, 0.9, method="lower") <= 1e-3 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("kind", [_factor.Factor, _single_factor.SingleFactor])
+def test_a_factor_of_a_singular_matrix(kind):
     a = np.array([[1.0, 1.0], [1.0, 1.0]])
-    found = _factor.Factor(a.copy(), 0.0).solution(np.array([1.0, 1.0]), np.ones(2, dtype=bool))
+    found = kind(a.copy(), 0.0).solution(np.array([1.0, 1.0]), np.ones(2, dtype=bool))
     np.testing.assert_allclose(a @ found, [1.0, 1.0], rtol=1e-6)
-    assert _factor.Factor(np.empty((0, 0)), 0.0).solution(np.empty(0), np.empty(0, dtype=bool)).size == 0
+    assert kind(np.empty((0, 0)), 0.0).solution(np.empty(0), np.empty(0, dtype=bool)).size == 0
+    zero = kind(np.diag([0.0, 4.0]), 0.0)  # a column without entries
+    np.testing.assert_allclose(zero.solution(np.array([0.0, 4.0]), np.ones(2, dtype=bool)), [0, 1], rtol=1e-6)
     with pytest.raises(ValueError, match="no Cholesky factor"):
-        _factor.Factor(np.array([[1.0, 5.0], [5.0, 1.0]]), 0.0)
+        kind(np.array([[1.0, 5.0], [5.0, 1.0]]), 0.0)
+    with pytest.raises(ValueError, match="shape"):
+        kind(np.eye(2), 0.0).solution(np.ones(3), np.ones(3, dtype=bool))
+
+
+def test_fits_end_alike_with_factors_of_either_precision(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sp.random(500, 1200, 0.02, format="csr", random_state=0)
+    X.data[:] = rng.standard_normal(X.nnz) ** 2
+    y = np.where(X[:, :20].sum(axis=1).A1 + 0.1 * rng.standard_normal(500) > 0.3, 1.0, -1.0)
+    loss = LogisticLoss(X, y, fit_intercept=True)
+    monkeypatch.setattr(_preconditioner, "_SMALLEST", 20)
+    monkeypatch.setattr(_preconditioner, "_SPENT", 0.0)
+    monkeypatch.setattr(_preconditioner, "_LEFT", 0.0)
+    made, results = [], []
+    for largest, name in (10**6, "Factor"), (0, "SingleFactor"):
+        kind = getattr(_linear_problem, name)
+        monkeypatch.setattr(_linear_problem, "_SMALL_FACTOR", largest)
+
+        def make(*arguments, kind=kind, name=name):
+            made.append(name)
+            return kind(*arguments)
+
+        monkeypatch.setattr(_linear_problem, name, make)
+        results.append(minimize_oba(loss, loss.l1_vector(0.001), tol=1e-7))
+    assert set(made) == {"Factor", "SingleFactor"}
+    exact, near = results
+    assert exact.status == near.status == 0
+    assert near.fun == pytest.approx(exact.fun, rel=2e-6)
+    assert near.n_products <= 2 * exact.n_products
 
 
 def test_places_must_lie_in_the_factor():
@@ -219,3 +278,30 @@ def test_a_dense_model_becomes_a_matrix_where_products_were_many_two_times_in_a_
     wide = as_design(rng.standard_normal((800, 700)))
     wide._many = 2
     assert type(wide.model(np.arange(700), np.ones(800), False, 1e-7)[0]).__name__ == "DenseOperator"
+
+
+@pytest.mark.parametrize("has", [False, True])
+def test_conjugate_gradients_by_columns_on_faces_end_where_a_matrix_does(has):
+    """Products by columns go over those on the face alone, and faces change from one to the next."""
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 40, 0.2, format="csr", random_state=0)
+    d, cols = rng.random(300), np.arange(40, dtype=np.int32)
+    counts = np.bincount(X.indices, minlength=40).astype(np.int64)
+    A = np.asarray(X.toarray().astype(np.float32), dtype=np.float64)
+    A = np.column_stack([A, np.ones(300)]) if has else A
+    m = 40 + has
+    x0 = rng.standard_normal(m) * (rng.random(m) < 0.5)
+    g0, l1 = 5.0 * rng.standard_normal(m), np.full(m, 3.0)
+    found = []
+    for store in (None, _columns.columns_from_csr(X.indptr, X.indices, X.data, 40, counts, 128, 1)):
+        if store is None:
+            operator = _operators.GramOperator(np.ascontiguousarray((A.T * d) @ A), 1e-7)
+        else:
+            operator = _columns.ColumnOperator(store, cols, d, has, 1e-7, None, 1)
+        x = np.empty(m)
+        effort = Effort(max_cycles=50, forcing=1e-9, cg_tol=1e-9, cg_max=200, direct_size=0)
+        found.append((x, *_model.solve_model(operator, x0, g0, l1, x, effort)))
+    exact, by_columns = found
+    assert 0 < np.count_nonzero(exact[0]) < m
+    np.testing.assert_allclose(by_columns[0], exact[0], rtol=1e-6, atol=1e-7)
+    assert by_columns[2] <= exact[2] + 3  # cycles

@@ -3,8 +3,8 @@
 #ifndef SPARSEKIT_FACTOR_PASSES_H
 #define SPARSEKIT_FACTOR_PASSES_H
 
-#include "factor_active.h"
 #include "factor_closed.h"
+#include "factor_matching.h"
 
 /* oracle calls for one local problem, when it is to be exact */
 #define FG_ROUNDS 2000
@@ -53,8 +53,8 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
         double *c = t->work;
         int status;
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * inv;
-        status = fg_active_solve(p, active, v + p->slot, g->w + p->slot, c, rounds < left ? rounds : left,
-                                 x + p->slot, t->work + p->n_add, t->watch);
+        status = fg_structured_solve(p, active, v + p->slot, g->w + p->slot, c, rounds < left ? rounds : left,
+                                     x + p->slot, t->work + p->n_add, t->watch);
         if (status) return status;
         if (!active->solved && (left < rounds || fg_late(t->watch))) ended = left < rounds ? FG_MAX_ITER : FG_MAX_TIME;
     }
@@ -74,7 +74,8 @@ static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
-        fg_active_jvp(p, t->active + i, u + p->slot, w + p->slot, NULL, y + p->slot, t->work);
+        if (t->active[i].by_potentials) fg_potentials_jvp(p, t->active[i].potentials, u + p->slot, y + p->slot);
+        else fg_active_jvp(p, t->active + i, u + p->slot, w + p->slot, NULL, y + p->slot, t->work);
     }
 }
 

@@ -31,8 +31,8 @@ NOT_HERE: dict[str, str] = {
     "_extreme.room_sizes": _ROOM,
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
     "serves one face after another has not been tried there",
-    "_factor.FaceFactor": "see _factor.Factor",
-    "_single_factor.SingleFactor": "see _factor.Factor",
+    "_factor.FaceFactor": "only fits make it, of what _factor.Factor factorised",
+    "_single_factor.SingleFactor": "the same in single precision, see _factor.Factor",
     "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",
     "_row_files.ALL_READ": _FILES,
     "_row_files.NO_ROOM": _FILES,

@@ -31,7 +31,7 @@ NOT_HERE: dict[str, str] = {
     "_extreme.room_sizes": _ROOM,
     "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
     "serves one face after another has not been tried there",
-    "_factor.FaceFactor": "only fits make it, of what _factor.Factor factorised",
+    "_factor.FaceFactor": "what _factor.Factor and _single_factor.SingleFactor have in common",
     "_single_factor.SingleFactor": "the same in single precision, see _factor.Factor",
     "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",
     "_row_files.ALL_READ": _FILES,

@@ -144,6 +144,12 @@ cdef class ColumnOperator(QuadOperator):
         self.idle = np.empty(self.size, dtype=np.int8)
         self.on, self.n_on = np.empty(m + 1, dtype=np.int32), 0
 
+    def add_diagonal(self, const double[::1] added):
+        """Add a diagonal (m,) to H, and to that of the rows."""
+        QuadOperator.add_diagonal(self, added)
+        if self.rows is not None:
+            self.rows.add_diagonal(added)
+
     cdef double _weigh(self, Py_ssize_t j, bint squared) noexcept nogil:
         # sum of d times the column's entries, or times their squares
         cdef Py_ssize_t b
@@ -214,6 +220,7 @@ cdef class ColumnOperator(QuadOperator):
         for b in range(self.store.blocks):
             for j in range(self.size):
                 out[j] += self.sums[b, j]
+        self.add_plus(v, out)
 
     cdef double _slope(self, Py_ssize_t j) noexcept nogil:
         cdef Py_ssize_t b
@@ -260,6 +267,8 @@ cdef class ColumnOperator(QuadOperator):
                 if not (h > 0.0) or (k > 0 and self.idle[j]):
                     continue
                 g = grad[j] + self.ridge * self.diagonal[j] * (x[j] - self.entry[j])
+                if self.plus != NULL:
+                    g += self.plus[j] * (x[j] - self.entry[j])
                 if j < m:
                     g += self._slope(j)
                 else:
@@ -296,4 +305,7 @@ cdef class ColumnOperator(QuadOperator):
             for i in range(n):
                 grad[m] += self.pairs[i, 0]
             grad[m] += self.ridge * self.diagonal[m] * (x[m] - self.entry[m])
+        if self.plus != NULL:
+            for j in range(self.size):
+                grad[j] += self.plus[j] * (x[j] - self.entry[j])
         return True

@@ -319,6 +319,7 @@ cdef class _ClassOperator(QuadOperator):
             for b in range(parts):
                 acc += table[b * stride + self.place[i]]
             out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
+        self.add_plus(v, out)
 
 
 cdef class ClassRowOperator(_ClassOperator):

@@ -34,7 +34,11 @@ cdef class QuadOperator:
     cdef readonly long n_products
     # what a user's function raised
     cdef public object error
+    # with what `add_diagonal` added, which ``plus`` holds; NULL for nothing
     cdef double[::1] diagonal
+    cdef const double[::1] added
+    cdef const double* plus
+    cdef void add_plus(self, const double* v, double* out) noexcept nogil
     cdef void product(self, const double* v, double* out) noexcept nogil
     cdef void product_on(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil

@@ -21,6 +21,26 @@ cdef class QuadOperator:
         # the product with a v that is zero off the last face, where ``out`` may be anything finite
         self.product(v, out)
 
+    def add_diagonal(self, const double[::1] added):
+        """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
+        cdef Py_ssize_t j
+        if added.shape[0] != self.size:
+            raise ValueError(f"added must have shape ({self.size},); got ({added.shape[0]},)")
+        if self.size == 0:
+            return
+        self.diagonal = np.add(self.diagonal, added)
+        if self.knows_common and self.intercept:
+            self.common[self.size - 1] += added[self.size - 1]
+        self.added = added
+        self.plus = &self.added[0]
+
+    cdef void add_plus(self, const double* v, double* out) noexcept nogil:
+        # the end of each product
+        cdef Py_ssize_t j
+        if self.plus != NULL:
+            for j in range(self.size):
+                out[j] += self.plus[j] * v[j]
+
     cdef double apart(self, Py_ssize_t j) noexcept nogil:
         # what is left of a diagonal entry where the intercept follows the variable
         cdef double h = self.diagonal[j], last = self.diagonal[self.size - 1]
@@ -125,6 +145,15 @@ cdef class GramOperator(QuadOperator):
         for i in range(self.size):
             self.diagonal[i] = G[i, i]
 
+    def add_diagonal(self, const double[::1] added):
+        """Add a diagonal (m,) to H, in the matrix itself."""
+        cdef Py_ssize_t i
+        if added.shape[0] != self.size:
+            raise ValueError(f"added must have shape ({self.size},); got ({added.shape[0]},)")
+        for i in range(self.size):
+            self.G[i, i] += added[i]
+            self.diagonal[i] = self.G[i, i]
+
     cdef void product(self, const double* v, double* out) noexcept nogil:
         # rows with v = 0 are skipped: most of a face's complement is zero
         cdef int m = self.size, i
@@ -187,6 +216,7 @@ cdef class CallbackOperator(QuadOperator):
             self._call(v, out)
         for i in range(self.size):
             out[i] += self.ridge * self.diagonal[i] * v[i]
+        self.add_plus(v, out)
 
     cdef void _call(self, const double* v, double* out) noexcept:
         # an exception cannot cross the nogil loop: it is kept and raised by the caller

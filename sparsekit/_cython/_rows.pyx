@@ -242,6 +242,7 @@ cdef class RowOperator(QuadOperator):
             for b in range(parts):
                 acc += self.work[b, i]
             out[i] = acc
+        self.add_plus(v, out)
 
 
 cdef class DenseOperator(QuadOperator):
@@ -294,3 +295,4 @@ cdef class DenseOperator(QuadOperator):
             for b in range(self.parts):
                 acc += self.work[b, i]
             out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
+        self.add_plus(v, out)

@@ -253,11 +253,11 @@ class RemoteProblem(ProtocolProblem):
         self.loss.point(x, self._next)
         return super().start(x)
 
-    def try_move(self, dz):
+    def try_move(self, dz, x):
         # a first step is mostly taken, and brings what the next model needs along; shorter ones are not
         self.loss.point(self.x + dz, self._next)
         self._next = None
-        return super().try_move(dz)
+        return super().try_move(dz, x)
 
     def remember(self, dz):
         self._step = dz

@@ -18,6 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
 from .._linalg.special import largest
+from .._messages import shown
 from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
 from .._row_blocks.gather import GatheredColumns
@@ -192,6 +193,18 @@ def minimize_on_blocks(
 def solver_of(loss: Any) -> Any:
     """The solver of what the loss is: one in memory, or a `BlockProblem`."""
     return minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
+
+
+def mixed(penalty, l1_ratio, loss):
+    """L1 penalties, and what a solver takes besides, of the penalties (n_variables,) of an elastic net.
+
+    l1_ratio |x| + (1 - l1_ratio) / 2 x^2 is multiplied by the penalty.
+    """
+    if l1_ratio == 1.0:
+        return penalty, {}
+    if isinstance(loss, BlockProblem):
+        raise ValueError(f"l1_ratio must be 1 where X comes in blocks; got {shown(l1_ratio)}.")
+    return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}
 
 
 class _Run:

@@ -19,9 +19,10 @@ from .path_solver import iterate_path, path_start
 class PathProblem:
     """The arrays of one L1 logistic problem, from which losses and paths are made."""
 
-    def __init__(self, X, codes, classes, weight, penalty, fit_intercept, n_threads):
+    def __init__(self, X, codes, classes, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0):
         self.X, self.codes, self.classes, self.weight = X, codes, classes, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
+        self.l1_ratio = l1_ratio
         self.n_outputs = 1 if len(classes) == 2 else len(classes)
 
     def beside(self, X):
@@ -39,7 +40,9 @@ class PathProblem:
         codes = np.searchsorted(present, self.codes[rows])
         weight = None if self.weight is None else self.weight[rows]
         classes = self.classes[present]
-        return PathProblem(self.X[rows], codes, classes, weight, self.penalty, self.fit_intercept, 1)
+        return PathProblem(
+            self.X[rows], codes, classes, weight, self.penalty, self.fit_intercept, 1, self.l1_ratio
+        )
 
     def test_rows(self, rows):
         """What is scored: a function of coefficients to X[rows] and to them.
@@ -57,11 +60,13 @@ class PathProblem:
         n_classes = len(self.classes)
         intercept = null_intercept(self.codes, self.weight, n_classes) if self.fit_intercept else None
         with named_overflow(self.X):
-            return path_start(self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options)
+            return path_start(
+                self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options, self.l1_ratio
+            )
 
     def path(self, loss, l1, lambdas, x0, options, max_time):
         """`iterate_path`, whose errors name X where that is to blame."""
-        runs = iterate_path(loss, l1, lambdas, x0, options, max_time=max_time)
+        runs = iterate_path(loss, l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time)
         while True:
             with named_overflow(self.X):
                 result = next(runs, None)
@@ -95,7 +100,7 @@ class BlockPathProblem(PathProblem):
         factors = self.X.class_weight
         X = BlockedMatrix(self.X.blocks, self.X.census, None if factors is None else factors[present])
         classes = self.classes[present]
-        part = BlockPathProblem(X, codes, classes, weight, self.penalty, self.fit_intercept, 1)
+        part = BlockPathProblem(X, codes, classes, weight, self.penalty, self.fit_intercept, 1, self.l1_ratio)
         part.fold, part.gathered = index, self.gathered
         return part
 

@@ -13,7 +13,7 @@ from .._estimator.block_data import BlockedMatrix
 from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
-from .blockwise import BlockProblem, solver_of
+from .blockwise import BlockProblem, mixed, solver_of
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
@@ -110,15 +110,18 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
             memory=self.memory,
         )
 
-    def _minimize(self, loss, l1, x0, *, data, attributes, scale=1.0):
-        """Minimise ``loss + l1 . |x|`` from ``x0``; the other arguments are those of `_run`."""
+    def _minimize(self, loss, penalty, x0, *, data, attributes, scale=1.0):
+        """Minimise ``loss`` plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
+        The other arguments are those of `_run`.
+        """
+        l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio, loss)
         failed, solver = [], solver_of(loss)
 
         def minimize(start, callback):
             try:
                 found = solver(
-                    loss, l1, start, callback=callback, history=self.history, **self._solver_options
+                    loss, l1, start, callback=callback, history=self.history, **ridge, **self._solver_options
                 )
             except RoundError as error:
                 if error.result is None:

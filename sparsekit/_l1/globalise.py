@@ -73,7 +73,7 @@ def globalise(state, trial, bound, run):
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
         level = _upper_model(state, bound, run)
-        problem.try_move(trial.dz)  # accept() takes the last point tried
+        problem.try_move(trial.dz, trial.x)  # accept() takes the last point tried
         run.nfev += 1
     problem.accept()
     return x, phi, kept
@@ -100,7 +100,7 @@ def _take(state, trial, run):
             break
         x, phi, best = x_try, phi_try, share
     if share != best:
-        state.problem.try_move(best * trial.dz)
+        state.problem.try_move(best * trial.dz, x)
     return x, phi, kept
 
 
@@ -142,7 +142,7 @@ def _segment(state, trial, bound, level, enough, run):
 
 def _at(state, origin, full, share, dz, run):
     """The point origin + share * full, to which dz leads, made the trial point; with its objective."""
-    f = state.problem.try_move(dz)
-    run.nfev += 1
     x = origin + share * full
+    f = state.problem.try_move(dz, x)
+    run.nfev += 1
     return x, f + run.kernels.orthant.penalty(x, state.l1)

@@ -28,14 +28,19 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
 
-    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i (y_i - x_i^T w - b)^2 + \alpha \sum_j v_j |w_j|,
+    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i (y_i - x_i^T w - b)^2 + \alpha \sum_j v_j
+        \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right),
 
-    which is the objective of :class:`sklearn.linear_model.Lasso`. The intercept b is never penalised.
+    :math:`\rho` being ``l1_ratio``: the objective of :class:`sklearn.linear_model.Lasso`, and below 1 that of
+    :class:`sklearn.linear_model.ElasticNet`. The intercept b is never penalised.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Regularisation strength, >= 0.
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (the Lasso); the rest is half the squares. The
+        ``penalty_weights`` multiply both. With X in blocks of rows only 1.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -119,6 +124,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", dict, None],
         "warm_start": ["boolean"],
@@ -132,6 +138,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         self,
         alpha: float = 1.0,
         *,
+        l1_ratio: float = 1.0,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
         tol: float = TOL,
@@ -146,6 +153,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         callback: SolverCallback | None = None,
     ) -> None:
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
         self.tol = tol
@@ -221,7 +229,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
         self._minimize(
             loss,
-            loss.l1_vector(penalty),
+            penalty,
             x0,
             data=given.for_callbacks(),
             attributes=attributes,
@@ -231,7 +239,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         return self
 
     def _twin(self):
-        return squares_twin(self.alpha, 1.0, fit_intercept=self.fit_intercept)
+        return squares_twin(self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -138,7 +138,7 @@ class LinearProblem(Selection):
         work = self.design.gram_cost(cols) + _FACTOR_FLOP * size**3
         return work, 2.0 * float(self.design.counts()[cols].sum()) + self.n_rows
 
-    def factor(self, variables, ridge):
+    def factor(self, variables, ridge, l2=None):
         """Cholesky factor of the Hessian on sorted ``variables``, and their places in it.
 
         It is made in the memory of models: the next one must be made after it.
@@ -146,8 +146,11 @@ class LinearProblem(Selection):
         cols, has = self._split(variables)
         # columns with many entries first: what they add up to lies close together
         order = np.argsort(-self.design.counts()[cols], kind="stable")
+        matrix = self.design.gram(cols[order], self.state.d, has)
+        if l2 is not None:
+            matrix[np.diag_indices(len(matrix))] += np.append(l2[: len(cols)][order], l2[len(cols) :])
         kind = Factor if len(cols) <= _SMALL_FACTOR else SingleFactor
-        factor = kind(self.design.gram(cols[order], self.state.d, has), ridge)
+        factor = kind(matrix, ridge)
         place = np.empty(len(variables), dtype=np.int32)
         place[order] = np.arange(len(cols), dtype=np.int32)
         place[len(cols) :] = len(cols)

@@ -77,20 +77,26 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     For two classes, with :math:`y_i \in \{-1, 1\}`, the model minimises
 
-    .. math:: \sum_j v_j |w_j| + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
+    .. math:: \sum_j v_j \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right)
+              + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
 
     and for K > 2 classes the true multinomial objective
 
-    .. math:: \sum_{j,k} v_j |W_{kj}| + C \sum_i s_i
+    .. math:: \sum_{j,k} v_j \left(\rho |W_{kj}| + \tfrac{1 - \rho}{2} W_{kj}^2\right)
+              + C \sum_i s_i
               \Big(\log \sum_k \exp(W_k^T x_i + b_k) - W_{y_i}^T x_i - b_{y_i}\Big),
 
-    where s are the sample weights times the class weights and v the ``penalty_weights``. C has the
-    scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never penalised.
+    where s are the sample weights times the class weights, v the ``penalty_weights`` and :math:`\rho` the
+    ``l1_ratio``. C has the scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never
+    penalised.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
+        ``penalty_weights`` multiply both. With X in blocks of rows only 1.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -140,7 +146,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     optimality_ : float
         The optimality measure that ``tol`` bounds, at the solution.
     objective_ : float
-        The summed loss plus ``sum_j v_j |w_j| / C``: the objective above, divided by C.
+        The summed loss plus the penalty divided by C: the objective above, divided by C.
     dual_gap_ : float
         Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
     history_ : dict of ndarray
@@ -184,6 +190,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -196,6 +203,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         self,
         C: float = 1.0,
         *,
+        l1_ratio: float = 1.0,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
         class_weight: ClassWeight = None,
@@ -211,6 +219,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         callback: SolverCallback | None = None,
     ) -> None:
         self.C = C
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
         self.class_weight = class_weight
@@ -278,7 +287,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads)
         self._minimize(
             loss,
-            loss.l1_vector(penalty),
+            penalty,
             self._start(X, n_outputs, n_features),
             data=given.for_callbacks(),
             attributes=attributes,
@@ -288,7 +297,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     def _twin(self):
         return logistic_twin(
-            1.0, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
+            self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )
 
     def _start(self, X, n_outputs, n_features):

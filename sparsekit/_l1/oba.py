@@ -27,6 +27,7 @@ from .globalise import ROUNDING
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
+from .ridge import RidgeProblem
 from .user_problem import as_problem
 from .working_set import WorkingSet
 
@@ -64,11 +65,13 @@ def minimize_oba(
     options=None,
     gradient=False,
     promise_tol=OBAOptions.promise_tol,
+    l2=None,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
-    ``gradient`` its ``grad`` is None where not all variables were looked at.
+    ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
+    variable, adds sum_j l2_j / 2 x_j^2.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -80,7 +83,10 @@ def minimize_oba(
     )
     problem = as_problem(loss, opts, x0)
     n, like = problem.size, problem.like
-    l1 = _check_l1(l1, n, like)
+    l1 = _check_weights(l1, n, like, "l1")
+    l2 = None if l2 is None else _check_weights(l2, n, like, "l2")
+    if l2 is not None and bool(l2.any()):
+        problem = RidgeProblem(problem, l2)
     x = np.zeros(n, like=like) if x0 is None else numbers(x0, "x0", namespace(loss=like, x0=x0)).copy()
     if x.shape != (n,):
         raise ValueError(f"x0 must have shape ({n},), one value a variable; got {x.shape}")
@@ -153,16 +159,16 @@ def _no_gap(*_):
     return np.nan
 
 
-def _check_l1(l1, n, like):
-    xp = namespace(loss=like, l1=l1)
-    l1 = numbers(l1, "l1", xp)
-    if l1.ndim == 0:
-        l1 = xp.full(n, float(l1))
-    if l1.shape != (n,):
-        raise ValueError(f"l1 must be a number or have shape ({n},); got {l1.shape}")
-    if not np.all(np.isfinite(l1)) or np.any(l1 < 0):
-        raise ValueError("l1 must be finite and at least 0 in every entry")
-    return xp.ascontiguousarray(l1)
+def _check_weights(weights, n, like, name):
+    xp = namespace(loss=like, **{name: weights})
+    weights = numbers(weights, name, xp)
+    if weights.ndim == 0:
+        weights = xp.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must be a number or have shape ({n},); got {weights.shape}")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"{name} must be finite and at least 0 in every entry")
+    return xp.ascontiguousarray(weights)
 
 
 def _origin_scale(loss, problem, x, g):

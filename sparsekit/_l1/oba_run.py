@@ -268,7 +268,9 @@ class OBARun:
     def look(self, absolute, l1, phi):
         """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
         self.before, self.absolute = self.absolute, absolute
-        self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * largest(l1))
+        # without an L1 penalty the gap falls as the square of the optimality
+        most = largest(l1) or np.inf
+        self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * most)
         little = self.options.promise_tol * abs(phi)
         if little > 0.0:
             # a promise falls as the square of the optimality

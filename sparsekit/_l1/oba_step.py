@@ -140,11 +140,11 @@ def minimum_of_model(state, variables, run):
         promised += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
     run.promised = promised
     dz = move.direction(new - old)
-    f = problem.try_move(dz)
-    problem.remember(dz)
-    run.nfev += 1
     there = x.copy()
     there[variables] = new
+    f = problem.try_move(dz, there)
+    problem.remember(dz)
+    run.nfev += 1
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, promised, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0

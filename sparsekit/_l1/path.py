@@ -34,6 +34,7 @@ from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverge
 _PATH_CONSTRAINTS = {
     "n_lambdas": [Interval(Integral, 1, None, closed="left")],
     "eps": [Interval(Real, 0, 1, closed="neither")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "fit_intercept": ["boolean"],
     "coefs": [StrOptions({"auto", "dense", "sparse"})],
     **{name: rule for name, rule in OBA_CONSTRAINTS.items() if name != "verbose"},
@@ -52,6 +53,7 @@ def l1_logistic_path(
     lambdas: ArrayLike | None = None,
     n_lambdas: int = 50,
     eps: float = 1e-3,
+    l1_ratio: float = 1.0,
     fit_intercept: bool = True,
     penalty_weights: PenaltyWeights = None,
     class_weight: ClassWeight = None,
@@ -89,6 +91,9 @@ def l1_logistic_path(
         coefficient is zero down to ``eps`` times it, evenly in the logarithm.
     eps : float, default=1e-3
         Ratio of the grid's ends, in (0, 1).
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, as in :class:`L1LogisticOBA`. Below 1e-3 the grid is that of 1e-3,
+        since a ridge leaves no coefficient at zero.
     fit_intercept, penalty_weights, class_weight
         As in :class:`L1LogisticOBA`.
     sample_weight : float or array-like of shape (n_samples,), default=None
@@ -168,6 +173,7 @@ def l1_logistic_path(
         lambdas=lambdas,
         n_lambdas=n_lambdas,
         eps=eps,
+        l1_ratio=l1_ratio,
         max_time=max_time,
         callback=callback,
         coefs=coefs,
@@ -206,6 +212,7 @@ def lasso_path(
     alphas: ArrayLike | None = None,
     n_lambdas: int = 50,
     eps: float = 1e-3,
+    l1_ratio: float = 1.0,
     fit_intercept: bool = True,
     penalty_weights: PenaltyWeights = None,
     sample_weight: ArrayLike | None = None,
@@ -229,7 +236,7 @@ def lasso_path(
     alphas : array-like, default=None
         Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
         ``n_lambdas`` and ``eps``.
-    n_lambdas, eps, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time
+    n_lambdas, eps, l1_ratio, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time
         As in :func:`l1_logistic_path`.
     hessian, memory, n_jobs, coefs, callback
         As in :func:`l1_logistic_path`.
@@ -285,6 +292,7 @@ def lasso_path(
         lambdas=alphas,
         n_lambdas=n_lambdas,
         eps=eps,
+        l1_ratio=l1_ratio,
         max_time=max_time,
         callback=callback,
         coefs=coefs,

@@ -18,11 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 from .._estimator.checks import as_kernel_input
 from .._solver import outcome
 from .._typing import FloatArray
-from .blockwise import BlockProblem, solver_of
+from .blockwise import BlockProblem, mixed, solver_of
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
 from .oba import minimize_oba
 
+# least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
+# least alpha there is the same)
+_LEAST_RATIO = 1e-3
 # dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
 _DENSE_BYTES = 2**26
 
@@ -34,7 +37,8 @@ class RegularizationPath:
     Attributes
     ----------
     lambdas : ndarray of shape (n_lambdas,)
-        Penalties, falling: the solver's objective is ``loss + lambda * sum_j v_j |w_j|``. For the
+        Penalties, falling: the solver's objective is ``loss + lambda * sum_j v_j |w_j|`` (of ``|w_j|`` only
+        the part ``l1_ratio`` where that is below 1, and half its square for the rest). For the
         logistic path the loss is a sum over the rows and ``C = 1 / lambda``; for the Lasso path the
         loss is the weighted mean of half the squares and lambda is scikit-learn's alpha.
     coefs : ndarray or csc_array
@@ -55,7 +59,8 @@ class RegularizationPath:
     statuses : ndarray of shape (n_lambdas,)
         Status of each solve, 0 for converged (see :func:`minimize_oba`).
     lambda_max : float
-        The smallest penalty at which every penalised coefficient is zero.
+        The smallest penalty at which every penalised coefficient is zero; for an ``l1_ratio`` below 1e-3, that
+        of 1e-3.
     classes : ndarray of shape (n_classes,) or None
         The class labels of a logistic path.
     feature_names : ndarray of shape (n_features,) or None
@@ -158,13 +163,16 @@ def penalty_grid(largest, n_lambdas, eps):
     return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
 
 
-def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callback=None):
+def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_time=None, callback=None):
     """Solve ``loss + lambda * l1 . |x|`` for falling lambdas, each from the last solution.
+
+    An ``l1_ratio`` below 1 makes the penalty an elastic net, see `mixed`.
 
     Parameters
     ----------
     loss : loss object
     l1 : ndarray of shape (n_variables,)
+        Weights of the variables' penalties.
     lambdas : ndarray
         Falling penalties.
     x0 : ndarray of shape (n_variables,)
@@ -186,12 +194,13 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
     for k, lam in enumerate(lambdas):
         left = None
         if before is not None and not isinstance(loss, BlockProblem):  # to look there costs a round
-            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value)
+            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value, l1_ratio)
         if end is not None:
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
+        weights, ridge = mixed(l1_weights(l1, lam), l1_ratio, loss)
         result = solver_of(loss)(
-            loss, l1_weights(l1, lam), x, max_time=left, callback=callback, **solver_options
+            loss, weights, x, max_time=left, callback=callback, **ridge, **solver_options
         )
         yield check_result(result)
         if result.status == outcome.STOPPED:
@@ -199,7 +208,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, max_time=None, callba
         before, x, value = (x if k else None), result.x, result.fun
 
 
-def _ahead(loss, l1, lambdas, before, last, value):
+def _ahead(loss, l1, lambdas, before, last, value, l1_ratio):
     """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
 
     ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where
@@ -208,11 +217,16 @@ def _ahead(loss, l1, lambdas, before, last, value):
     one, two, three = lambdas
     if not one > two > three > 0.0:
         return last
+
+    def penalty(x):
+        size = float(l1 @ np.abs(x))
+        return size if l1_ratio == 1.0 else l1_ratio * size + 0.5 * (1.0 - l1_ratio) * float(l1 @ x**2)
+
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no better
         guess = last + np.log(two / three) / np.log(one / two) * (last - before)
         guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
-        stay = value - (two - three) * float(l1 @ np.abs(last))
-        found = loss.value(guess) + three * float(l1 @ np.abs(guess))
+        stay = value - (two - three) * penalty(last)
+        found = loss.value(guess) + three * penalty(guess)
     return guess if found < stay else last
 
 
@@ -291,17 +305,18 @@ def _enumerate(names):
     return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
 
 
-def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options):
-    """Loss, L1 weights of the variables, null model and largest penalty. See `null_model`."""
+def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio=1.0):
+    """Loss, weights of the variables, null model and largest penalty. See `null_model`."""
+    share = max(l1_ratio, _LEAST_RATIO)
     loss = make_loss(X)
     l1 = loss.l1_vector(penalty_weights)
     if isinstance(loss, BlockProblem):
         x_null = loss.null_model(penalty_weights, options)
         penalised = l1 > 0
         ratios = np.abs(loss.open(x_null)[penalised]) / l1[penalised]
-        return loss, l1, x_null, float(np.max(ratios, initial=0.0))
+        return loss, l1, x_null, float(np.max(ratios, initial=0.0)) / share
     x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
-    return loss, l1, x_null, largest_penalty(loss, x_null, l1)
+    return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share
 
 
 def solve_path(
@@ -319,6 +334,7 @@ def solve_path(
     callback=None,
     coefs="auto",
     scale=1.0,
+    l1_ratio=1.0,
 ):
     """A whole path: null model, grid, solves. See `null_model`, `iterate_path` and `collect_path`.
 
@@ -327,13 +343,20 @@ def solve_path(
     """
     with named_overflow(X):
         loss, l1, x_null, lambda_max = path_start(
-            make_loss, X, penalty_weights, n_outputs, intercept, options
+            make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio
         )
         lambda_max /= scale
         if lambdas is None:
             lambdas = penalty_grid(lambda_max, n_lambdas, eps)
         results = iterate_path(
-            loss, l1, lambdas * scale, x_null, options, max_time=max_time, callback=callback
+            loss,
+            l1,
+            lambdas * scale,
+            x_null,
+            options,
+            l1_ratio=l1_ratio,
+            max_time=max_time,
+            callback=callback,
         )
         return collect_path(
             results,

@@ -30,6 +30,7 @@ class Problem(ABC):
     restricts = False  # whether it has working sets
     several_classes = False  # whether features may be shifted across classes, see ``anchored``
     extrapolates = False  # whether a better dual point may be made of several iterates
+    l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
     origin_scale = None  # largest entry of the gradient at zero, where that is known; solvers set it
@@ -60,8 +61,8 @@ class Problem(ABC):
         """The move of all variables."""
 
     @abstractmethod
-    def try_move(self, dz):
-        """Make the current point plus a move's direction the trial point, and return f there."""
+    def try_move(self, dz, x):
+        """Make the current point plus a move's direction, that is x, the trial point, and return f there."""
 
     @abstractmethod
     def accept(self):
@@ -133,8 +134,8 @@ class Problem(ABC):
         """Work of `factor`, and of a product with the Hessian; inf where there is no factor."""
         return np.inf, np.inf
 
-    def factor(self, variables, ridge):
-        """A factorised Hessian on sorted ``variables``, and their places in it."""
+    def factor(self, variables, ridge, l2=None):
+        """A factorised Hessian on sorted ``variables``, and their places in it; ``l2`` is added to its diagonal."""
         raise NotImplementedError(f"{type(self).__name__}.factor")
 
     def drift(self):

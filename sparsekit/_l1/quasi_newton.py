@@ -28,7 +28,11 @@ class QuasiNewtonProblem(Problem):
 
     @property
     def inner(self):
-        return self._inner
+        return self._inner.inner
+
+    @property
+    def l2(self):
+        return self._inner.l2
 
     @property
     def f(self):
@@ -43,8 +47,8 @@ class QuasiNewtonProblem(Problem):
     def move_all(self):
         return self._inner.move_all()
 
-    def try_move(self, dz):
-        return self._inner.try_move(dz)
+    def try_move(self, dz, x):
+        return self._inner.try_move(dz, x)
 
     def remember(self, dz):
         self._inner.remember(dz)

@@ -79,7 +79,7 @@ class Selection(Problem):
         self._lipschitz = 2.0 * self.lipschitz()
         return self._lipschitz
 
-    def try_move(self, dz):
+    def try_move(self, dz, x):
         """Value at the point where the predictor has moved by dz."""
         return self.state.try_step(dz)
 

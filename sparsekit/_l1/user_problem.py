@@ -91,7 +91,7 @@ class ProtocolProblem(Problem):
     def move_all(self):
         return Expand(np.arange(self.size, like=self.like), self.size)
 
-    def try_move(self, dz):
+    def try_move(self, dz, x):
         self._trial = self.x + dz
         self._trial_f = self._value(self._trial)
         if self._trial_f == -np.inf:

@@ -47,7 +47,7 @@ class LogisticSource:
         self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        self.whole = PathProblem(X, codes, classes, weight, penalty, model.fit_intercept, 1)
+        self.whole = PathProblem(X, codes, classes, weight, penalty, model.fit_intercept, 1, model.l1_ratio)
         self.penalties: Array
 
     def strongest(self):
@@ -71,6 +71,7 @@ class LassoSource:
 
     def __init__(self, model, X, y, weight, names):
         self.X, self.y, self.fit_intercept = X, y, model.fit_intercept
+        self.l1_ratio = model.l1_ratio
         self.weight, _ = in_units(weight)  # the objective is a mean
         self.penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
         self.candidates = np.broadcast_to(self.penalty, X.shape[1]) > 0
@@ -93,12 +94,15 @@ class LassoSource:
 
         intercept = np.zeros(1) if self.fit_intercept else None
         with named_overflow(X):
-            start = path_start(make_loss, X, self.penalty, 1, intercept, self.options)
+            start = path_start(make_loss, X, self.penalty, 1, intercept, self.options, self.l1_ratio)
         return X, *start, float(len(rows)) if weight is None else float(weight.sum())
 
     def sizes(self, rows: Array) -> Iterator[Step]:
         X, loss, l1, x_null, _, mass = self._start(rows)
-        steps = iterate_path(loss, l1, self.penalties * mass, x_null, self.options, max_time=self.max_time)
+        steps = iterate_path(
+            loss, l1, self.penalties * mass, x_null, self.options,
+            l1_ratio=self.l1_ratio, max_time=self.max_time,
+        )  # fmt: skip
         while True:
             with named_overflow(X):
                 result = next(steps, None)

@@ -46,6 +46,17 @@ class QuadOperator:
             self.product(v, out)
         return out
 
+    def add_diagonal(self, added: DeviceArray) -> None:
+        """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
+        product = self.product
+
+        def with_added(v: DeviceArray, out: DeviceArray) -> None:
+            product(v, out)
+            out += added * v
+
+        self.diagonal = self.diagonal + added
+        self.product = with_added  # type: ignore[method-assign]
+
     @property
     def diag(self) -> DeviceArray:
         return self.diagonal
@@ -60,6 +71,12 @@ class GramOperator(QuadOperator):
         self.G, self.ridge, self.size = G, float(ridge), len(G)
         self.diagonal = G.diagonal().copy()
         self.direct = self.size <= _FACTOR_SIDE
+
+    def add_diagonal(self, added: DeviceArray) -> None:
+        """Add a diagonal (m,) to H, in the matrix itself."""
+        self.diagonal = self.diagonal + added
+        every = np.arange(self.size, like=added)
+        self.G[every, every] = self.diagonal
 
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1

@@ -74,7 +74,9 @@ MODELS = {
     "L1LogisticOBA": (
         sk.L1LogisticOBA,
         (LABELS,),
-        OBA | {"C": C, "fit_intercept": BOOL, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
+        OBA
+        | {"C": C, "l1_ratio": RATIO, "fit_intercept": BOOL}
+        | {"penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
     ),
     "L1LogisticOBACV": (
         sk.L1LogisticOBACV,
@@ -93,7 +95,7 @@ MODELS = {
     "LassoOBA": (
         sk.LassoOBA,
         (NUMBERS,),
-        OBA | {"alpha": ALPHA, "fit_intercept": BOOL, "penalty_weights": PENALTIES},
+        OBA | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES},
     ),
     "BoundedRegressor": (
         sk.BoundedRegressor,

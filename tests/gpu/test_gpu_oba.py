@@ -124,6 +124,19 @@ def test_estimators_fit_and_predict_there(cupy, name, layout, dtype):
     assert sp.issparse(back.sparsify().coef_)
 
 
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+def test_elastic_nets_are_those_of_the_cpu(cupy, ratio, layout):
+    for name, columns in (("logistic", 30), ("lasso", 30), ("logistic", 220)):
+        X, y = _data(90, columns, layout, regression=name == "lasso")
+        y = (y > 0).astype(int) if name == "logistic" else y
+        model = _estimators(cupy)[name].set_params(l1_ratio=ratio)
+        expected = model.fit(X, y).objective_
+        there = model.fit(_to_device(cupy, X), cupy.asarray(y))
+        assert there.objective_ == pytest.approx(expected, rel=1e-7)
+        assert -1e-9 * expected <= there.dual_gap_ <= 1e-6 * expected
+
+
 def test_class_weights_warm_start_history_callback(cupy):
     from sparsekit import L1LogisticOBA
 

@@ -1,0 +1,177 @@
+"""The elastic net of the L1 estimators: equal to scikit-learn's, and certified, down to the ridge."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge, enet_path
+
+from sparsekit import L1LogisticOBA, LassoOBA, StabilitySelection, l1_logistic_path
+from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit._l1.oba import minimize_oba
+
+RATIOS = [0.0, 0.1, 0.5, 0.9]
+
+
+def data(n=60, p=25, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.6)
+    scores = X[:, :n_classes] + 0.5 * rng.normal(size=(n, n_classes))
+    return X, X[:, :4].sum(axis=1) + 0.3 * rng.normal(size=n) + 1.0, scores.argmax(axis=1)
+
+
+def penalty(w, ratio, v=1.0):
+    return float(np.sum(v * (ratio * np.abs(w) + 0.5 * (1.0 - ratio) * w**2)))
+
+
+def squares(X, y, w, b, alpha, ratio, v=1.0):
+    return 0.5 * np.mean((y - X @ w - b) ** 2) + alpha * penalty(w, ratio, v)
+
+
+def log_loss(X, codes, W, b, C, ratio):
+    Z = X @ W.T + b
+    Z = np.column_stack([np.zeros(len(Z)), Z]) if Z.shape[1] == 1 else Z
+    loss = np.sum(logsumexp(Z, axis=1) - Z[np.arange(len(Z)), codes])
+    return loss + penalty(W, ratio) / C
+
+
+@pytest.mark.parametrize("shape", [(60, 25), (30, 80)])
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_squares_are_those_of_scikit_learn(ratio, alpha, shape):
+    X, y, _ = data(*shape)
+    if ratio:
+        peer = ElasticNet(alpha=alpha, l1_ratio=ratio, tol=1e-13, max_iter=10**6).fit(X, y)
+    else:
+        peer = Ridge(alpha=alpha * len(y)).fit(X, y)
+    best = squares(X, y, peer.coef_, peer.intercept_, alpha, ratio)
+    for tol, close in ((1e-9, 1e-8), (1e-5, 1e-4)):
+        model = LassoOBA(alpha=alpha, l1_ratio=ratio, tol=tol).fit(X, y)
+        error = squares(X, y, model.coef_, model.intercept_, alpha, ratio) - best
+        assert abs(error) <= close * best
+        assert_allclose(model.objective_, best, rtol=close)
+        assert error - 1e-12 * best <= model.dual_gap_ <= close * 10 * best
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_logistic_is_that_of_scikit_learn(ratio, C, n_classes):
+    X, _, codes = data(n_classes=n_classes)
+    options = dict(C=C, tol=1e-11, max_iter=10**5)
+    if ratio:
+        # 1.8 says by l1_ratio what the name of the penalty said before
+        peer = LogisticRegression(l1_ratio=ratio, solver="saga", **options)
+        if "penalty" in peer.get_params() and peer.get_params()["penalty"] == "l2":
+            peer.set_params(penalty="elasticnet")
+    else:
+        peer = LogisticRegression(**options)
+    peer.fit(X, codes)
+    best = log_loss(X, codes, peer.coef_, peer.intercept_, C, ratio)
+    for tol, close in ((1e-9, 1e-8), (1e-5, 1e-4)):
+        model = L1LogisticOBA(C=C, l1_ratio=ratio, tol=tol).fit(X, codes)
+        error = log_loss(X, codes, model.coef_, model.intercept_, C, ratio) - best
+        assert abs(error) <= close * best
+        assert_allclose(model.objective_, best, rtol=close)
+        assert error - 1e-9 * best <= model.dual_gap_ <= close * 10 * best
+        assert_allclose(model.to_sklearn().predict(X), model.predict(X))
+    assert not ratio or model.to_sklearn().l1_ratio == ratio
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_layouts_types_methods_and_starts_agree(ratio, n_classes):
+    X, y, codes = data(200, 30, n_classes)
+    weight = np.random.default_rng(1).random(200)
+    options = dict(l1_ratio=ratio, tol=1e-8, penalty_weights={0: 0.0, 3: 2.0})
+    for make, target in ((L1LogisticOBA(C=2.0), codes), (LassoOBA(alpha=0.02), y)):
+        make.set_params(**options)
+        first = make.fit(X, target, weight)
+        expected, value = first.coef_.copy(), first.objective_
+        for other in (sp.csr_matrix(X), sp.csc_matrix(X), np.asfortranarray(X), X.astype(np.float32)):
+            close = 1e-3 if other.dtype == np.float32 else 1e-5
+            make.set_params(tol=1e-5 if other.dtype == np.float32 else 1e-8)
+            assert_allclose(make.fit(other, target, weight).coef_, expected, atol=close)
+        for change in ({"hessian": "lbfgs", "tol": 1e-6}, {"n_jobs": 2}, {"warm_start": True}):
+            again = make.set_params(**change).fit(X, target, weight)
+            assert_allclose(again.objective_, value, rtol=1e-6)
+        make.set_params(hessian="exact", n_jobs=None, warm_start=False)
+
+
+@pytest.mark.parametrize("working_set", [True, False])
+def test_weights_of_both_parts_and_a_free_intercept(working_set):
+    # glmnet's penalty.factor: variables without l1 or without l2, or neither, side by side
+    from scipy.optimize import minimize
+
+    from sparsekit._l1.oba_run import OBAOptions
+
+    X, _, codes = data(80, 12)
+    loss = LogisticLoss(sp.csr_matrix(X), 2.0 * codes - 1.0, fit_intercept=True)
+    l1, l2 = np.tile([0.0, 0.5, 2.0], 5)[:13], np.repeat([0.0, 0.1, 3.0, 1.0], 4)[:13]
+    l1[-1] = l2[-1] = 0.0
+    result = minimize_oba(loss, l1, options=OBAOptions(tol=1e-9, working_set=working_set), l2=l2)
+
+    def split(x):
+        full = x[:13] - x[13:]
+        g = loss.gradient(full) + l2 * full
+        value = loss.value(full) + l1 @ x[:13] + l1 @ x[13:] + 0.5 * l2 @ full**2
+        return value, np.concatenate([g + l1, l1 - g])
+
+    peer = minimize(split, np.zeros(26), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 26,
+                    options=dict(ftol=1e-15, gtol=1e-10, maxiter=10**4, maxfun=10**5))  # fmt: skip
+    assert_allclose(result.fun, peer.fun, rtol=1e-8)
+    assert 0 <= result.dual_gap + 1e-12 <= 1e-7
+
+
+def test_wide_sparse_data_take_columns_a_factor_and_a_working_set():
+    rng = np.random.default_rng(0)
+    X = sp.random(400, 3000, 0.02, format="csr", random_state=0)
+    codes = (X @ rng.normal(size=3000) > 0).astype(int)
+    for ratio in RATIOS:
+        loose = L1LogisticOBA(C=100.0, l1_ratio=ratio).fit(X, codes)
+        tight = L1LogisticOBA(C=100.0, l1_ratio=ratio, tol=1e-9).fit(X, codes)
+        error = loose.objective_ - tight.objective_
+        assert error <= loose.dual_gap_ + 1e-9 * tight.objective_ <= 1.1e-4 * tight.objective_
+        assert tight.dual_gap_ <= 1e-8 * tight.objective_
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3])
+def test_paths_are_those_of_single_fits_and_of_scikit_learn(ratio):
+    X, y, codes = data(80, 20, 3)
+    X, y = X - X.mean(axis=0), y - y.mean()
+    path = LassoOBA.path(X, y, n_lambdas=6, l1_ratio=ratio, tol=1e-9)
+    assert_allclose(path.lambda_max, np.abs(X.T @ y).max() / 80 / max(ratio, 1e-3))
+    if ratio:
+        _, coefs, _ = enet_path(X, y, l1_ratio=ratio, alphas=path.alphas, tol=1e-13, max_iter=10**6)
+        assert_allclose(path.coefs, coefs, atol=1e-6)
+        assert path.n_nonzero[0] == 0 < path.n_nonzero[1]
+    several = l1_logistic_path(X, codes, n_lambdas=5, l1_ratio=ratio, tol=1e-9)
+    for i, C in enumerate(several.Cs):
+        model = L1LogisticOBA(C=C, l1_ratio=ratio, tol=1e-9).fit(X, codes)
+        assert_allclose(several.objectives[i], model.objective_, rtol=1e-8)
+        assert_allclose(several.coef(i), model.coef_, atol=1e-4)
+
+
+def test_stability_selection_has_the_same_penalty():
+    X, y, codes = data(60, 10)
+    for one, target in ((L1LogisticOBA(), codes), (LassoOBA(), y)):
+        highest = []
+        for ratio in (1.0, 0.5):
+            model = StabilitySelection(one.set_params(l1_ratio=ratio), random_state=0).fit(X, target)
+            penalties = model.penalties_
+            highest.append((1.0 / penalties if isinstance(one, L1LogisticOBA) else penalties).max())
+        assert_allclose(highest[1], 2.0 * highest[0])
+
+
+def test_bad_weights_and_blocks_are_refused_by_name():
+    X, y, _ = data()
+    loss = LeastSquaresLoss(X, y)
+    for bad in (-1.0, np.nan, np.ones(3)):
+        with pytest.raises(ValueError, match="l2 must be"):
+            minimize_oba(loss, 1.0, l2=bad)
+    with pytest.raises(ValueError, match="l1_ratio"):
+        LassoOBA(l1_ratio=1.5).fit(X, y)
+    da = pytest.importorskip("dask.array", reason="blocks of rows here are Dask's")
+    with pytest.raises(ValueError, match="l1_ratio must be 1 where X comes in blocks"):
+        LassoOBA(l1_ratio=0.5).fit(da.from_array(X, (30, 25)), da.from_array(y, 30))

@@ -87,8 +87,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
               \Big(\log \sum_k \exp(W_k^T x_i + b_k) - W_{y_i}^T x_i - b_{y_i}\Big),
 
     where s are the sample weights times the class weights, v the ``penalty_weights`` and :math:`\rho` the
-    ``l1_ratio``. C has the scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never
-    penalised.
+    ``l1_ratio``. C has the scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is
+    never penalised.
 
     Parameters
     ----------

@@ -59,8 +59,8 @@ class RegularizationPath:
     statuses : ndarray of shape (n_lambdas,)
         Status of each solve, 0 for converged (see :func:`minimize_oba`).
     lambda_max : float
-        The smallest penalty at which every penalised coefficient is zero; for an ``l1_ratio`` below 1e-3, that
-        of 1e-3.
+        The smallest penalty at which every penalised coefficient is zero; for an ``l1_ratio`` below 1e-3,
+        that of 1e-3.
     classes : ndarray of shape (n_classes,) or None
         The class labels of a logistic path.
     feature_names : ndarray of shape (n_features,) or None
@@ -208,7 +208,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         before, x, value = (x if k else None), result.x, result.fun
 
 
-def _ahead(loss, l1, lambdas, before, last, value, l1_ratio):
+def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):
     """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
 
     ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where

@@ -47,7 +47,7 @@ class QuadOperator:
         return out
 
     def add_diagonal(self, added: DeviceArray) -> None:
-        """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
+        """Add a diagonal (m,) to H, a ridge's second derivatives; once, before H is asked anything."""
         product = self.product
 
         def with_added(v: DeviceArray, out: DeviceArray) -> None:

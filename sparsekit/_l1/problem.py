@@ -135,7 +135,7 @@ class Problem(ABC):
         return np.inf, np.inf
 
     def factor(self, variables, ridge, l2=None):
-        """A factorised Hessian on sorted ``variables``, and their places in it; ``l2`` goes onto its diagonal."""
+        """A factorised Hessian on sorted ``variables``, and their places; ``l2`` goes onto its diagonal."""
         raise NotImplementedError(f"{type(self).__name__}.factor")
 
     def drift(self):

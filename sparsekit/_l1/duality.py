@@ -3,7 +3,8 @@
 The dual point is theta = dl/dz at the solution, made feasible: first X_j^T theta = 0 for the variables
 without a penalty (a weighted least-squares correction), then scaled so that |X_j^T theta| <= l1_j
 where there is no ridge. Where there is one any theta is feasible, at the price of the conjugate
-of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective at x less the least one from above.
+of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective
+at x less the least one from above.
 """
 
 import numpy as np

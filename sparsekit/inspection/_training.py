@@ -149,14 +149,16 @@ class _Table:
 
 
 def _oba(estimator, loss, strength, total, table):
-    """``(loss + l1 . |x|) / total``."""
+    """``(loss + penalty) / total``, the penalty being the elastic net."""
     names = getattr(estimator, "feature_names_in_", None)
     penalty = l1_weights(check_penalty_weights(estimator.penalty_weights, table.p, names), strength)
-    l1 = loss.l1_vector(penalty)
+    ratio = getattr(estimator, "l1_ratio", 1.0)
+    l1 = ratio * loss.l1_vector(penalty)
+    l2 = (1.0 - ratio) * loss.l1_vector(penalty)
 
     def fun(x):
-        value = loss.value(x) + float(l1 @ np.abs(x))
-        return value / total, (loss.gradient(x) + l1 * np.sign(x)) / total
+        value = loss.value(x) + float(l1 @ np.abs(x)) + 0.5 * float(l2 @ x**2)
+        return value / total, (loss.gradient(x) + l1 * np.sign(x) + l2 * x) / total
 
     return table.x, fun, table.attributes
 

@@ -31,6 +31,12 @@ class PathProblem:
         other.X = X
         return other
 
+    def mixing(self, l1_ratio):
+        """The same with another l1_ratio."""
+        other = copy.copy(self)
+        other.l1_ratio = l1_ratio
+        return other
+
     def prepare(self, folds):
         """Get ready for `training`."""
 

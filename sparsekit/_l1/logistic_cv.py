@@ -1,7 +1,8 @@
-"""L1 logistic regression with C chosen by cross-validation over warm-started paths."""
+"""L1 logistic regression with C, and l1_ratio, chosen by cross-validation over warm-started paths."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -34,7 +35,7 @@ from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
-from .._messages import shown
+from .._messages import numbers, shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
 from .coefficients import all_classes, check_penalty_weights, l1_weights, unpack
@@ -42,7 +43,7 @@ from .cv_problems import BlockPathProblem, PathProblem
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, weights_in_units
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 from .magnitudes import sum_in_units
-from .path_solver import penalty_grid, warn_if_path_unconverged
+from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 
 # multiples of tol for fits that are only scored, which end where models promise no more than that part of the
 # objective: 3e-4 at the default, which no score shows
@@ -60,7 +61,11 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     Cs : int or array-like, default=10
         Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
         logarithm from the largest C at which all penalised coefficients are zero on the whole data to
-        ``1 / eps`` times it.
+        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then.
+    l1_ratio : float or array-like, default=1.0
+        Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
+        ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
+        ``selection`` chooses C for it. Each costs a path in every fold. With X in blocks of rows only 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     cv : int, cross-validation generator or iterable, default=None
@@ -97,15 +102,21 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     C_best_, C_1se_ : float
         The choices of the two rules of ``selection``.
     Cs_ : ndarray of shape (n_Cs,)
-        The values tried, rising.
+        The values tried with ``l1_ratio_``, rising; of it are the scores, too.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of each fold's left-out part.
     mean_score_, se_ : ndarray of shape (n_Cs,)
         Mean of the scores over the folds, and its standard error.
+    l1_ratio_ : float
+        The chosen l1_ratio.
+    l1_ratios_ : ndarray of shape (n_ratios,)
+        Those tried, rising.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        The best mean score of each.
     coef_, intercept_, classes_, n_features_in_, feature_names_in_
         As in :class:`L1LogisticOBA`.
     n_iter_ : ndarray of shape (n_folds,)
-        Outer iterations of each fold's whole path.
+        Outer iterations of each fold's whole paths.
     optimality_, objective_, dual_gap_ : float
         Of the final fit, as in :class:`L1LogisticOBA`; only with ``refit=True``.
 
@@ -128,6 +139,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     _parameter_constraints: ClassVar[dict] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "eps": [Interval(Real, 0, 1, closed="neither")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), "array-like"],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "selection": [StrOptions({"best", "1se"})],
@@ -143,6 +155,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         Cs: int | ArrayLike = 10,
         *,
         eps: float = 1e-3,
+        l1_ratio: float | ArrayLike = 1.0,
         cv: CrossValidation = None,
         scoring: Scoring = None,
         selection: Literal["best", "1se"] = "best",
@@ -160,6 +173,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     ) -> None:
         self.Cs = Cs
         self.eps = eps
+        self.l1_ratio = l1_ratio
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
@@ -177,7 +191,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Choose C by cross-validation and fit the model.
+        """Choose C, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
 
         Parameters
         ----------
@@ -206,6 +220,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
+        ratios = _check_ratios(self.l1_ratio, in_blocks=comes_in_blocks(X))
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
             X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight)
@@ -244,11 +259,12 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if isinstance(self.Cs, Integral):
-            lambdas = penalty_grid(lambda_max, self.Cs, self.eps)
+            grids = [penalty_grid(lambda_max / max(r, LEAST_RATIO), self.Cs, self.eps) for r in ratios]
         else:
-            lambdas = l1_weights(1.0 / np.sort(check_penalties(self.Cs, "Cs")), 1.0 / unit)
+            given = l1_weights(1.0 / np.sort(check_penalties(self.Cs, "Cs")), 1.0 / unit)
+            grids = [given] * len(ratios)
         # lambdas are those of weights in units
-        self.Cs_ = 1.0 / (lambdas * unit)
+        Cs = [1.0 / (lambdas * unit) for lambdas in grids]
 
         scorer = with_labels(self._get_scorer(), classes)
         tasks: list[Any] = []
@@ -265,7 +281,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         light = whole.beside(None)
         calls = (
             delayed(_score_fold)(
-                light, X, y, classes, fold, k, lambdas, scored, self.max_time, scorer,
+                light, X, y, classes, fold, k, ratios, grids, scored, self.max_time, scorer,
                 routed.scorer.score, not self.refit,
             )
             for k, fold in enumerate(folds)
@@ -277,11 +293,15 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             if tasks[k] is not None:
                 tasks[k].call_on_fit_task_end(estimator=self)
         scores, n_iters, statuses, optimality, solutions = zip(*done)
-        self._choose(np.array(scores))
+        chosen = self._choose_ratio(ratios, np.array(scores).reshape(len(folds), len(ratios), -1))
+        self.Cs_, lambdas, ratio = Cs[chosen], grids[chosen], float(ratios[chosen])
+        self._choose(np.array(scores)[:, chosen * len(lambdas) :][:, : len(lambdas)])
         self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
         statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
 
-        names = [f"fold {k} at C={C:.3g}" for k, fold in enumerate(n_iters) for C in self.Cs_[: len(fold)]]
+        mixed = [f", l1_ratio={r:.3g}" if len(ratios) > 1 else "" for r in ratios]
+        points = [f"C={C:.3g}{name}" for values, name in zip(Cs, mixed) for C in values]
+        names = [f"fold {k} at {point}" for k in range(len(folds)) for point in points]
 
         last = int(np.flatnonzero(self.Cs_ == self.C_)[0])
         self.classes_ = classes
@@ -290,7 +310,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             x, left = x_null, self.max_time
             for part, how in (lambdas[:last], scored), (lambdas[last : last + 1], options):
                 begin = time.perf_counter()
-                for lam, result in zip(part, whole.path(loss, l1, part, x, how, left)):
+                for lam, result in zip(part, whole.mixing(ratio).path(loss, l1, part, x, how, left)):
                     statuses.append(result.status)
                     optimality.append(result.optimality)
                     names.append(f"the fit to all rows at C={1.0 / (lam * unit):.3g}")
@@ -300,7 +320,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             self.optimality_, self.objective_ = float(result.optimality), float(result.fun) * unit
             self.dual_gap_ = float(result.dual_gap) * unit
         else:
-            parts = [fold[last] for fold in solutions]
+            parts = [fold[chosen * len(lambdas) + last] for fold in solutions]
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
         self.coef_, self.intercept_ = coef, intercept
@@ -313,7 +333,18 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         return self
 
     def _twin(self):
-        return logistic_twin(1.0, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight)
+        ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one
+        return logistic_twin(
+            ratio, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )
+
+    def _choose_ratio(self, ratios, scores):
+        """Position of the best ratio by scores (n_folds, n_ratios, n_Cs); of equal ones the last."""
+        best = scores.mean(axis=0).max(axis=1)
+        chosen = len(ratios) - 1 - int(np.argmax(best[::-1]))
+        self.l1_ratios_, self.l1_ratio_scores_ = ratios, best
+        self.l1_ratio_ = float(ratios[chosen])
+        return chosen
 
     def _choose(self, scores):
         """Set the scores and the two choices of C from the folds' scores (n_folds, n_Cs)."""
@@ -330,10 +361,20 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.C_ = self.C_best_ if self.selection == "best" else self.C_1se_
 
 
+def _check_ratios(l1_ratio, in_blocks):
+    """The distinct values of l1_ratio, rising, as float64."""
+    ratios = np.unique(numbers(l1_ratio, "l1_ratio"))
+    if np.ndim(l1_ratio) > 1 or not ratios.size or not ((ratios >= 0) & (ratios <= 1)).all():
+        raise ValueError(f"l1_ratio must be a number from 0 to 1, or several; got {shown(l1_ratio)}.")
+    if in_blocks and ratios[0] < 1:
+        raise ValueError(f"l1_ratio must be 1 where X comes in blocks; got {shown(l1_ratio)}.")
+    return ratios
+
+
 def _score_fold(
-    whole, X, y, classes, fold, index, lambdas, options, max_time, scorer, score_params, keep_coefs
+    whole, X, y, classes, fold, index, ratios, grids, options, max_time, scorer, score_params, keep_coefs
 ):
-    """Solve the path on a fold's training part and score each model on the rest."""
+    """Solve the paths on a fold's training part and score each model on the rest."""
     whole, (train, test) = whole.beside(X), fold
     present = np.unique(whole.codes[train])
     if len(present) < 2:
@@ -349,7 +390,11 @@ def _score_fold(
     model = L1LogisticOBA()
     model.classes_ = classes
     scores, n_iters, statuses, optimality, solutions = [], [], [], [], []
-    for result in part.path(loss, l1, lambdas, x_null, options, max_time):
+    paths = (
+        part.mixing(ratio).path(loss, l1, lambdas, x_null, options, max_time)
+        for ratio, lambdas in zip(ratios, grids)
+    )
+    for result in itertools.chain.from_iterable(paths):
         coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
         coef, model.intercept_ = all_classes(coef, intercept, present, len(classes))
         X_test, model.coef_ = seen(coef)

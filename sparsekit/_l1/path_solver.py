@@ -25,7 +25,7 @@ from .oba import minimize_oba
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
 # least alpha there is the same)
-_LEAST_RATIO = 1e-3
+LEAST_RATIO = 1e-3
 # dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
 _DENSE_BYTES = 2**26
 
@@ -307,7 +307,7 @@ def _enumerate(names):
 
 def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio=1.0):
     """Loss, weights of the variables, null model and largest penalty. See `null_model`."""
-    share = max(l1_ratio, _LEAST_RATIO)
+    share = max(l1_ratio, LEAST_RATIO)
     loss = make_loss(X)
     l1 = loss.l1_vector(penalty_weights)
     if isinstance(loss, BlockProblem):

@@ -173,7 +173,7 @@ class RegularizationPathDisplay:
         if isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV)):
             path = l1_logistic_path(
                 X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
-                l1_ratio=getattr(estimator, "l1_ratio", 1.0),
+                l1_ratio=getattr(estimator, "l1_ratio_", estimator.l1_ratio),
                 **{name: getattr(estimator, name) for name in (*_OBA, "class_weight")},
             )  # fmt: skip
             chosen = dict(chosen_C=getattr(estimator, "C_", getattr(estimator, "C", None)))

@@ -152,7 +152,7 @@ def _oba(estimator, loss, strength, total, table):
     """``(loss + penalty) / total``, the penalty being the elastic net."""
     names = getattr(estimator, "feature_names_in_", None)
     penalty = l1_weights(check_penalty_weights(estimator.penalty_weights, table.p, names), strength)
-    ratio = getattr(estimator, "l1_ratio", 1.0)
+    ratio = getattr(estimator, "l1_ratio_", estimator.l1_ratio)
     l1 = ratio * loss.l1_vector(penalty)
     l2 = (1.0 - ratio) * loss.l1_vector(penalty)
 

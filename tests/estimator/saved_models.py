@@ -37,6 +37,9 @@ MODELS = {
     "L1LogisticOBACV not refitted": lambda: sk.L1LogisticOBACV(
         Cs=np.array([0.1, 1.0]), cv=2, refit=False, scoring="accuracy"
     ).fit(X, KINDS),
+    "L1LogisticOBACV of several ratios": lambda: sk.L1LogisticOBACV(
+        Cs=[0.1, 1.0], l1_ratio=[0.5, 1.0], cv=2
+    ).fit(X, KINDS),
     "LassoOBA": lambda: sk.LassoOBA(0.1, penalty_weights={"column 0": 0.0}).fit(FRAME, NUMBERS),
     "LassoOBA float32": lambda: sk.LassoOBA(0.1, history=True).fit(X.astype("f4"), NUMBERS),
     "LassoOBA sparsified": lambda: sk.LassoOBA(0.1).fit(CSR, NUMBERS).sparsify(),

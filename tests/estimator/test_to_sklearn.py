@@ -46,6 +46,7 @@ EXACT, ROUNDED = 0, 8
 CLASSIFIERS = {
     "l1": (L1LogisticOBA(C=0.5), LogisticRegression, EXACT, EXACT),
     "l1 cv": (L1LogisticOBACV(Cs=3, cv=2), LogisticRegression, EXACT, EXACT),
+    "elastic net cv": (L1LogisticOBACV(Cs=3, cv=2, l1_ratio=[0.0, 0.5]), LogisticRegression, EXACT, EXACT),
     "bounded log": (BoundedClassifier(alpha=0.01, bounds=(0, None)), SGDClassifier, EXACT, EXACT),
     "bounded l1": (BoundedClassifier(alpha=0.01, l1_ratio=1.0), SGDClassifier, EXACT, EXACT),
     "modified huber": (BoundedClassifier("modified_huber", alpha=0.1), SGDClassifier, EXACT, EXACT),

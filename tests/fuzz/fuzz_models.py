@@ -85,6 +85,7 @@ MODELS = {
         | {
             "Cs": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
             "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
+            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
             "hessian": OBA["hessian"],
             "memory": OBA["memory"],
             "penalty_weights": PENALTIES,

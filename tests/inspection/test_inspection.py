@@ -67,9 +67,10 @@ def test_path_display_of_estimators(cancer, tmp_path):
         assert f"C = {C:.3g}" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert bool(np.any(display.path.intercepts)) == model.fit_intercept
         display.figure_.savefig(tmp_path / "path.png")
-    mixed = L1LogisticOBA(l1_ratio=0.5).fit(X, y)
-    shown = RegularizationPathDisplay.from_estimator(mixed, X, y, n_lambdas=2).path
-    np.testing.assert_allclose(shown.coefs, l1_logistic_path(X, y, n_lambdas=2, l1_ratio=0.5).coefs)
+    expected = l1_logistic_path(X, y, n_lambdas=2, l1_ratio=0.5).coefs
+    for mixed in (L1LogisticOBA(l1_ratio=0.5), L1LogisticOBACV(Cs=1, cv=2, l1_ratio=[0.5])):
+        path = RegularizationPathDisplay.from_estimator(mixed.fit(X, y), X, y, n_lambdas=2).path
+        np.testing.assert_allclose(path.coefs, expected)
     ax = matplotlib.pyplot.figure().add_subplot()
     assert RegularizationPathDisplay.from_path(display.path, ax=ax).ax_ is ax
 

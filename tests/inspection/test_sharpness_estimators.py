@@ -50,6 +50,7 @@ ESTIMATORS = [
     (L1LogisticOBA(C=0.1, fit_intercept=False, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
     (L1LogisticOBACV(Cs=3), classes),
     (L1LogisticOBA(C=0.1, l1_ratio=0.3, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
+    (L1LogisticOBACV(Cs=2, cv=2, l1_ratio=[0.2, 0.5]), lambda: classes(False)),
     (LassoOBA(alpha=0.05), numbers),
     (LassoOBA(alpha=0.05, l1_ratio=0.5), numbers),
     (SparsemaxClassifier(), lambda: classes(False)),

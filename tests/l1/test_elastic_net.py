@@ -5,9 +5,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge, enet_path
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from sparsekit import L1LogisticOBA, LassoOBA, StabilitySelection, l1_logistic_path
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, StabilitySelection, l1_logistic_path
 from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
 from sparsekit._l1.oba import minimize_oba
 
@@ -151,6 +154,50 @@ def test_paths_are_those_of_single_fits_and_of_scikit_learn(ratio):
         model = L1LogisticOBA(C=C, l1_ratio=ratio, tol=1e-9).fit(X, codes)
         assert_allclose(several.objectives[i], model.objective_, rtol=1e-8)
         assert_allclose(several.coef(i), model.coef_, atol=1e-4)
+
+
+def test_cross_validation_chooses_the_ratio_too():
+    X, _, codes = data(120, 10, 3)
+    cv = list(StratifiedKFold(3).split(X, codes))
+    options = dict(cv=cv, scoring="neg_log_loss", tol=1e-7)
+    several = L1LogisticOBACV([1.0, 0.1, 3.0], l1_ratio=[1.0, 0.0, 0.4], **options).fit(X, codes)
+    alone = {
+        r: L1LogisticOBACV([0.1, 1.0, 3.0], l1_ratio=r, **options).fit(X, codes) for r in (0.0, 0.4, 1.0)
+    }
+    assert several.l1_ratios_.tolist() == [0.0, 0.4, 1.0]
+    assert_allclose(several.l1_ratio_scores_, [one.mean_score_.max() for one in alone.values()], rtol=1e-6)
+    best = alone[several.l1_ratio_]
+    assert best.mean_score_.max() == max(one.mean_score_.max() for one in alone.values())
+    for name in ("scores_", "se_", "C_", "C_1se_", "coef_", "objective_"):
+        assert_allclose(getattr(several, name), getattr(best, name), rtol=1e-6, atol=1e-9)
+    for j, C in enumerate(best.Cs_):
+        single = L1LogisticOBA(C, l1_ratio=several.l1_ratio_, tol=1e-7)
+        expected = cross_val_score(single, X, codes, cv=cv, scoring="neg_log_loss")
+        assert_allclose(several.scores_[:, j], expected, rtol=1e-4)
+    assert_allclose(several.objective_, single.set_params(C=several.C_).fit(X, codes).objective_)
+    # folds alone, and a tie, which the sparser penalty has
+    folds = clone(several).set_params(refit=False).fit(X, codes)
+    assert_allclose(
+        folds.coef_, alone[several.l1_ratio_].set_params(refit=False).fit(X, codes).coef_, atol=1e-9
+    )
+    tied = L1LogisticOBACV([1e-9], l1_ratio=[0.5, 1.0], cv=3).fit(X, codes)
+    assert tied.l1_ratio_ == 1.0 and not tied.coef_.any()
+
+
+def test_cross_validation_has_a_grid_for_each_ratio():
+    X, _, codes = data()
+    for ratio in (0.2, 1.0, [0.2, 1.0]):
+        model = L1LogisticOBACV(3, l1_ratio=ratio, cv=2).fit(X, codes)
+        path = l1_logistic_path(X, codes, n_lambdas=3, l1_ratio=model.l1_ratio_)
+        assert_allclose(model.Cs_, path.Cs)
+    with pytest.warns(ConvergenceWarning, match=r"fold 0 at C=1, l1_ratio=0.2"):
+        L1LogisticOBACV([1.0], l1_ratio=[0.2, 1.0], cv=2, max_iter=1, tol=1e-12).fit(X, codes)
+    for bad in ([], [0.5, 1.5], np.nan, [np.nan], [[0.5]], -0.1, ["a"]):
+        with pytest.raises(ValueError, match="l1_ratio"):
+            L1LogisticOBACV(l1_ratio=bad).fit(X, codes)
+    da = pytest.importorskip("dask.array", reason="blocks of rows here are Dask's")
+    with pytest.raises(ValueError, match="l1_ratio must be 1 where X comes in blocks"):
+        L1LogisticOBACV(l1_ratio=[0.5, 1.0]).fit(da.from_array(X, (30, 25)), da.from_array(codes, 30))
 
 
 def test_stability_selection_has_the_same_penalty():

@@ -171,9 +171,10 @@ class RegularizationPathDisplay:
             If estimators of its kind have no path.
         """
         if isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV)):
+            ratio: Any = getattr(estimator, "l1_ratio_", estimator.l1_ratio)
             path = l1_logistic_path(
                 X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
-                l1_ratio=getattr(estimator, "l1_ratio_", estimator.l1_ratio),
+                l1_ratio=ratio,
                 **{name: getattr(estimator, name) for name in (*_OBA, "class_weight")},
             )  # fmt: skip
             chosen = dict(chosen_C=getattr(estimator, "C_", getattr(estimator, "C", None)))

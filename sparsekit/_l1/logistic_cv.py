@@ -62,12 +62,12 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
         logarithm from the largest C at which all penalised coefficients are zero on the whole data to
         ``1 / eps`` times it; each ``l1_ratio`` has values of its own then.
+    eps : float, default=1e-3
+        Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
         Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
         ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
         ``selection`` chooses C for it. Each costs a path in every fold. With X in blocks of rows only 1.
-    eps : float, default=1e-3
-        Ratio of the grid's ends where Cs is an integer, in (0, 1).
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
     scoring : str or callable, default=None

@@ -277,6 +277,33 @@ cdef class States:
         kinds = (np.int64, np.int64, np.int64, np.float64, np.float64, np.float64)
         return {name: np.array([row[i] for row in rows], dtype=kind) for i, (name, kind) in enumerate(zip(names, kinds))}
 
+    def set_start(self, Py_ssize_t i, const double[::1] mu, const double[::1] l):
+        """Marginals (n_var,) and multipliers (n_slot,) from which a warm solve of graph i begins."""
+        cdef fg_plan *g = &self.plan.plan
+        if mu.shape[0] != g.n_var or l.shape[0] != g.n_slot:
+            raise ValueError("the start does not have the shape of the states")
+        if g.n_var:
+            memcpy(self.state[i].mu, &mu[0], g.n_var * sizeof(double))
+        if g.n_slot:
+            memcpy(self.state[i].l, &l[0], g.n_slot * sizeof(double))
+
+    def set_solution(self, Py_ssize_t i, const double[::1] mu, double primal, Py_ssize_t n_iter):
+        """Marginals (n_var,) of graph i that another solver found after n_iter passes and steps."""
+        cdef fg_plan *g = &self.plan.plan
+        cdef fg_state *t = self.state + i
+        cdef Py_ssize_t s
+        if mu.shape[0] != g.n_var:
+            raise ValueError("the marginals do not have the shape of the states")
+        for s in range(g.n_var):
+            t.mu[s] = mu[s]
+        for s in range(g.n_slot):
+            t.x[s] = mu[g.var[s]]
+        t.status, t.primal, t.dual, t.n_iter = 0, primal, 0.0, n_iter
+
+    def count(self, Py_ssize_t i, Py_ssize_t before):
+        """Adds passes that were made before the last solve of graph i."""
+        self.state[i].n_iter += before
+
     def vjp(self, double[:, ::1] to_eta, double[:, ::1] to_add, int n_threads):
         """to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add)."""
         cdef fg_plan *g = &self.plan.plan
@@ -337,6 +364,18 @@ def solve(list batches, dict options, bint warm, int n_threads):
 
     Raises what an oracle raised, or the handler of a signal (Ctrl-C): the graphs that are left then end as well.
     """
+    return _solve(batches, options, warm, n_threads, -1)
+
+
+def solve_one(States states, Py_ssize_t i, dict options):
+    """Solve graph i of states from the start that it has; otherwise as `solve`."""
+    if not 0 <= i < states.n:
+        raise IndexError("there is no such graph")
+    return _solve([states], options, True, 1, i)
+
+
+cdef _solve(list batches, dict options, bint warm, int n_threads, Py_ssize_t only):
+    """All graphs, or the one of the number ``only`` where that is not negative."""
     cdef fg_options o
     cdef fg_call call
     cdef list interrupts = []
@@ -349,7 +388,7 @@ def solve(list batches, dict options, bint warm, int n_threads):
     o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
     o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
     for batch in batches:
-        total += batch.n
+        total += batch.n if only < 0 else 1
         for oracle in batch.plan.oracles:
             oracle.errors.clear()
     plans = <const fg_plan **> calloc(total + 1, sizeof(void *))
@@ -358,7 +397,7 @@ def solve(list batches, dict options, bint warm, int n_threads):
         if plans == NULL or states == NULL:
             raise MemoryError
         for batch in batches:
-            for i in range(batch.n):
+            for i in range(batch.n) if only < 0 else range(only, only + 1):
                 plans[k], states[k] = &batch.plan.plan, batch.state + i
                 batch.state[i].warm = warm
                 k += 1

@@ -1,12 +1,14 @@
 """LP-SparseMAP over arrays: states of graphs, and solves of them."""
 
+import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
-from .._arrays import kernel_module, namespace, thread_arguments
+from .._arrays import is_device, kernel_module, namespace, thread_arguments
 from .._solver import outcome
+from . import finish
 from .asking import being_asked, lock_of, refuse_own_graph
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
@@ -46,6 +48,7 @@ class GraphRun:
 
     def prepare(self, scores, additional):
         scores, additional, self.low, self.low_too = _without_infinities(scores, additional)
+        self.scores, self.additional = scores, additional
         self.states.set_scores(
             *map(
                 namespace(scores=scores, additional_scores=additional).ascontiguousarray,
@@ -66,10 +69,57 @@ def solve_runs(runs, options, warm, n_threads):
     refuse_own_graph([run.layout for run in runs], "solves")
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
+    deadline = time.perf_counter() + options.max_time
+    first = finish.FIRST if options.quadratic else finish.FIRST_MAP
+    coupled = [run for run in runs if _may_finish(run, options, first)]
     with _working(runs):
-        for kernels in {run.kernels for run in runs}:
-            threads = thread_arguments(runs[0].low, n_threads)
-            kernels.solve([run.states for run in runs], asdict(options), warm, *threads)
+        for some, limits in (
+            ([run for run in runs if run not in coupled], options),
+            (coupled, replace(options, max_iter=min(first, options.max_iter))),
+        ):
+            for kernels in {run.kernels for run in some}:
+                threads = thread_arguments(runs[0].low, n_threads)
+                limits = replace(limits, max_time=_left(deadline))
+                kernels.solve([run.states for run in some], asdict(limits), warm, *threads)
+        for run in coupled:
+            _finish(run, options, first, deadline)
+
+
+def _may_finish(run, options, first):
+    """Whether a general solver may end what ``first`` passes leave open."""
+    # on a device passes have to do: a host would hold the others up; and the loss that stands
+    # for -inf leaves multipliers from elsewhere too few digits to start from
+    return (
+        not is_device(run.low)
+        and finish.may_finish(run.layout, options, first)
+        and not (run.low.any() or run.low_too.any())
+    )
+
+
+def _left(deadline):
+    """Seconds until then, as an option."""
+    return max(deadline - time.perf_counter(), 1e-9)
+
+
+def _finish(run, options, first, deadline):
+    """What the first passes left open, graph after graph: by a general solver, else by more passes."""
+    states, report = run.states, run.states.report()
+    for i in np.flatnonzero(report["status"] == outcome.MAX_ITER):
+        given = run.layout, run.scores[i], run.additional[i], run.low[i], run.low_too[i]
+        left = options.max_iter - first
+        if options.quadratic:
+            found = finish.marginals(*given, left, deadline)
+            if found is not None:
+                states.set_start(i, *found[:2])
+                left -= found[2]
+        else:
+            found = finish.assignment(*given, left, deadline)
+            if found is not None:
+                states.set_solution(i, found[0], found[1], first + found[2])
+                continue
+        limits = replace(options, max_iter=max(left, 1), max_time=_left(deadline))
+        run.kernels.solve_one(states, i, asdict(limits))
+        states.count(i, options.max_iter - limits.max_iter)
 
 
 def differentiate(run, what, *args):

@@ -13,6 +13,7 @@ _HOST = "it speaks of the processor's instructions and threads"
 _CHAIN = (
     "a chain goes on position after position through tables of a few labels; sequences are in main memory"
 )
+_COUPLED = "a general solver in main memory ends what passes leave open: a GPU makes all passes instead"
 _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
@@ -23,6 +24,10 @@ NOT_HERE: dict[str, str] = {
     "is made of class_factors by matrix products",
     "_dual_ascent.ascend": _ROWS,
     "_dual_ascent.ascend_dense": _ROWS,
+    "_factor_graph.States.count": _COUPLED,
+    "_factor_graph.States.set_solution": _COUPLED,
+    "_factor_graph.States.set_start": _COUPLED,
+    "_factor_graph.solve_one": _COUPLED,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
     "_class_blocks.block_room_sizes": _ROOM,

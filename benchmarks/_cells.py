@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import _cells_read
 import _common
 import _data
 
@@ -16,6 +17,8 @@ DEFAULT_RATIOS = (0.1, 0.01, 0.001)
 
 def run(args):
     """Measure all cells, printing each; 1 if interrupted or if L1LogisticOBA failed somewhere, else 0."""
+    if args.sources:
+        return _again(args)
     used = _common.solvers(args)
     ratios = args.lambda_ratio or DEFAULT_RATIOS
     options = BenchOptions(stop_gap=1e-6, max_time=args.max_time, repeats=args.repeats)
@@ -43,6 +46,20 @@ def run(args):
     return int(any(t.failure for cell in cells for t in cell.tracks if t.solver.key == report.OURS))
 
 
+def _again(args):
+    """Tables, means and picture of what was measured before; 0."""
+    read = [_cells_read.read(path) for path in args.sources]
+    cells = [cell for found, _ in read for cell in found]
+    used = {t.solver.key: t.solver for cell in cells for t in cell.tracks}
+    made = [*(f"- {text}" for _, text in read), ""]
+    gaps = BenchOptions().gaps
+    _common.write_markdown(args.markdown, markdown(made, cells, list(used.values()), gaps))
+    print(report.summary(cells, gaps))
+    if args.plot:
+        plot.plot(cells, args.plot)
+    return 0
+
+
 def _ratios(cell, gaps):
     lines = []
     for gap in gaps:
@@ -65,13 +82,13 @@ def _write(args, cells, used, options):
         settings["command"] = args.command
         report.write_json(args.json, report.as_dict(cells, used, settings))
     if args.markdown:
-        _common.write_markdown(args.markdown, markdown(args, cells, used, options.gaps))
+        made = _common.environment(args, used)
+        _common.write_markdown(args.markdown, markdown(made, cells, used, options.gaps))
 
 
-def markdown(args, cells, used, gaps):
-    """Lines: a table for each gap and number of threads, then the geometric means."""
-    lines = ["# L1 logistic regression: seconds to a relative gap", ""]
-    lines += _common.environment(args, used)
+def markdown(made, cells, used, gaps):
+    """Lines: where it was made, a table for each gap and number of threads, then the geometric means."""
+    lines = ["# L1 logistic regression: seconds to a relative gap", "", *made]
     lines += ["No intercept, float64. `> t`: not reached by a fit of t seconds; `-`: not run.", ""]
     keys = [s.key for s in used if any(cell.track(s.key) for cell in cells)]
     titles = {s.key: s.title for s in used}

@@ -2,6 +2,7 @@
 
     python benchmarks/l1_logistic.py                          # every cell: data set x lambda x threads
     python benchmarks/l1_logistic.py --sets a9a,colon --n-jobs 1 --peers liblinear,skglm
+    python benchmarks/l1_logistic.py --from a.json,b.json --markdown all.md    # one table of several runs
     python benchmarks/l1_logistic.py --what path              # 50 values of lambda
     python benchmarks/l1_logistic.py --what memory            # peak memory during a fit
     python benchmarks/l1_logistic.py --what multinomial       # mnist and news20 beside saga
@@ -44,15 +45,24 @@ def parse(argv=None):
     add("--repeats", type=int, default=3, help="least number of runs of deciding fits (default: 3)")
     add("--max-time", type=float, default=30.0, help="seconds for one solver in one cell (default: 30)")
     add("--json", metavar="FILE", help="write all numbers")
+    add(
+        "--from",
+        dest="sources",
+        type=_split(str),
+        metavar="JSON,...",
+        help="measure nothing: tables and --plot of what --json wrote, all files together (cells)",
+    )
     add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="write the convergence curves (cells, statistics)")
     args = parser.parse_args(argv)
+    if args.sources and args.what != "cells":
+        parser.error("--from: for --what cells alone")
     names = _data.MULTINOMIAL_NAMES if args.what == "multinomial" else _data.NAMES
     unknown = [name for name in args.sets or () if name not in names]
     if unknown:
         parser.error(f"--sets: unknown data set {unknown[0]!r}; known are {', '.join(names)}")
     args.sets = args.sets or list(names)
-    args.folder = _data.data_folder(args.data)
+    args.folder = None if args.sources else _data.data_folder(args.data)
     args.command = "python benchmarks/l1_logistic.py " + " ".join(sys.argv[1:] if argv is None else argv)
     return args
 

@@ -2,7 +2,7 @@
 
     python benchmarks/weak_penalties.py --csv all.csv          # generated sets, and real ones if there
     python benchmarks/weak_penalties.py --sets one_hot_1000,a9a --C 1,100 --intercept none --peers skglm,blitz
-    python benchmarks/weak_penalties.py --from all.csv --plot time.png    # time against C
+    python benchmarks/weak_penalties.py --from a.csv,b.csv --plot time.png    # time against C
     python benchmarks/weak_penalties.py --what anytime --sets text_10k --C 10,1000 --plot curves.png
 
 METHOD. LIBLINEAR is scikit-learn's LogisticRegression(solver="liblinear") with an L1 penalty, at its
@@ -113,7 +113,8 @@ def parse(argv=None):
         help="seconds of the fit that finds the optimum (default: ten times --max-time)",
     )
     add("--csv", metavar="FILE", help="write all numbers, after every set and kind of intercept")
-    add("--from", dest="source", metavar="CSV", help="measure nothing: tables and --plot of what was written")
+    add("--from", dest="sources", type=_split(str), metavar="CSV,...",
+        help="measure nothing: tables and --plot of what was written, all files together")  # fmt: skip
     add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="time against C (or with anytime gap against time), a panel for a set")
     args = parser.parse_args(argv)
@@ -221,11 +222,11 @@ def main(argv=None):
     if args.what == "anytime":
         anytime(args, *chosen_sets(args))
         return 0
-    rows = read(args.source) if args.source else cells(args)
+    rows = [row for path in args.sources for row in read(path)] if args.sources else cells(args)
     measured = {*LEFT_OUT[:2], *(name.removesuffix("_seconds") for row in rows for name in row)}
     used = [s for s in peers.all_solvers() if s.key in measured]
     # what was read was measured elsewhere or with other versions, which its own tables name
-    made = [f"Of {args.source}.", ""] if args.source else _common.environment(args, used)
+    made = [f"Of {', '.join(args.sources)}.", ""] if args.sources else _common.environment(args, used)
     lines = ["# From strong to very weak penalties", "", *made]
     lines += _weak_report.tables(rows)
     print("\n" + "\n".join(_weak_report.means(rows)))

@@ -9,6 +9,12 @@ from importlib.util import find_spec
 
 import pytest
 from children import run_limited
+from sklearn.datasets import make_classification
+
+from sparsekit._compare import report
+from sparsekit._compare.engine import Bench, BenchOptions
+from sparsekit._compare.peers import all_solvers
+from sparsekit._compare.problem import Problem
 
 
 def imported_names(path):
@@ -65,6 +71,37 @@ def test_weak_penalties_on_a_small_set(checkout, tmp_path):
         # LIBLINEAR has the lower value on its own problem only
         assert (row["liblinear_gap_of_free_problem"] != "") == (row["intercept"] == "free")
     assert "geometric mean of 2 cells" in done.stdout
-    again = run_limited([sys.executable, script, "--from", path], timeout=200)
+    # the same from two files, as of two runs
+    text = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    parts = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for part, lines in zip(parts, (text[1:3], text[3:])):
+        part.write_text(text[0] + "".join(lines), encoding="utf-8")
+    again = run_limited([sys.executable, script, "--from", ",".join(map(str, parts))], timeout=200)
     assert again.returncode == 0, again.stderr
     assert again.stdout.strip() == done.stdout[done.stdout.index("- tuning sets") :].strip()
+
+
+def test_cells_measured_in_pieces_make_one_table(checkout, tmp_path):
+    X, y = make_classification(n_samples=80, n_features=10, random_state=0)
+    problem = Problem("small", X, 2.0 * y - 1)
+    solvers = [solver for solver in all_solvers() if solver.key in ("sparsekit", "liblinear")]
+    options, cells, paths = BenchOptions(max_time=5.0), [], []
+    with Bench(solvers, options, isolate=False) as bench:
+        for C in (0.1, 1.0):
+            cells.append(bench.measure(problem, C))
+            paths.append(tmp_path / f"{C}.json")
+            content = report.as_dict(
+                cells[-1:], solvers, {"gaps": options.gaps, "command": f"the one of {C}"}
+            )
+            report.write_json(paths[-1], content)
+    markdown = tmp_path / "all.md"
+    argv = [checkout / "benchmarks" / "l1_logistic.py", "--from", ",".join(map(str, paths))]
+    done = run_limited([sys.executable, *argv, "--markdown", markdown], timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == report.summary(cells, options.gaps).strip()
+    text = markdown.read_text(encoding="utf-8")
+    assert "`the one of 0.1`" in text and "`the one of 1.0`" in text
+    for cell in cells:
+        times = [report.time_cell(cell, track, 1e-6) for track in cell.tracks]
+        share = 1 / (cell.C * problem.lambda_max)
+        assert f"| small {share:.3g} | {times[0]} | {times[1]} |" in text

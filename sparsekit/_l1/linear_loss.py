@@ -61,6 +61,11 @@ class LinearLoss:
         loss._set(X, y, sample_weight, fit_intercept, n_threads)
         return loss
 
+    def with_rows(self, X: Any) -> Self:
+        """The same loss of another X, with as many rows."""
+        weight = self.s if self.s.size else None
+        return self._of_sound(X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads)
+
     def _set(self, X, y, sample_weight, fit_intercept, n_threads):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
@@ -92,6 +97,7 @@ class LinearLoss:
         self.n_variables = p + self.fit_intercept
         self._slopes: FloatArray | None = None
         self.origin_scale: float | None = None
+        self.rows_basis: Any = None  # see `few_rows`
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):

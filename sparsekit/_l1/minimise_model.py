@@ -11,6 +11,8 @@ _FACTOR_LIMIT = 1500
 _CYCLES, _MOST_CYCLES = 20000, 25
 # fall of the residual, tolerance and steps of CG where models hold; the most steps, if these bring little
 _SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
+# tolerance of CG where no variable has an L1 penalty, and steps, so many that a limit is there for rounding
+_SMOOTH_CG, _LEAST_CG, _SMOOTH_STEPS = 0.1, 1e-4, 500
 # cycles where steps have to cross zeros, and a factor makes them cheap
 _CROSSING_CYCLES = 10
 # fall of the optimality that is little
@@ -64,13 +66,19 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
         operator.sweeps_once = run.crossed or (classes and exact)
     if columns and not kernels.on_device:
         operator.most_steps = run.preconditioner.most_steps()
+    smooth = not exact and not columns and not lv.any()
+    if smooth:
+        # one linear system and no zeros: conjugate gradients alone, to what the end asks for once models hold
+        cycles, cg_max = 1, _SMOOTH_STEPS
+        share = run.aim / max(run.absolute, run.aim)
+        cg_tol = forcing = min(_SMOOTH_CG, max(share, _LEAST_CG)) if run.settled else _SMOOTH_CG
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
         if not kernels.on_device:
             cycles = max(cycles, min(_MOST_CYCLES, _CYCLES // max(m, 1)))
     effort = Effort(
         max_cycles=cycles, forcing=forcing, cg_tol=cg_tol, cg_max=cg_max, direct_size=opts.direct_size,
-        sweeps=opts.sweeps if exact else opts.row_sweeps, holds=opts.holds,
+        sweeps=opts.sweeps if exact else 0 if smooth else opts.row_sweeps, holds=opts.holds,
         largest_factor=_FACTOR_LIMIT if exact else 0,
     )  # fmt: skip
     found = kernels.model.solve_model(operator, xv, gv, lv, new, effort)

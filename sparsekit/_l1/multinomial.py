@@ -79,6 +79,15 @@ class MultinomialLoss:
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.origin_scale = None
+        self.n_threads = n_threads
+        self.rows_basis = None  # see `few_rows`
+
+    def with_rows(self, X):
+        """The same loss of another X, with as many rows."""
+        weight = self.s if self.s.size else None
+        return MultinomialLoss(
+            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads
+        )
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""

@@ -10,6 +10,8 @@ around it:
   by the optimality measure of *all* variables.
 """
 
+import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +25,7 @@ from .._solver import outcome
 from .._solver.user_values import as_number, check_start
 from .duality import duality_gap
 from .extrapolation import DualExtrapolation
+from .few_rows import few_rows, start_from_few_rows
 from .globalise import ROUNDING
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
@@ -94,6 +97,8 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
+        if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
+            return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
         # variables that no solution can use are never looked at again
         part = problem.screened(l1)
         if part is not problem:
@@ -105,6 +110,31 @@ def minimize_oba(
             result.grad = problem.gradient() if gradient else None
             result.n_data_passes = problem.passes()
         return result
+
+
+def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
+    """The result from a start that `start_from_few_rows` finds, most often the end, its counters added."""
+    problem.start(np.zeros_like(x))
+    _origin_scale(loss, problem, np.zeros_like(x), problem.gradient())
+
+    def minimize(loss, v, l2, options, callback, history):
+        return minimize_oba(loss, 0.0, v, options=options, callback=callback, history=history, l2=l2)
+
+    begun = time.perf_counter()
+    x, before = start_from_few_rows(*short, problem, x, opts, minimize, callback, history)
+    stopped, nit = before[-1].status == outcome.STOPPED, sum(one.nit for one in before)
+    left = max(opts.max_time - (time.perf_counter() - begun), 0.0)
+    rest = replace(opts, max_iter=0 if stopped else max(opts.max_iter - nit, 0), max_time=left)
+    result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap)
+    if stopped:
+        result.status, result.success, result.message = outcome.STOPPED, False, before[-1].message
+    result.n_corrections = [n for one in (*before, result) for n in one.n_corrections]
+    for name in ("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"):
+        result[name] += sum(one[name] for one in before)
+    if history:
+        pieces = [one.history for one in (*before, result)]
+        result.history = {name: np.concatenate([h[name] for h in pieces]) for name in result.history}
+    return result
 
 
 def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):

@@ -1,0 +1,109 @@
+"""A ridge on few rows is solved in as many variables as rows: the same solutions, certified the same way."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path
+from sparsekit._l1 import oba
+from sparsekit._l1.few_rows import FewRows, few_rows
+from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
+
+
+def data(n=20, p=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.5)
+    return X, X[:, :5].sum(axis=1) + rng.normal(size=n) + 3.0, np.arange(n) % 3
+
+
+def test_it_is_taken_where_rows_are_few_and_nothing_has_a_kink():
+    X, y, _ = data()
+    loss = LeastSquaresLoss(X, y, fit_intercept=True)
+    l2 = np.append(np.full(150, 2.0), 0.0)
+    basis, scale = few_rows(loss, np.zeros(151), l2)
+    assert scale == 2.0 and basis.rank == 20
+    assert few_rows(loss, np.zeros(151), 3.0 * l2)[0] is basis
+    for l1, weights in ((l2, l2), (np.zeros(151), np.ones(151)), (np.zeros(151), l2 * (np.arange(151) // 9))):
+        assert few_rows(loss, l1, weights) is None
+    assert few_rows(LeastSquaresLoss(X[:, :99], y), np.zeros(99), np.ones(99)) is None
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
+def test_basis_and_back(layout):
+    X, y, _ = data()
+    X[3] = X[4]  # of lower rank
+    V = np.random.default_rng(1).random(150) + 0.5
+    V[[2, 9]] = 0.0
+    loss = LogisticLoss(layout(X), np.where(y > 3, 1.0, -1.0), fit_intercept=True)
+    basis = FewRows(loss, V / V.max())
+    v = np.random.default_rng(2).normal(size=basis.loss.n_variables)
+    x = basis.expand(v, loss.design)
+    assert basis.rank == 19 and len(v) == 19 + 2 + 1
+    assert_allclose(loss.predictor(x), basis.loss.predictor(v), atol=1e-9)
+    assert_allclose(0.5 * np.sum(V / V.max() * x[:-1] ** 2), 0.5 * np.sum(v[:19] ** 2), rtol=1e-9)
+    assert_allclose(basis.shrink(x, loss.design), v, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_solutions_are_those_of_scikit_learn(layout, dtype):
+    X, y, codes = data()
+    whole, close = layout(X.astype(dtype).astype(float)), 1e-4 if dtype == np.float32 else 1e-6
+    X = layout(X.astype(dtype))
+    weight = np.random.default_rng(1).random(20)
+    for alpha in (1.0, 1e-3):
+        model = LassoOBA(alpha, l1_ratio=0.0, tol=1e-7).fit(X, y, weight)
+        solver = "cholesky" if layout is np.asarray else "sparse_cg"
+        peer = Ridge(alpha * weight.sum(), solver=solver, tol=1e-12).fit(whole, y, weight)
+        assert_allclose(model.coef_, peer.coef_, atol=close)
+        assert model.dual_gap_ <= 1e-6 * model.objective_
+        for target in (codes, codes == 1):
+            model = L1LogisticOBA(1.0 / alpha, l1_ratio=0.0, tol=1e-7).fit(X, target, weight)
+            peer = LogisticRegression(C=1.0 / alpha, tol=1e-9, max_iter=10**4).fit(whole, target, weight)
+            assert_allclose(model.coef_, peer.coef_, atol=20 * close)
+            assert model.dual_gap_ <= 1e-6 * model.objective_
+
+
+@pytest.mark.parametrize("make", [LassoOBA(0.01, l1_ratio=0.0), L1LogisticOBA(10.0, l1_ratio=0.0)])
+def test_weights_starts_callbacks_and_limits(make, monkeypatch):
+    X, y, codes = data()
+    target = y if isinstance(make, LassoOBA) else codes
+    seen = []
+    options = dict(tol=1e-8, penalty_weights={0: 0.0, 3: 2.0}, history=True)
+    make.set_params(**options, callback=lambda intermediate_result: seen.append(intermediate_result))
+    value, coef, nit = make.fit(X, target).objective_, make.coef_.copy(), int(np.max(make.n_iter_))
+    size = coef.size + np.size(make.intercept_)
+    assert [one.nit for one in seen] == list(range(1, nit + 1)) and {one.x.size for one in seen} == {size}
+    assert_allclose(seen[-1].x[: coef.size].reshape(150, -1).T, np.atleast_2d(coef), atol=1e-9)
+    assert len(make.history_["fun"]) >= nit
+    again = make.set_params(warm_start=True, callback=None).fit(X, target)
+    assert np.max(again.n_iter_) < max(nit, 2)
+    monkeypatch.setattr(oba, "few_rows", lambda *_: None)
+    other = make.set_params(warm_start=False).fit(X, target)
+    assert_allclose([other.objective_, again.objective_], value, rtol=1e-7)
+    assert_allclose(other.coef_, coef, atol=1e-3)
+    monkeypatch.undo()
+    stopped = make.set_params(callback=lambda intermediate_result: True, tol=1e-14).fit(X, target)
+    assert np.max(stopped.n_iter_) == 1
+    with pytest.warns(UserWarning, match="max_iter"):
+        make.set_params(callback=None, max_iter=1, tol=1e-14).fit(X, target)
+
+
+def test_a_path_makes_one_basis(monkeypatch):
+    X, _, codes = data()
+    made = []
+    plain = FewRows.__init__
+    monkeypatch.setattr(FewRows, "__init__", lambda self, *args: (made.append(1), plain(self, *args))[1])
+    path = l1_logistic_path(X, codes, n_lambdas=4, l1_ratio=0.0)
+    assert len(made) == 1 and path.dual_gaps.max() <= 1e-4 * path.objectives.min()
+
+
+def test_nothing_to_span_and_what_overflows():
+    X, y, _ = data()
+    signs = np.tile([1.0, -1.0], 10)
+    model = LassoOBA(0.1, l1_ratio=0.0).fit(np.zeros_like(X), signs)
+    assert not model.coef_.any() and model.intercept_ == 0.0
+    basis = FewRows(LeastSquaresLoss(1e200 * X, y), np.ones(150))
+    assert basis.size == 0

@@ -18,13 +18,13 @@ from scipy.optimize import OptimizeResult
 
 from .._cython._orthant import measure
 from .._linalg.special import largest
-from .._messages import shown
 from .._row_blocks.blocks import RoundError, RowBlocks
 from .._row_blocks.census import Census
 from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from .duality import ENDS, dual_with_ridge
 from .multinomial import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -177,16 +177,16 @@ class BlockProblem:
 def minimize_on_blocks(
     problem: BlockProblem, l1: np.ndarray, x0: np.ndarray | None = None, *, tol: float, max_iter: int,
     max_time: float | None = None, hessian: str = "exact", memory: int = 10, callback: Any = None,
-    history: bool = False, promise_tol: float = 0.0,
+    history: bool = False, promise_tol: float = 0.0, l2: np.ndarray | None = None,
 ) -> OptimizeResult:  # fmt: skip
-    """Minimise f(x) + l1 . |x| from x0 (n_variables,); arguments and result as of `minimize_oba`.
+    """Minimise f(x) + l1 . |x| + 1/2 l2 . x^2 from x0 (n_variables,); the rest is as of `minimize_oba`.
 
     Raises
     ------
     RoundError
         If a round fails; its ``result`` holds the last iterate.
     """
-    run = _Run(problem, l1, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
+    run = _Run(problem, l1, l2, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
     return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
 
 
@@ -195,23 +195,23 @@ def solver_of(loss: Any) -> Any:
     return minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
 
 
-def mixed(penalty, l1_ratio, loss):
+def mixed(penalty, l1_ratio):
     """L1 penalties, and what a solver takes besides, of the penalties (n_variables,) of an elastic net.
 
     l1_ratio |x| + (1 - l1_ratio) / 2 x^2 is multiplied by the penalty.
     """
     if l1_ratio == 1.0:
         return penalty, {}
-    if isinstance(loss, BlockProblem):
-        raise ValueError(f"l1_ratio must be 1 where X comes in blocks; got {shown(l1_ratio)}.")
     return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}
 
 
 class _Run:
     """One call."""
 
-    def __init__(self, problem, l1, tol, max_iter, max_time, callback, history):
+    def __init__(self, problem, l1, l2, tol, max_iter, max_time, callback, history):
         self.problem, self.l1, self.tol, self.target = problem, l1, tol, tol
+        self.l2 = np.zeros(len(l1)) if l2 is None else l2
+        self.has_ridge = bool(self.l2.any())
         self.max_iter, self.max_time = max_iter, max_time
         self.callback, self.keep = callback, history
         self.begun = time.perf_counter()
@@ -305,7 +305,8 @@ class _Run:
         result = minimize_oba(
             loss, self.l1[variables], x[variables], tol=aim, max_iter=rest,
             max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
-            callback=None if self.callback is None else self._report_to(variables, x), **self.options,
+            callback=None if self.callback is None else self._report_to(variables, x),
+            l2=self.l2[variables] if self.has_ridge else None, **self.options,
         )  # fmt: skip
         for name in self.counts:
             self.counts[name] += int(getattr(result, name, 0))
@@ -338,10 +339,10 @@ class _Run:
         Sets the optimality, and the duality gap where that costs no round or is asked for: it is the ``last``
         one, or the optimality is good.
         """
-        problem, l1 = self.problem, self.l1
+        problem, l1, l2 = self.problem, self.l1, self.l2
         variables = problem.variables(columns)
         part = problem.working(columns)
-        free = np.flatnonzero(l1[variables] == 0.0)
+        free = np.flatnonzero((l1[variables] == 0.0) & (l2[variables] == 0.0))
         value, own, moved = part.look(x[variables], free)
         while True:
             move = np.zeros(problem.n_variables)
@@ -356,13 +357,19 @@ class _Run:
         penalised = l1 > 0
         ratios = np.zeros(problem.n_variables)
         ratios[penalised] = np.abs(g[penalised]) / l1[penalised]
-        self.fun = float(value + l1 @ np.abs(x))
+        self.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
         # on the working set the gradient at x itself is known
-        g[variables] = own
+        slopes = g.copy() if self.has_ridge else g
+        g[variables] = own + l2[variables] * x[variables]
         self.optimality = measure(x, g, l1) / problem.origin_scale
         self.gap = np.inf
         if moved is not None and (part.is_here or last or self.stuck or self.optimality <= self.target):
-            dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
+            if self.has_ridge:
+                # each scale costs a round where columns are not here
+                scales = {} if part.is_here else {"parts": ENDS}
+                dual = dual_with_ridge(lambda s: part.dual_value(s, move), slopes, l1, l2, **scales)
+            else:
+                dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
             self.gap = self.fun - dual if np.isfinite(dual) else np.inf
         return g, problem.by_feature(ratios)
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from .._linalg.special import largest
 
-# scales of theta that are tried where a ridge lets it be feasible unscaled: a weak ridge punishes what is
-# beyond l1 so hard that a theta nearer to zero may prove more
-_SCALES = (0.5, 0.9)
+# scales of theta that are tried where a ridge lets it be feasible unscaled, as parts of the way there from
+# the scale that needs no ridge: a weak one punishes what is beyond l1 so hard that a theta nearer to zero
+# may prove more
+ENDS = (1.0, 0.0)
+_SCALES = (1.0, 0.5, 0.9, 0.0)
 
 
 def duality_gap(loss, problem, x, l1, g, theta=None):
@@ -52,7 +54,7 @@ def duality_gap(loss, problem, x, l1, g, theta=None):
     return float(primal - dual) if np.isfinite(dual) else np.inf
 
 
-def dual_with_ridge(dual_value, grad, l1, l2):
+def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):
     """The largest dual value found at multiples of theta: ``dual_value(scale)`` less the ridge's conjugate.
 
     ``grad`` is X^T theta, zero on variables without a penalty. None where there is no dual.
@@ -63,7 +65,7 @@ def dual_with_ridge(dual_value, grad, l1, l2):
     soft = (l1 > 0) & curved
     least = min(most, 1.0 / max(1.0, largest(size[soft] / l1[soft])))
     best = -np.inf
-    for part in (1.0,) if least == most else (1.0, *_SCALES, 0.0):
+    for part in (1.0,) if least == most else parts:
         scale = part * most + (1.0 - part) * least
         dual = dual_value(scale)
         if dual is None:

@@ -115,7 +115,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
 
         The other arguments are those of `_run`.
         """
-        l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio, loss)
+        l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio)
         failed, solver = [], solver_of(loss)
 
         def minimize(start, callback):

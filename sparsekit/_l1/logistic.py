@@ -96,7 +96,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
     l1_ratio : float, default=1.0
         Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
-        ``penalty_weights`` multiply both. With X in blocks of rows only 1.
+        ``penalty_weights`` multiply both.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None

@@ -67,7 +67,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     l1_ratio : float or array-like, default=1.0
         Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
         ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
-        ``selection`` chooses C for it. Each costs a path in every fold. With X in blocks of rows only 1.
+        ``selection`` chooses C for it. Each costs a path in every fold.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
     scoring : str or callable, default=None
@@ -220,7 +220,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
-        ratios = _check_ratios(self.l1_ratio, in_blocks=comes_in_blocks(X))
+        ratios = _check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
             X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight)
@@ -361,13 +361,11 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         self.C_ = self.C_best_ if self.selection == "best" else self.C_1se_
 
 
-def _check_ratios(l1_ratio, in_blocks):
+def _check_ratios(l1_ratio):
     """The distinct values of l1_ratio, rising, as float64."""
     ratios = np.unique(numbers(l1_ratio, "l1_ratio"))
     if np.ndim(l1_ratio) > 1 or not ratios.size or not ((ratios >= 0) & (ratios <= 1)).all():
         raise ValueError(f"l1_ratio must be a number from 0 to 1, or several; got {shown(l1_ratio)}.")
-    if in_blocks and ratios[0] < 1:
-        raise ValueError(f"l1_ratio must be 1 where X comes in blocks; got {shown(l1_ratio)}.")
     return ratios
 
 

@@ -198,7 +198,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         if end is not None:
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
-        weights, ridge = mixed(l1_weights(l1, lam), l1_ratio, loss)
+        weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
         result = solver_of(loss)(
             loss, weights, x, max_time=left, callback=callback, **ridge, **solver_options
         )

@@ -195,9 +195,6 @@ def test_cross_validation_has_a_grid_for_each_ratio():
     for bad in ([], [0.5, 1.5], np.nan, [np.nan], [[0.5]], -0.1, ["a"]):
         with pytest.raises(ValueError, match="l1_ratio"):
             L1LogisticOBACV(l1_ratio=bad).fit(X, codes)
-    da = pytest.importorskip("dask.array", reason="blocks of rows here are Dask's")
-    with pytest.raises(ValueError, match="l1_ratio must be 1 where X comes in blocks"):
-        L1LogisticOBACV(l1_ratio=[0.5, 1.0]).fit(da.from_array(X, (30, 25)), da.from_array(codes, 30))
 
 
 def test_stability_selection_has_the_same_penalty():
@@ -211,7 +208,7 @@ def test_stability_selection_has_the_same_penalty():
         assert_allclose(highest[1], 2.0 * highest[0])
 
 
-def test_bad_weights_and_blocks_are_refused_by_name():
+def test_bad_weights_are_refused_by_name():
     X, y, _ = data()
     loss = LeastSquaresLoss(X, y)
     for bad in (-1.0, np.nan, np.ones(3)):
@@ -219,6 +216,3 @@ def test_bad_weights_and_blocks_are_refused_by_name():
             minimize_oba(loss, 1.0, l2=bad)
     with pytest.raises(ValueError, match="l1_ratio"):
         LassoOBA(l1_ratio=1.5).fit(X, y)
-    da = pytest.importorskip("dask.array", reason="blocks of rows here are Dask's")
-    with pytest.raises(ValueError, match="l1_ratio must be 1 where X comes in blocks"):
-        LassoOBA(l1_ratio=0.5).fit(da.from_array(X, (30, 25)), da.from_array(y, 30))

@@ -37,12 +37,13 @@ def minimize_oba(
     history: bool = False,
     gap: bool = True,
     options: OBAOptions | None = None,
+    l2: ArrayLike | None = None,
 ) -> OptimizeResult:
-    r"""Minimise a smooth convex loss plus a weighted L1 norm by the orthant-based method OBA.
+    r"""Minimise a smooth convex loss plus a weighted L1 norm, and a ridge, by the orthant-based method OBA.
 
     The objective is
 
-    .. math:: \phi(x) = f(x) + \sum_j \lambda_j |x_j| .
+    .. math:: \phi(x) = f(x) + \sum_j \lambda_j |x_j| + \tfrac12 \sum_j \mu_j x_j^2 .
 
     Parameters
     ----------
@@ -66,10 +67,10 @@ def minimize_oba(
 
         .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| \;/\; \max_j |\nabla_j f(0)|,
 
-        mid the median of three and g the gradient of f. It is unit-free, the same for every loss, and does
-        not depend on ``x0``. A duality gap, where the loss has one, must be at most ten times tol, relative
-        to the objective, as well: where the penalty is far below the gradient at zero, that measure is small
-        too early.
+        mid the median of three and g the gradient of f and the ridge. It is unit-free, the same for every
+        loss, and does not depend on ``x0``. A duality gap, where the loss has one, must be at most ten times
+        tol, relative to the objective, as well: where the penalty is far below the gradient at zero, that
+        measure is small too early.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None
@@ -90,11 +91,14 @@ def minimize_oba(
         Whether to compute the duality gap at the end (at the cost of at most two data passes).
     options : OBAOptions, default=None
         All settings at once; overrides the single ones above.
+    l2 : float or array-like of shape (n_variables,), default=None
+        Weights :math:`\mu_j \ge 0` of half of each variable's square, an elastic net with ``l1``; None means
+        zeros. ``loss.l1_vector(value)`` spares the intercept here too. The duality gap knows them.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x``; ``fun`` (phi); ``grad`` (of f); ``success``, ``status`` and ``message``: 0
+        ``x``; ``fun`` (phi); ``grad`` (of f and the ridge); ``success``, ``status`` and ``message``: 0
         converged, 1 max_iter, 2 max_time, 3 callback, 4 no further progress in floating point,
         8 f falls without bound, 11 f or a derivative is not finite (x is the last point where they were);
         ``optimality`` (relative, of *all* variables, whatever working sets were used);
@@ -128,8 +132,8 @@ def minimize_oba(
     this module's losses and a doubled power-iteration estimate, raised when a step disproves
     it, for a user's loss.
 
-    A loss of CuPy arrays is minimised on their GPU: ``l1`` and ``x0``, where they are arrays, must be there
-    too, and ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main
+    A loss of CuPy arrays is minimised on their GPU: ``l1``, ``l2`` and ``x0``, where they are arrays, must be
+    there too, and ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main
     memory. A user's loss is minimised on the GPU where ``x0`` is there, and gets and gives vectors there.
 
     References
@@ -161,4 +165,5 @@ def minimize_oba(
         gap=gap,
         options=options,
         gradient=True,
+        l2=l2,
     )

@@ -41,6 +41,7 @@ MODELS = {
         Cs=[0.1, 1.0], l1_ratio=[0.5, 1.0], cv=2
     ).fit(X, KINDS),
     "LassoOBA": lambda: sk.LassoOBA(0.1, penalty_weights={"column 0": 0.0}).fit(FRAME, NUMBERS),
+    "LassoOBA of a ratio": lambda: sk.LassoOBA(0.1, l1_ratio=0.3).fit(CSR, NUMBERS),
     "LassoOBA float32": lambda: sk.LassoOBA(0.1, history=True).fit(X.astype("f4"), NUMBERS),
     "LassoOBA sparsified": lambda: sk.LassoOBA(0.1).fit(CSR, NUMBERS).sparsify(),
     "BoundedRegressor": lambda: sk.BoundedRegressor(bounds=(0, None), history=True).fit(X, NUMBERS),

@@ -1,5 +1,7 @@
 """The elastic net of the L1 estimators: equal to scikit-learn's, and certified, down to the ridge."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, StabilitySelection, l1_logistic_path
 from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
 from sparsekit._l1.oba import minimize_oba
+from sparsekit.metrics import kkt_violation
+from sparsekit.optimize import minimize_oba as public_oba
 
 RATIOS = [0.0, 0.1, 0.5, 0.9]
 
@@ -213,6 +217,57 @@ def test_bad_weights_are_refused_by_name():
     loss = LeastSquaresLoss(X, y)
     for bad in (-1.0, np.nan, np.ones(3)):
         with pytest.raises(ValueError, match="l2 must be"):
-            minimize_oba(loss, 1.0, l2=bad)
+            public_oba(loss, 1.0, l2=bad)
     with pytest.raises(ValueError, match="l1_ratio"):
         LassoOBA(l1_ratio=1.5).fit(X, y)
+
+
+class Quadratic:
+    """A user's loss: half of x^T A x less b^T x."""
+
+    def __init__(self, n=8):
+        rng = np.random.default_rng(3)
+        root = rng.normal(size=(n, n))
+        self.A, self.b, self.n_variables = root @ root.T, rng.normal(size=n), n
+
+    def value(self, x):
+        return float(0.5 * x @ self.A @ x - self.b @ x)
+
+    def gradient(self, x):
+        return self.A @ x - self.b
+
+    def hessian_product(self, x, subset, v):
+        return self.A[np.ix_(subset, subset)] @ v
+
+
+@pytest.mark.parametrize("hessian", ["exact", "lbfgs"])
+def test_the_public_solver_takes_a_ridge_of_any_loss(hessian):
+    loss, l2 = Quadratic(), np.arange(8.0)
+    found = public_oba(loss, 0.3, l2=l2, tol=1e-9, hessian=hessian)
+    grad = loss.gradient(found.x) + l2 * found.x
+    assert found.success and np.isnan(found.dual_gap)
+    assert_allclose(found.grad, grad, atol=1e-9)
+    assert kkt_violation(found.x, grad, 0.3) <= 1e-8
+    assert_allclose(found.fun, loss.value(found.x) + 0.3 * np.abs(found.x).sum() + 0.5 * l2 @ found.x**2)
+    alone = public_oba(loss, 0.0, l2=2.0, tol=1e-9, hessian=hessian)
+    assert_allclose(alone.x, np.linalg.solve(loss.A + 2.0 * np.eye(8), loss.b), atol=1e-6)
+    X, y, _ = data()
+    squares = public_oba(LeastSquaresLoss(X, y), 1.0, l2=[2.0] * 25, hessian=hessian)
+    assert 0.0 <= squares.dual_gap <= 1e-4 * squares.fun
+
+
+@pytest.mark.parametrize("make", [LassoOBA(0.02), L1LogisticOBA(2.0)])
+def test_callbacks_history_and_copies_know_the_ridge(make):
+    X, y, codes = data()
+    target = y if isinstance(make, LassoOBA) else codes
+    seen = []
+    make.set_params(
+        l1_ratio=0.4, history=True, callback=lambda intermediate_result: seen.append(intermediate_result)
+    )
+    model = make.fit(X, target)
+    scale = len(y) if isinstance(make, LassoOBA) else 1.0
+    assert_allclose([seen[-1].fun / scale, model.history_["fun"][-1]], model.objective_, rtol=1e-12)
+    again = pickle.loads(pickle.dumps(model.set_params(callback=None)))
+    assert again.l1_ratio == 0.4
+    assert_allclose(again.predict(X), model.predict(X), rtol=0.0)
+    assert again.set_params(warm_start=True).fit(X, target).n_iter_ <= 1

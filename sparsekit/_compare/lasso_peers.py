@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .peers import ADELIE_TOLERANCES, Adelie, Blitz
-from .solver import LOOSE_TOLERANCES, TOLERANCES, Fit, Solver, hessian_too_large
+from .peers import Adelie, Blitz, Celer, Glum, Skglm
+from .solver import Fit, Solver, hessian_too_large
 
 
 class SparsekitLasso(Solver):
@@ -62,29 +62,16 @@ class SklearnLassoGram(SklearnLasso):
         return super().refuses(problem) or hessian_too_large(problem)
 
 
-class SkglmLasso(Solver):
-    """skglm's Lasso: working sets and Anderson acceleration, compiled by numba."""
+class SkglmLasso(Skglm):
+    """skglm's Lasso: working sets and Anderson acceleration."""
 
-    key, title, package = "skglm", "skglm", "skglm"
-    layout = "column"
-    compiles = True
-    ladder = LOOSE_TOLERANCES
-
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """tol is absolute on the mean gradient, so scale it alike."""
-        from skglm import Lasso
-
-        alpha = _alpha(C, X)
-        model = Lasso(alpha=alpha, tol=tol * alpha, max_iter=max_iter, fit_intercept=fit_intercept).fit(X, y)
-        return Fit(model.coef_, float(np.ravel(model.intercept_)[0]), int(np.max(model.n_iter_)))
+    estimator = "Lasso"
 
 
-class CelerLasso(Solver):
+class CelerLasso(Celer):
     """celer's working sets with dual extrapolation."""
 
-    key, title, package = "celer", "celer", "celer"
-    layout = "column"
-    ladder = (1.0, *TOLERANCES)
+    can_free_intercept = True
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol bounds the duality gap relative to the squares of y."""
@@ -102,14 +89,16 @@ class BlitzLasso(Blitz):
         return self.solve("LassoProblem", X, y, 1.0 / C, tol, fit_intercept)
 
 
-class AdelieLasso(Adelie):
-    """adelie's coordinate descent with screening in C++, for one least-squares problem."""
-
-    ladder = ADELIE_TOLERANCES
+class _Numbers:
+    """Targets as they are, where the adapter of the logistic loss makes them 0 and 1."""
 
     def data(self, problem):
         """X and the targets."""
         return problem.design(self.layout), problem.y
+
+
+class AdelieLasso(_Numbers, Adelie):
+    """adelie's coordinate descent with screening in C++, for one least-squares problem."""
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """One lambda = alpha; tol bounds the change of the objective relative to its spread."""
@@ -129,33 +118,10 @@ class AdelieLasso(Adelie):
         return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
 
 
-class GlumLasso(Solver):
+class GlumLasso(_Numbers, Glum):
     """glum's coordinate descent on the Gram matrix."""
 
-    key, title, package = "glum", "glum", "glum"
-    layout = "column"
-    multithreaded = True
-    ladder = LOOSE_TOLERANCES
-
-    def refuses(self, problem):
-        """Too many features for a p x p Hessian."""
-        return super().refuses(problem) or hessian_too_large(problem)
-
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """gradient_tol is absolute on the mean gradient."""
-        from glum import GeneralizedLinearRegressor
-
-        alpha = _alpha(C, X)
-        model = GeneralizedLinearRegressor(
-            family="normal",
-            alpha=alpha,
-            l1_ratio=1.0,
-            fit_intercept=fit_intercept,
-            solver="irls-cd",
-            gradient_tol=tol * alpha,
-            max_iter=max_iter,
-        ).fit(X, y)
-        return Fit(model.coef_, model.intercept_, model.n_iter_)
+    family = "normal"
 
 
 def all_lasso_solvers():

@@ -86,16 +86,17 @@ class Skglm(Solver):
     layout = "column"
     compiles = True
     ladder = LOOSE_TOLERANCES
+    estimator = "SparseLogisticRegression"
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """Mean-scaled: alpha = 1 / (n C); tol is absolute on the mean gradient, so scale it alike."""
-        from skglm import SparseLogisticRegression
+        import skglm
 
         alpha = 1.0 / (C * X.shape[0])
-        model = SparseLogisticRegression(
+        model = getattr(skglm, self.estimator)(
             alpha=alpha, tol=tol * alpha, max_iter=max_iter, fit_intercept=fit_intercept
         ).fit(X, y)
-        return Fit(model.coef_[0], model.intercept_, model.n_iter_)
+        return Fit(np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), int(np.max(model.n_iter_)))
 
 
 class Celer(Solver):
@@ -203,6 +204,7 @@ class Glum(Solver):
     layout = "column"
     multithreaded = True
     ladder = LOOSE_TOLERANCES
+    family = "binomial"
 
     def refuses(self, problem):
         """Too many features for a p x p Hessian."""
@@ -218,7 +220,7 @@ class Glum(Solver):
 
         alpha = 1.0 / (C * X.shape[0])
         model = GeneralizedLinearRegressor(
-            family="binomial",
+            family=self.family,
             alpha=alpha,
             l1_ratio=1.0,
             fit_intercept=fit_intercept,

@@ -111,6 +111,8 @@ def squared_norms(design):
         parts = [np.einsum("ij,ij->i", X, X) for _, X in _row_blocks(design)]
         return xp.concatenate(parts) if parts else xp.zeros(0)
     squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
+    if isinstance(design, CSCDesign):
+        return np.bincount(design.indices, squares, design.shape[0])  # `matmat` reads rows
     out = xp.empty((design.shape[0], 1))
     indptr, indices, _ = _pointers(design)
     _backend(design)[1].matmat(indptr, indices, squares, ones, out, *design.threads)
@@ -125,7 +127,8 @@ def column_norms(design):
     elif is_device_rows(design):
         out = xp.bincount(design.indices, np.square(design.data.astype(np.float64)), design.shape[1])
     else:
-        out = np.bincount(design.indices, np.square(design.data, dtype=np.float64), design.shape[1])
+        columns = _majors(design.indptr) if isinstance(design, CSCDesign) else design.indices
+        out = np.bincount(columns, np.square(design.data, dtype=np.float64), design.shape[1])
     return np.sqrt(to_host(out))
 
 
@@ -137,8 +140,15 @@ def column_squares(design, weight):
             (weight[rows] @ np.square(X) for rows, X in _row_blocks(design)), xp.zeros(design.shape[1])
         )
     indptr, indices, data = _pointers(design)
-    rows = xp.searchsorted(indptr, xp.arange(len(data)), side="right") - 1
-    return xp.bincount(indices, weight[rows] * np.square(data.astype(np.float64)), design.shape[1])
+    rows, columns = xp.searchsorted(indptr, xp.arange(len(data)), side="right") - 1, indices
+    if isinstance(design, CSCDesign):
+        rows, columns = columns, rows
+    return xp.bincount(columns, weight[rows] * np.square(data.astype(np.float64)), design.shape[1])
+
+
+def _majors(indptr):
+    """The row, or of columns the column, of each entry."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
 def _entries(design, place, K):

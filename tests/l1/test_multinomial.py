@@ -361,3 +361,13 @@ def test_entries_of_rows_are_counted_once_a_variable(index):
     held = np.bincount(place // 4, minlength=13)
     expected = (A.toarray() != 0) @ held[:12] + held[12]
     np.testing.assert_array_equal(_class_model._entries(as_design(A), place, 4), expected)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_norms_of_rows_and_columns_in_every_layout(layout):
+    A = np.random.default_rng(0).normal(size=(7, 40)) * (np.random.default_rng(1).random((7, 40)) < 0.2)
+    A[3], A[:, 5] = 0.0, 0.0
+    design, weight = as_design(layout(A)), np.arange(7.0)
+    np.testing.assert_allclose(_class_model.squared_norms(design), (A**2).sum(axis=1))
+    np.testing.assert_allclose(_class_model.column_norms(design), np.sqrt((A**2).sum(axis=0)))
+    np.testing.assert_allclose(_class_model.column_squares(design, weight), weight @ A**2)

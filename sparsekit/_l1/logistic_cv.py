@@ -61,7 +61,8 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
     Cs : int or array-like, default=10
         Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
         logarithm from the largest C at which all penalised coefficients are zero on the whole data to
-        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then.
+        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then. Below an ``l1_ratio`` of 1e-3,
+        where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
@@ -259,7 +260,7 @@ class L1LogisticOBACV(CrossValidationMixin, CallbackSupportMixin, L1LogisticClas
         whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if isinstance(self.Cs, Integral):
-            grids = [penalty_grid(lambda_max / max(r, LEAST_RATIO), self.Cs, self.eps) for r in ratios]
+            grids = [penalty_grid(lambda_max / max(r, LEAST_RATIO), self.Cs, self.eps, r) for r in ratios]
         else:
             given = l1_weights(1.0 / np.sort(check_penalties(self.Cs, "Cs")), 1.0 / unit)
             grids = [given] * len(ratios)

@@ -92,8 +92,8 @@ def l1_logistic_path(
     eps : float, default=1e-3
         Ratio of the grid's ends, in (0, 1).
     l1_ratio : float, default=1.0
-        Part of the penalty that is L1, as in :class:`L1LogisticOBA`. Below 1e-3 the grid is that of 1e-3,
-        since a ridge leaves no coefficient at zero.
+        Part of the penalty that is L1, as in :class:`L1LogisticOBA`. Below 1e-3, where no
+        coefficient is ever zero, the grid begins as for 1e-3 and ends as for 1.
     fit_intercept, penalty_weights, class_weight
         As in :class:`L1LogisticOBA`.
     sample_weight : float or array-like of shape (n_samples,), default=None

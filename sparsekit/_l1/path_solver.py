@@ -151,8 +151,13 @@ def largest_penalty(loss, x_null, l1):
     return float(np.max(gradient / l1[penalised], initial=0.0))
 
 
-def penalty_grid(largest, n_lambdas, eps):
-    """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm."""
+def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
+    """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm.
+
+    A grid that only begins so high for want of a kink, see `LEAST_RATIO`, ends where that of the Lasso does.
+    """
+    if l1_ratio < LEAST_RATIO:
+        eps = eps * LEAST_RATIO
     # no feature carries any signal: any penalty gives the null model, so the grid's place is free
     top = largest if largest > 0 else 1.0
     if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
@@ -347,7 +352,7 @@ def solve_path(
         )
         lambda_max /= scale
         if lambdas is None:
-            lambdas = penalty_grid(lambda_max, n_lambdas, eps)
+            lambdas = penalty_grid(lambda_max, n_lambdas, eps, l1_ratio)
         results = iterate_path(
             loss,
             l1,

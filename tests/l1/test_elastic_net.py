@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge, enet_path
+from sklearn.linear_model import ElasticNet, ElasticNetCV, LogisticRegression, Ridge, enet_path
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, StabilitySelection, l1_logistic_path
@@ -84,6 +84,36 @@ def test_logistic_is_that_of_scikit_learn(ratio, C, n_classes):
         assert error - 1e-9 * best <= model.dual_gap_ <= close * 10 * best
         assert_allclose(model.to_sklearn().predict(X), model.predict(X))
     assert not ratio or model.to_sklearn().l1_ratio == ratio
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+@pytest.mark.parametrize("strength", [0.3, 0.003])
+def test_both_are_those_of_glum(strength, ratio):
+    glum = pytest.importorskip("glum", reason="glum is not installed")
+    X, y, codes = data()
+    for family, target in (("binomial", codes.astype(float)), ("normal", y)):
+        peer = glum.GeneralizedLinearRegressor(
+            family=family, alpha=strength, l1_ratio=ratio, gradient_tol=1e-10, max_iter=1000
+        ).fit(X, target)
+        if family == "normal":
+            best = squares(X, y, peer.coef_, peer.intercept_, strength, ratio)
+            model = LassoOBA(strength, l1_ratio=ratio, tol=1e-9).fit(X, y)
+        else:
+            C = 1.0 / (strength * len(y))
+            best = log_loss(X, codes, peer.coef_[None], np.array([peer.intercept_]), C, ratio)
+            model = L1LogisticOBA(C, l1_ratio=ratio, tol=1e-9).fit(X, codes)
+        assert_allclose(model.objective_, best, rtol=1e-8)
+        assert_allclose(np.ravel(model.coef_), peer.coef_, atol=1e-5)
+
+
+def test_coefficients_are_those_of_scikit_learns_cross_validation():
+    X, y, _ = data()
+    peer = ElasticNetCV(l1_ratio=[0.2, 0.8], cv=3, tol=1e-12, max_iter=10**6).fit(X, y)
+    model = LassoOBA(peer.alpha_, l1_ratio=peer.l1_ratio_, tol=1e-10).fit(X, y)
+    assert_allclose(model.coef_, peer.coef_, atol=1e-6)
+    assert_allclose(model.intercept_, peer.intercept_, atol=1e-6)
+    best = squares(X, y, peer.coef_, peer.intercept_, peer.alpha_, peer.l1_ratio_)
+    assert_allclose(model.objective_, best, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

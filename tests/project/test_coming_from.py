@@ -49,6 +49,18 @@ def assert_same(ours, theirs, intercept=True, atol=1e-4):
         np.testing.assert_allclose(np.squeeze(ours.intercept_), np.squeeze(theirs.intercept_), atol=atol)
 
 
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+def test_elastic_nets(ratio, two, three, numbers):
+    new = "l1_ratio" in L1  # else the name of the penalty says it too
+    how = dict(l1_ratio=ratio) if new else dict(penalty="elasticnet", l1_ratio=ratio)
+    for data in (two, three):
+        theirs = LogisticRegression(C=C, solver="saga", **how, **EXACT).fit(*data)
+        assert_same(L1LogisticOBA(C, l1_ratio=ratio, tol=1e-8).fit(*data), theirs)
+    n = len(numbers[1])
+    theirs = ElasticNet(0.3, l1_ratio=ratio, **EXACT) if ratio else Ridge(0.3 * n)
+    assert_same(LassoOBA(0.3, l1_ratio=ratio, tol=1e-8).fit(*numbers), theirs.fit(*numbers))
+
+
 def test_liblinear_without_intercept(two):
     ours = L1LogisticOBA(C=C, fit_intercept=False, tol=1e-8).fit(*two)
     assert_same(

@@ -98,6 +98,7 @@ class LinearLoss:
         self._slopes: FloatArray | None = None
         self.origin_scale: float | None = None
         self.rows_basis: Any = None  # see `few_rows`
+        self.constant_hessian: Any = None  # that of least squares
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):

@@ -8,6 +8,7 @@ from .._arrays import to_host
 from .._linalg.special import entropies, largest
 from .._messages import shown
 from .._typing import FloatArray
+from .constant_hessian import ConstantHessian
 from .linear_loss import LinearLoss
 
 
@@ -139,6 +140,10 @@ class LeastSquaresLoss(LinearLoss):
 
     curvature = 1.0
     _kernel = "squared"
+
+    def _set(self, *args):
+        super()._set(*args)
+        self.constant_hessian = ConstantHessian.of(self)
 
     def dual_value(self, theta: FloatArray) -> float:
         if self.s.size:

@@ -35,7 +35,7 @@ def few_rows(loss, l1, l2):
     ``l2`` (n_variables,) are the weights of half of each square.
     """
     design = getattr(loss, "design", None)
-    if design is None or not hasattr(loss, "with_rows") or is_device(l2) or l1.any():
+    if design is None or not hasattr(loss, "_with_rows") or is_device(l2) or l1.any():
         return None
     n, p = design.shape
     if not 0 < n <= min(_MOST, _PART * p):
@@ -86,7 +86,7 @@ class FewRows:
         basis[order, : self.rank] = factor
         columns = X[:, self.bare]
         basis[:, self.rank :] = columns.toarray() if sp.issparse(columns) else columns
-        self.loss = loss.with_rows(basis)
+        self.loss = loss._with_rows(basis)
         self.size = basis.shape[1]
 
     def l2(self, scale):

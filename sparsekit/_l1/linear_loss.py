@@ -61,7 +61,7 @@ class LinearLoss:
         loss._set(X, y, sample_weight, fit_intercept, n_threads)
         return loss
 
-    def with_rows(self, X: Any) -> Self:
+    def _with_rows(self, X: Any) -> Self:
         """The same loss of another X, with as many rows."""
         weight = self.s if self.s.size else None
         return self._of_sound(X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads)

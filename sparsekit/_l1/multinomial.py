@@ -82,7 +82,7 @@ class MultinomialLoss:
         self.n_threads = n_threads
         self.rows_basis = None  # see `few_rows`
 
-    def with_rows(self, X):
+    def _with_rows(self, X):
         """The same loss of another X, with as many rows."""
         weight = self.s if self.s.size else None
         return MultinomialLoss(

@@ -33,6 +33,35 @@ def chain(unary, trans):
     return top + np.log(weights.sum()), marginals, pairs, top
 
 
+def features(x, y, K, ends=True):
+    """The table (p + K + 2, K) of which a labelling's score is the product with the coefficients."""
+    p = x.shape[1]
+    table = np.zeros((p + K + 2, K))
+    for t, k in enumerate(y):
+        table[:p, k] += x[t]
+    for j, k in pairwise(y):
+        table[p + j, k] += 1.0
+    if ends:
+        table[p + K, y[0]] += 1.0
+        table[p + K + 1, y[-1]] += 1.0
+    return table
+
+
+def perceptron(X, y, K, orders, weight, ends=True):
+    """The mean of the coefficients after each sequence of these orders, and each pass's mistakes."""
+    v = np.zeros((X[0].shape[1] + K + 2, K))
+    after, mistakes = [], []
+    for order in orders:
+        mistakes.append(0)
+        for i in order:
+            found = labellings(len(X[i]), K)
+            best = found[np.argmax([np.vdot(features(X[i], z, K, ends), v) for z in found])]
+            v = v + weight[i] * (features(X[i], y[i], K, ends) - features(X[i], best, K, ends))
+            after.append(v)
+            mistakes[-1] += int((best != y[i]).sum())
+    return np.mean(after, axis=0), mistakes
+
+
 def spans(labels, scheme):
     """Spans (kind, first, last) of one sequence: each pair of ends is asked whether it is one."""
     first, inner, last = {"BIO": ("B", "I", ""), "BIOES": ("BS", "IE", "ES"), "BILOU": ("BU", "IL", "LU")}[

@@ -108,57 +108,95 @@ SK_MULTI(double, sk_chain_scaled,
     return value;
 }
 
+/* shares of what is below this are lost in rounding */
+#define SK_CHAIN_LOST -60.0
+
+/* out (K,) = row + shift + a, and its largest entry */
+SK_INLINE double sk_chain_shifted(sk_size K, const double *restrict row, const double *restrict shift, double a,
+                                  double *restrict out) {
+    double top = -INFINITY;
+    SK_SIMD_MAX(reduction(max : top))
+    for (sk_size k = 0; k < K; k++) {
+        out[k] = a + row[k] + shift[k];
+        top = out[k] > top ? out[k] : top;
+    }
+    return top;
+}
+
 /* the same by logarithms, for scores of any size; pairs (K, K) += weight times the marginals of the transitions.
- * -inf where no sequence is allowed; marginals are zeros then. */
-static double sk_chain_logs(sk_size T, sk_size K, double *unary, const double *trans, double weight, double *pairs,
-                            double *work) {
-    double *forward = work, *beta = forward + T * K, *now = beta + K, *rest = now + K, most, sum, value;
+ * -inf where no sequence is allowed; marginals are zeros then. Backwards the marginals of a label are shared out to
+ * the labels before it. A row of which nothing counts takes no exponentials: so it is with most where scores are far
+ * apart. */
+SK_MULTI(double, sk_chain_logs,
+         (sk_size T, sk_size K, double *restrict unary, const double *restrict trans, double weight,
+          double *restrict pairs, double *restrict work),
+         (T, K, unary, trans, weight, pairs, work)) {
+    double *restrict forward = work, *restrict sums = forward + T * K, *restrict shift = sums + K;
+    double *restrict now = shift + K, most, sum = 0.0, value;
     for (sk_size k = 0; k < K; k++) forward[k] = unary[k];
-    for (sk_size t = 1; t < T; t++)
-        for (sk_size k = 0; k < K; k++) {
-            const double *a = forward + (t - 1) * K;
-            most = -INFINITY;
-            for (sk_size j = 0; j < K; j++) most = fmax(most, a[j] + trans[j * K + k]);
-            sum = 0.0;
-            if (most > -INFINITY)
-                for (sk_size j = 0; j < K; j++) sum += exp(a[j] + trans[j * K + k] - most);
-            forward[t * K + k] = most > -INFINITY ? unary[t * K + k] + most + log(sum) : -INFINITY;
+    for (sk_size t = 1; t < T; t++) {
+        const double *restrict a = forward + (t - 1) * K;
+        double *restrict out = forward + t * K;
+        for (sk_size k = 0; k < K; k++) shift[k] = -INFINITY;
+        for (sk_size j = 0; j < K; j++) {
+            const double *restrict row = trans + j * K;
+            SK_SIMD
+            for (sk_size k = 0; k < K; k++) shift[k] = a[j] + row[k] > shift[k] ? a[j] + row[k] : shift[k];
         }
-    const double *last = forward + (T - 1) * K;
+        for (sk_size k = 0; k < K; k++) {
+            out[k] = shift[k];
+            shift[k] = shift[k] > -INFINITY ? -shift[k] : 0.0;
+            sums[k] = 0.0;
+        }
+        for (sk_size j = 0; j < K; j++) {
+            if (sk_chain_shifted(K, trans + j * K, shift, a[j], now) < SK_CHAIN_LOST) continue;
+            SK_SIMD
+            for (sk_size k = 0; k < K; k++) sums[k] += sk_exp_neg(now[k]);
+        }
+        for (sk_size k = 0; k < K; k++)
+            out[k] = out[k] > -INFINITY ? unary[t * K + k] + out[k] + log(sums[k]) : -INFINITY;
+    }
+    const double *restrict last = forward + (T - 1) * K;
     most = sk_top(last, K);
-    sum = 0.0;
     if (most > -INFINITY)
         for (sk_size k = 0; k < K; k++) sum += exp(last[k] - most);
     value = most > -INFINITY ? most + log(sum) : -INFINITY;
-    for (sk_size k = 0; k < K; k++) beta[k] = 0.0;
-    for (sk_size t = T - 1; t >= 0; t--) {
-        const double *a = forward + t * K, *before = a - K;
-        double *u = unary + t * K;
-        for (sk_size k = 0; k < K; k++) {
-            now[k] = u[k] + beta[k];
-            u[k] = value > -INFINITY ? weight * exp(a[k] + beta[k] - value) : 0.0;
-        }
-        if (t == 0 || !(value > -INFINITY)) continue;
-        for (sk_size j = 0; j < K; j++) {
-            most = -INFINITY;
-            for (sk_size k = 0; k < K; k++) most = fmax(most, trans[j * K + k] + now[k]);
-            sum = 0.0;
-            if (most > -INFINITY)
-                for (sk_size k = 0; k < K; k++) sum += exp(trans[j * K + k] + now[k] - most);
-            rest[j] = most > -INFINITY ? most + log(sum) : -INFINITY;
-            if (before[j] > -INFINITY)
-                for (sk_size k = 0; k < K; k++)
-                    pairs[j * K + k] += weight * exp(before[j] + trans[j * K + k] + now[k] - value);
-        }
-        for (sk_size j = 0; j < K; j++) beta[j] = rest[j];
+    if (!(value > -INFINITY)) {
+        for (sk_size k = 0; k < T * K; k++) unary[k] = 0.0;
+        return value;
     }
+    for (sk_size k = 0; k < K; k++) sums[k] = weight * exp(last[k] - value);
+    for (sk_size t = T - 1; t > 0; t--) {
+        const double *restrict a = forward + (t - 1) * K, *restrict after = forward + t * K;
+        double *restrict u = unary + t * K;
+        for (sk_size k = 0; k < K; k++) {
+            shift[k] = sums[k] > 0.0 && after[k] > -INFINITY ? u[k] - after[k] : -INFINITY;
+            u[k] = sums[k];
+        }
+        for (sk_size j = 0; j < K; j++) {
+            double *restrict own = pairs + j * K;
+            sums[j] = 0.0;
+            if (sk_chain_shifted(K, trans + j * K, shift, a[j], now) < SK_CHAIN_LOST) continue;
+            sum = 0.0;
+            SK_SIMD_WITH(reduction(+ : sum))
+            for (sk_size k = 0; k < K; k++) {
+                const double q = u[k] * sk_exp_neg(now[k]);
+                own[k] += q;
+                sum += q;
+            }
+            sums[j] = sum;
+        }
+    }
+    for (sk_size k = 0; k < K; k++) unary[k] = sums[k];
     return value;
 }
 
 /* tags (T,) of the best sequence, and its score: -inf where none is allowed. room (T + 1) K */
-static double sk_chain_best(sk_size T, sk_size K, const double *unary, const double *trans, int32_t *tags,
-                            double *work) {
-    double *best = work + T * K, value;
+SK_MULTI(double, sk_chain_best,
+         (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans, int32_t *restrict tags,
+          double *restrict work),
+         (T, K, unary, trans, tags, work)) {
+    double *restrict best = work + T * K, value;
     for (sk_size k = 0; k < K; k++) work[k] = unary[k];
     for (sk_size t = 1; t < T; t++) {
         const double *before = work + (t - 1) * K;
@@ -166,6 +204,7 @@ static double sk_chain_best(sk_size T, sk_size K, const double *unary, const dou
         for (sk_size k = 0; k < K; k++) best[k] = -INFINITY;
         for (sk_size j = 0; j < K; j++) {
             const double a = before[j], *restrict row = trans + j * K;
+            SK_SIMD
             for (sk_size k = 0; k < K; k++) best[k] = a + row[k] > best[k] ? a + row[k] : best[k];
         }
         for (sk_size k = 0; k < K; k++) now[k] = best[k] + unary[t * K + k];

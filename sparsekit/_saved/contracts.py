@@ -286,7 +286,8 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "never_empty_": Truth(),
     },
     "SequenceTagger": {
-        **_INPUT, **_SOLVED, "coef_": Floats(("K", "p")), "classes_": Classes(),
+        **_INPUT, **_SOLVED, "coef_": Floats(("K", "p"), matrix=True), "classes_": Classes(),
+        "_steps": Floats(("kinds", "step rows", "K"), ("f8",)).maybe(), "_n_steps": Number(least=0.0).maybe(),
         "transitions_": Floats(("K", "K"), ("f8",)),
         "start_": Floats(("K",), ("f8",)), "stop_": Floats(("K",), ("f8",)),
     },

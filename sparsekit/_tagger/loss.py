@@ -1,7 +1,7 @@
 """The negative log-likelihood of a linear-chain CRF with an L2 penalty, and its gradient.
 
-The variables are one vector: W (p, K), transitions (K, K) [previous, next], and then, where sequences' ends
-have scores, start (K,) and stop (K,). The loss is a *sum* over the sequences,
+The variables are one vector: W, as `states` has it, transitions (K, K) [previous, next], and then, where
+sequences' ends have scores, start (K,) and stop (K,). The loss is a *sum* over the sequences,
 
     f(x) = sum_i c_i (log Z(x_i) - s(x_i, y_i)) + ridge / 2 |x|^2 .
 """
@@ -10,18 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._linalg.class_products import class_sums, matmat
-from .._linalg.design import DenseDesign
 from .._linalg.threads import blas_threads
 from .chains import add_ends, cuts, forward_backward, scored
-
-
-def _square_sums(design, weights):
-    """sum_i c_i x_ij^2, (p,)."""
-    if isinstance(design, DenseDesign):
-        return np.einsum("i,ij,ij->j", weights, design.X, design.X)
-    each = np.square(design.data, dtype=np.float64) * np.repeat(weights, np.diff(design.indptr))
-    return np.bincount(design.indices, each, design.shape[1])
+from .states import AllStates, SeenStates
 
 
 class ChainLoss:
@@ -43,13 +34,19 @@ class ChainLoss:
         Whether there are start and stop scores.
     ridge : float
     n_threads : int
+    all_states, all_transitions : bool
+        Whether pairs of features and labels, and transitions, that y does not have have a coefficient.
     """
 
-    def __init__(self, design, starts, y, allowed, weight, *, ends=True, ridge=1.0, n_threads=1):
-        self.design, self.starts, self.y, self.allowed = design, starts, y, allowed
+    def __init__(
+        self, design, starts, y, allowed, weight, *, ends=True, ridge=1.0, n_threads=1, all_states=True,
+        all_transitions=True,
+    ):  # fmt: skip
+        self.starts, self.y, self.allowed = starts, y, allowed
         self.weight, self.ends, self.ridge, self.n_threads = weight, ends, ridge, n_threads
         self.p, self.K = design.shape[1], len(allowed.begin)
-        self.n_variables = (self.p + self.K + 2 * ends) * self.K
+        self.states = AllStates(design, self.K) if all_states else SeenStates(design, y, self.K)
+        self.n_variables = self.states.n + (self.K + 2 * ends) * self.K
         self.reach, self._parts = allowed.reach(), cuts(starts)
         self._weights = np.repeat(weight, np.diff(starts))
         self._rows = np.arange(len(y))
@@ -61,16 +58,29 @@ class ChainLoss:
         self._counts = np.bincount(
             y[later - 1] * self.K + y[later], self._weights[later], minlength=self.K**2
         ).reshape(self.K, self.K)
+        # transitions that may have a score
+        self.moves = self.allowed.follow if all_transitions else self._counted(y, later)
         self._seen: Any = None, np.nan, None
         self.n_evaluations = 0
 
+    def _counted(self, y, later):
+        counts = np.bincount(y[later - 1] * self.K + y[later], minlength=self.K**2)
+        return counts.reshape(self.K, self.K) > 0
+
+    def _rest(self, x):
+        """Transitions (K, K), start (K,), stop (K,)."""
+        K, rest = self.K, x[self.states.n :].reshape(-1, self.K)
+        return (rest[:K], rest[K], rest[K + 1]) if self.ends else (rest, np.zeros(K), np.zeros(K))
+
     def unpack(self, x):
         """W (p, K), transitions (K, K), start (K,), stop (K,)."""
-        p, K = self.p, self.K
-        table = x.reshape(-1, K)
-        if self.ends:
-            return table[:p], table[p : p + K], table[p + K], table[p + K + 1]
-        return table[:p], table[p:], np.zeros(K), np.zeros(K)
+        return self.states.table(x[: self.states.n]), *self._rest(x)
+
+    def pack(self, table):
+        """The variables of a table: p + K rows, and two of the ends where these have scores."""
+        rest = table[self.p :].copy()
+        rest[: self.K][~self.moves] = 0.0
+        return np.concatenate([self.states.pick(table[: self.p]), rest.ravel()])
 
     def curvature(self):
         """A diagonal for L-BFGS, between that of the Hessian and one that is the same everywhere.
@@ -82,12 +92,11 @@ class ChainLoss:
         total = np.bincount(self.y, self._weights, minlength=self.K)
         share = total / max(total.sum(), 1e-300)
         spread = share * (1.0 - share)
-        squares = _square_sums(self.design, self._weights)
         both = np.outer(share, share) * len(self.y) * self.weight.mean()
-        parts = [np.outer(squares, spread), both * (1.0 - np.outer(share, share))]
+        parts = [self.states.squares(self._weights, spread), (both * (1.0 - np.outer(share, share))).ravel()]
         if self.ends:
-            parts.append(np.tile(spread * self.weight.sum(), (2, 1)))
-        return np.sqrt(np.concatenate(parts).ravel() + self.ridge)
+            parts.append(np.tile(spread * self.weight.sum(), 2))
+        return np.sqrt(np.concatenate(parts) + self.ridge)
 
     def infer(self, unary, follow):
         """log Z (S,) and the sum of the weighted transition marginals; unary becomes weighted marginals."""
@@ -100,10 +109,10 @@ class ChainLoss:
         if self._seen[0] is not None and np.array_equal(self._seen[0], x):
             return self._seen[1:]
         self.n_evaluations += 1
-        W, trans, start, stop = self.unpack(x)
-        K, p = self.K, self.p
+        trans, start, stop = self._rest(x)
+        K, n = self.K, self.states.n
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore"):
-            unary = matmat(self.design, W)
+            unary = self.states.scores(x[:n])
             truth = unary[self._rows, self.y]
             follow, begin, end = scored(trans, start, stop, self.allowed)
             add_ends(unary, self.starts, begin, end)
@@ -111,15 +120,15 @@ class ChainLoss:
             true = self._weights @ truth + np.vdot(self._counts, trans)
             value = self.weight @ logs - true
             unary[self._rows, self.y] -= self._weights
-            gradient = np.empty((self.n_variables // K, K))
-            gradient[:p] = class_sums(self.design, unary, False)
-            gradient[p : p + K] = pairs - self._counts
+            gradient = np.empty(self.n_variables)
+            gradient[:n] = self.states.sums(unary)
+            rest = gradient[n:].reshape(-1, K)
+            rest[:K] = np.where(self.moves, pairs - self._counts, 0.0)
             if self.ends:
-                gradient[p + K] = unary[self._first].sum(axis=0)
-                gradient[p + K + 1] = unary[self._last].sum(axis=0)
+                rest[K] = unary[self._first].sum(axis=0)
+                rest[K + 1] = unary[self._last].sum(axis=0)
                 w = self.weight[np.flatnonzero(np.diff(self.starts))]
                 value -= w @ (start[self.y[self._first]] + stop[self.y[self._last]])
-            gradient = gradient.ravel()
             value += 0.5 * self.ridge * (x @ x)
             gradient += self.ridge * x
         self._seen = x.copy(), float(value), gradient

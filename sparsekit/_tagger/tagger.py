@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,28 +11,33 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
-from .._estimator.checks import check_sample_weight, in_type
+from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
 from .._l1.oba import minimize_oba
 from .._linalg.class_design import design_of
-from .._linalg.class_products import matmat
 from .._linalg.threads import blas_threads, count_threads
-from .._typing import ClassWeight, FloatArray, SolverCallback
-from .chains import add_ends, best, forward_backward, scored
+from .._typing import ClassWeight, RandomState, SolverCallback
 from .constraints import SCHEMES, allowed_by, broken
+from .hinge import HingeLoss, minimize_hinge
 from .lbfgs import minimize
 from .loss import ChainLoss
+from .perceptron import Steps, train
+from .prediction import TaggerPredictionMixin, warn_of_unsolved
 from .sequences import read, read_labels, sequence_weights
-from .sparse_loss import SparseChains, SparseMAPLoss
+from .sparse_loss import SparseMAPLoss
+from .states import rows_of
+from .stream import TaggerStreamMixin
+
+# the perceptron asks for the variables' layout only
+_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
 
 
-class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
-    r"""Labels of the positions of sequences by a linear chain: a conditional random field, or SparseMAP.
+class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
+    r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
 
     A labelling y of a sequence of T positions has the score
 
@@ -52,10 +55,14 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     C : float, default=1.0
         Inverse strength of the penalty, > 0. CRFsuite's c1 and c2 are C = 1 / (c1 + 2 c2),
         l1_ratio = c1 / (c1 + 2 c2).
-    loss : {"crf", "sparsemap"}, default="crf"
+    loss : {"crf", "sparsemap", "hinge", "perceptron"}, default="crf"
         "crf" is the negative log-likelihood above. "sparsemap" has the Fenchel-Young loss of SparseMAP [2]_
         in its place: marginals of which most are exactly 0, and no loss at all where the true labelling is
-        ahead by enough. It takes five to thirty times as long, and needs ``l1_ratio=0``.
+        ahead by enough. It takes five to thirty times as long. "hinge" is the structured support vector
+        machine [3]_: :math:`\max_y (s(x_i, y) + d(y, y_i)) - s(x_i, y_i)`, d the number of labels that
+        differ; ten to thirty times as long. "perceptron" is the averaged structured perceptron [4]_: steps
+        by one sequence after another without a penalty, whatever C is; very fast, and for streams
+        (`partial_fit`). These three need ``l1_ratio=0``.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
         coefficients exactly 0.
@@ -63,6 +70,11 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         Labellings that are impossible, in the fit and in predictions: those that break a scheme of spans
         (labels "O" and "B-PER", "I-PER", ...), or with forbidden pairs (previous, next) of labels; in a pair
         None stands for the beginning or the end of a sequence.
+    all_possible_states : bool, default=True
+        Whether a feature has coefficients for labels with which it is never seen in training. False, which is
+        CRFsuite's default, has a fraction of the coefficients where there are many labels.
+    all_possible_transitions : bool, default=True
+        Whether transitions that training does not have get a score. With False they score 0.
     fit_ends : bool, default=True
         Whether the first and the last label have the scores a and b. CRFsuite has none: these are 0 then.
     class_weight : dict, "balanced" or None, default=None
@@ -72,13 +84,17 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         The fit stops when the largest entry of the gradient (with an L1 penalty: of the violation of the
         optimality conditions) is at most tol times that of the gradient at zero, and ``dual_gap_``, where
         there is one, at most ten times tol times the objective. With loss="sparsemap", which has kinks, also
-        when ten steps lower the objective by less than tol / 100 times it, or none does.
+        when ten steps lower the objective by less than tol / 100 times it, or none does. With loss="hinge"
+        the gap alone counts. With loss="perceptron": when the share of wrong labels in a pass is at most tol,
+        or has not fallen by more than that in five passes.
     max_iter : int, default=1000
-        Largest number of steps.
+        Largest number of steps; of the perceptron, of passes.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
     warm_start : bool, default=False
         Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
+    random_state : int, RandomState instance or None, default=None
+        Order of the sequences in each pass of the perceptron.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all. Results do not depend on it.
     history : bool, default=False
@@ -94,7 +110,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_labels,)
         The labels, sorted.
-    coef_ : ndarray of shape (n_labels, n_features)
+    coef_ : ndarray of shape (n_labels, n_features), or CSR array after `sparsify`
         w, in the dtype of X (float64 for dicts).
     transitions_ : ndarray of shape (n_labels, n_labels)
         A: of each label (row) before each other (column). 0 where ``constraints`` forbid it.
@@ -105,16 +121,17 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     optimality_ : float
         The measure that ``tol`` bounds, at the solution.
     objective_ : float
-        Value of the objective.
+        Value of the objective; of the perceptron the share of wrong labels in the last pass.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum, by strong convexity; NaN with an L1 penalty
-        or SparseMAP.
+        ``objective_`` is at most this far from the optimum, by strong convexity or (hinge) a point of the
+        dual; NaN with an L1 penalty, SparseMAP or the perceptron.
     history_ : dict of ndarray
         Only with ``history=True``: values of every step.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features of dicts, sorted: "key" for numbers, "key=value" for strings.
+        Names of the features of dicts, sorted: "key" for numbers, "key=value" for strings. Those that
+        `partial_fit` finds later stand at the end.
 
     See Also
     --------
@@ -125,8 +142,7 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
     -----
     A sequence is a list of dicts, one a position, whose values are numbers, bools, strings (one-hot) or
     lists of strings; of lists of strings, as dicts of ones; or a dense or sparse matrix (n_positions,
-    n_features). Every feature has a coefficient for every label, also for labels with which it was never
-    seen.
+    n_features).
 
     References
     ----------
@@ -134,6 +150,11 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
        segmenting and labeling sequence data", ICML 2001.
     .. [2] V. Niculae, A. F. T. Martins, M. Blondel, C. Cardie, "SparseMAP: Differentiable sparse structured
        inference", ICML 2018.
+    .. [3] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large margin methods for structured and
+       interdependent output variables", JMLR 2005, eq. (8); the cost by B. Taskar, C. Guestrin, D. Koller,
+       "Max-margin Markov networks", NIPS 2003.
+    .. [4] M. Collins, "Discriminative training methods for hidden Markov models: theory and experiments with
+       perceptron algorithms", EMNLP 2002, figure 1 and section 2.4.
 
     Examples
     --------
@@ -147,12 +168,15 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "loss": [StrOptions({"crf", "sparsemap"})],
+        "loss": [StrOptions(set(_LOSSES))],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "constraints": [StrOptions({*SCHEMES, "none"}), list, tuple, None],
+        "all_possible_states": ["boolean"],
+        "all_possible_transitions": ["boolean"],
         "fit_ends": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
+        "random_state": ["random_state"],
         "history": ["boolean"],
         **SOLVER_CONSTRAINTS,
     }
@@ -161,15 +185,18 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         self,
         C: float = 1.0,
         *,
-        loss: Literal["crf", "sparsemap"] = "crf",
+        loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf",
         l1_ratio: float = 0.0,
         constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None,
+        all_possible_states: bool = True,
+        all_possible_transitions: bool = True,
         fit_ends: bool = True,
         class_weight: ClassWeight = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
         max_time: float | None = None,
         warm_start: bool = False,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         history: bool = False,
         verbose: int = 0,
@@ -179,12 +206,15 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         self.loss = loss
         self.l1_ratio = l1_ratio
         self.constraints = constraints
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
         self.fit_ends = fit_ends
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
         self.warm_start = warm_start
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.history = history
         self.verbose = verbose
@@ -233,10 +263,8 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        if self.loss == "sparsemap" and self.l1_ratio > 0:
-            raise ValueError(
-                "l1_ratio must be 0 with loss='sparsemap', which has kinks; OBA needs smooth losses."
-            )
+        if self.loss != "crf" and self.l1_ratio > 0:
+            raise ValueError(f"l1_ratio must be 0 with loss={self.loss!r}; OBA needs the smooth loss 'crf'.")
         given = read(X)
         labels = read_labels(y, given.starts)
         classes, codes = np.unique(labels, return_inverse=True)
@@ -257,9 +285,11 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
             self.feature_names_in_ = given.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        loss = {"crf": ChainLoss, "sparsemap": SparseMAPLoss}[self.loss](
-            design_of(given.X, n_threads), given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
-            ridge=1.0 - self.l1_ratio, n_threads=n_threads,
+        design = design_of(given.X, n_threads)
+        loss = _LOSSES[self.loss](
+            design, given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
+            ridge=1.0 - self.l1_ratio, n_threads=n_threads, all_states=self.all_possible_states,
+            all_transitions=self.all_possible_transitions,
         )  # fmt: skip
         dtype = given.X.dtype
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -274,17 +304,17 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
                 "classes_": classes,
             }
 
-        if self.l1_ratio > 0:
-            solve = partial(
-                minimize_oba,
-                loss,
-                np.full(loss.n_variables, float(self.l1_ratio)),
-                hessian="lbfgs",
-                gap=False,
-            )
+        steps = None
+        if self.loss == "perceptron":
+            steps = self._first_steps(loss, start)
+            solve = partial(self._train, steps, rows_of(design), given.starts, codes, weight, allowed, loss)
+        elif self.loss == "hinge":
+            solve = partial(minimize_hinge, loss)
+        elif self.l1_ratio > 0:
+            penalty = np.full(loss.n_variables, float(self.l1_ratio))
+            solve = partial(minimize_oba, loss, penalty, hessian="lbfgs", gap=False)
         else:
-            kinks = self.loss == "sparsemap"
-            solve = partial(minimize, loss, kinks=kinks)
+            solve = partial(minimize, loss, kinks=self.loss == "sparsemap")
 
         def run(x0, callback):
             # sums of BLAS depend on its number of threads
@@ -293,15 +323,34 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
 
         self._run(
             run,
-            np.zeros(loss.n_variables) if start is None else start, loss.n_variables,
+            np.zeros(loss.n_variables) if start is None else loss.pack(start), loss.n_variables,
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )  # fmt: skip
-        _warn_of_unsolved(getattr(loss, "unsolved", 0))
+        self._keep_steps(steps)
+        warn_of_unsolved(getattr(loss, "unsolved", 0))
         return self
 
+    def _first_steps(self, loss, start):
+        rows = loss.p + loss.K + 2
+        table = np.zeros((rows, loss.K))
+        if start is not None:
+            table[: len(start)] = start
+        return Steps(table, np.zeros((rows, loss.K)))
+
+    def _train(self, steps, rows, starts, y, weight, allowed, loss, *, x0, **options):
+        # x0 is where `steps` begins
+        free = None
+        if not (self.all_possible_states and self.all_possible_transitions):
+            free = np.concatenate([loss.states.free(), loss.moves, np.ones((2, loss.K), dtype=bool)])
+        return train(
+            steps, rows, starts, y, weight, allowed, free, self.fit_ends,
+            lambda table: loss.pack(table if self.fit_ends else table[:-2]),
+            check_random_state(self.random_state), **options,
+        )  # fmt: skip
+
     def _start(self, names, classes, p):
-        """The last fit's variables for these features and labels, if asked for and finite, else None."""
+        """The last fit's table for these features and labels, if asked for and finite, else None."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
         was: Any = getattr(self, "feature_names_in_", None)
@@ -317,131 +366,9 @@ class SequenceTagger(SolverEstimatorMixin, BaseEstimator):
             here, there = np.flatnonzero(found >= 0), found[found >= 0]
         K = len(classes)
         table = np.zeros((p + K + 2 * self.fit_ends, K))
-        table[np.ix_(here, now)] = self.coef_[np.ix_(old, there)].T
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        table[np.ix_(here, now)] = coef[np.ix_(old, there)].T
         table[np.ix_(p + now, now)] = self.transitions_[np.ix_(old, old)]
         if self.fit_ends:
             table[p + K, now], table[p + K + 1, now] = self.start_[old], self.stop_[old]
-        return table.ravel() if np.isfinite(table).all() else None
-
-    def _scores(self, X):
-        """Scores (N, K) with those of the ends, starts (S + 1,), transitions (K, K) and their `Allowed`."""
-        check_is_fitted(self, "coef_")
-        given = read(X, getattr(self, "feature_names_in_", None), self.n_features_in_)
-        n_threads = count_threads(self.n_jobs)
-        allowed = allowed_by(self.constraints, self.classes_)
-        with blas_threads(1):
-            unary = matmat(design_of(given.X, n_threads), self.coef_.T.astype(np.float64, order="C"))
-        trans, begin, end = scored(self.transitions_, self.start_, self.stop_, allowed)
-        return add_ends(unary, given.starts, begin, end), given.starts, trans, allowed
-
-    def predict(self, X: Sequence[Any]) -> list[list[Any]]:
-        """The best labelling of each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit. Features of dicts that fit has not seen are left out.
-
-        Returns
-        -------
-        list of lists of labels
-
-        Raises
-        ------
-        ValueError
-            If X is not as in fit, or ``constraints`` allow no labelling of a sequence's length.
-        """
-        unary, starts, trans, _ = self._scores(X)
-        tags, value = best(unary, starts, trans, count_threads(self.n_jobs))
-        _refuse_impossible(value)
-        labels = self.classes_[tags].tolist()
-        return [labels[i:j] for i, j in pairwise(starts)]
-
-    def predict_marginals(self, X: Sequence[Any]) -> list[Any]:
-        """Probabilities of the labels at each position; with loss="sparsemap" sparse ones.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit.
-
-        Returns
-        -------
-        list of ndarray or csr_array of shape (n_positions, n_labels)
-            Columns in the order of ``classes_``; a CSR array with loss="sparsemap".
-
-        Raises
-        ------
-        ValueError
-            As of `predict`.
-        """
-        dense = self.predict_proba(X)
-        return [sp.csr_array(p) for p in dense] if self.loss == "sparsemap" else dense
-
-    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
-        """The same as `predict_marginals`, as arrays.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit.
-
-        Returns
-        -------
-        list of ndarray of shape (n_positions, n_labels)
-
-        Raises
-        ------
-        ValueError
-            As of `predict`.
-        """
-        unary, starts, trans, allowed = self._scores(X)
-        ones = np.ones(len(starts) - 1)
-        n_threads = count_threads(self.n_jobs)
-        if self.loss == "sparsemap":
-            _refuse_impossible(best(unary, starts, trans, n_threads)[1])
-            _warn_of_unsolved(SparseChains(starts, len(trans)).solve(unary, trans, ones, n_threads)[2])
-        else:
-            value, _ = forward_backward(unary, starts, trans, ones, n_threads, reach=allowed.reach())
-            _refuse_impossible(value)
-        return [unary[i:j] for i, j in pairwise(starts)]
-
-    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None) -> float:
-        """Share of the positions whose label is right; spans: `sparsekit.metrics.span_f1_score`.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit.
-        y : list of sequences of labels
-            The true ones.
-        sample_weight : array-like of shape (n_sequences,), default=None
-            Weights of the sequences, for each of their positions.
-
-        Returns
-        -------
-        float
-        """
-        predicted = self.predict(X)
-        lengths = [len(sequence) for sequence in predicted]
-        true = read_labels(y, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-        flat = np.array([label for sequence in predicted for label in sequence])
-        weight = check_sample_weight(sample_weight, len(lengths))
-        each = None if weight is None else np.repeat(weight, lengths)
-        return float(np.average(true == flat, weights=each))
-
-
-def _warn_of_unsolved(n):
-    if n:
-        warnings.warn(
-            f"SequenceTagger: SparseMAP of {n} sequences stopped before its tolerance; their marginals are "
-            "approximate.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _refuse_impossible(value):
-    if (value == -np.inf).any():
-        i = int((value == -np.inf).argmax())
-        raise ValueError(f"constraints allow no labelling of the length of X[{i}].")
+        return table if np.isfinite(table).all() else None

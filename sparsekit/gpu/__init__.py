@@ -18,8 +18,11 @@ _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
 NOT_HERE: dict[str, str] = {
+    "_chain_steps.perceptron_steps": _ROWS,
     "_chains.best_sequences": _CHAIN,
     "_chains.forward_backward": _CHAIN,
+    "_chains.pair_scores": _CHAIN,
+    "_chains.pair_sums": _CHAIN,
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
     "is made of class_factors by matrix products",
     "_dual_ascent.ascend": _ROWS,

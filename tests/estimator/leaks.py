@@ -100,6 +100,9 @@ def cases():
             (sk.SequenceTagger(max_iter=5, history=True), [[{"a": "b", "c": 1}] * 3] * 4, [[0, 1, 0]] * 4),
             (sk.SequenceTagger(loss="sparsemap", max_iter=5), [X, single], [kinds, kinds]),
             (sk.SequenceTagger(l1_ratio=0.5, max_iter=5), [csr, csr], [kinds, kinds]),
+            (sk.SequenceTagger(loss="hinge", max_iter=5), [X, single], [kinds, kinds]),
+            (sk.SequenceTagger(loss="perceptron", max_iter=5, random_state=0), [csr, X], [kinds, kinds]),
+            (sk.SequenceTagger(all_possible_states=False, max_iter=5), [csr, X], [kinds, kinds]),
         ],
         "StabilitySelection": [
             (sk.StabilitySelection(n_pairs=1, penalties=2), X, two),

@@ -390,7 +390,9 @@ def test_what_is_wrong_is_named(X, y, error, match):
         ({"constraints": [(None, None)]}, "pairs"),
         ({"constraints": "BILOU"}, "'I-A' before 'O'"),
         ({"class_weight": {"X": 1.0}}, "class_weight"),
-        ({"loss": "hinge"}, "loss"),
+        ({"loss": "svm"}, "loss"),
+        ({"loss": "hinge", "l1_ratio": 0.5}, "l1_ratio must be 0"),
+        ({"loss": "perceptron", "l1_ratio": 1.0}, "l1_ratio must be 0"),
         ({"loss": "sparsemap", "l1_ratio": 0.5}, "l1_ratio must be 0"),
     ],
 )

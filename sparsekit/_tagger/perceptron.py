@@ -1,0 +1,135 @@
+"""The averaged structured perceptron.
+
+For one sequence after another, z = argmax_y s(x_i, y) and, where z is not y_i, v += c_i (features of y_i -
+features of z). The coefficients are the mean of v after each sequence: M. Collins, "Discriminative training
+methods for hidden Markov models", EMNLP 2002, figure 1 and section 2.4. The sum behind the mean is kept as in
+H. Daumé's thesis (2006), figure 2.3: a step is noted with the number of sequences that came before it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _chain_steps
+from .._solver import outcome
+
+# passes without fewer mistakes that end a run; fewer means by at least tol times the number of positions
+_PATIENCE = 5
+# positions between two looks at clocks and interrupts
+_PART = 20000
+
+_MESSAGES = outcome.messages(
+    "the share of wrong labels in a pass is at most tol",
+    small_decrease="Converged: five passes made no fewer mistakes.",
+)
+
+
+@dataclass
+class Steps:
+    """v and the sum of numbered steps, (p + K + 2, K) each, and how many sequences there were."""
+
+    table: np.ndarray
+    sums: np.ndarray
+    count: float = 0.0
+
+    def mean(self):
+        """The mean of v after each sequence."""
+        return self.table - self.sums / max(self.count, 1.0)
+
+    def grown(self, places, labels, p, K):
+        """The same with more features and labels; old ones go to ``places`` and ``labels``."""
+        old = len(self.table) - len(labels) - 2
+        rows = np.concatenate([places[:old], p + labels, [p + K, p + K + 1]])
+        parts = []
+        for part in (self.table, self.sums):
+            parts.append(np.zeros((p + K + 2, K)))
+            parts[-1][np.ix_(rows, labels)] = part
+        return Steps(parts[0], parts[1], self.count)
+
+
+def take_pass(steps, rows, starts, y, order, weight, allowed, free, ends):
+    """A pass over the sequences ``order``, in place; returns the number of wrong labels.
+
+    ``rows`` is of `rows_of`; ``free`` (p + K + 2, K) marks what may have a coefficient, or is None.
+    """
+    K = steps.table.shape[1]
+    forbidden = ~np.concatenate([allowed.follow, allowed.begin[None], allowed.end[None]])
+    table, zeros = steps.table.copy(), np.zeros(steps.table.size)
+    table[-K - 2 :][forbidden] = -np.inf
+    marks = np.zeros(0, dtype=np.uint8) if free is None else free.astype(np.uint8).ravel()
+    lengths, wrong, lo = np.diff(starts)[order].cumsum(), 0, 0
+    try:
+        while lo < len(order):
+            done = lengths[lo - 1] if lo else 0
+            hi = max(int(np.searchsorted(lengths, done + _PART)), lo + 1)
+            wrong += _chain_steps.perceptron_steps(
+                starts, *rows, y, order[lo:hi], weight, marks, table, steps.sums, zeros, steps.count, ends
+            )
+            steps.count += len(order[lo:hi])
+            lo = hi
+    finally:
+        table[-K - 2 :][forbidden] = 0.0
+        steps.table = table
+    return wrong
+
+
+def train(
+    steps,
+    rows,
+    starts,
+    y,
+    weight,
+    allowed,
+    free,
+    ends,
+    pack,
+    random,
+    *,
+    tol,
+    max_iter,
+    max_time,
+    callback,
+    history,
+):
+    """Passes until there are no mistakes, or five in a row made no fewer; each in an order of its own.
+
+    ``fun`` and ``optimality`` are the share of wrong labels in the last pass. ``pack`` makes the variables of
+    a table.
+    """
+    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
+    lines = outcome.History(("time", "fun", "optimality"), history)
+    order = np.flatnonzero((weight > 0) & (np.diff(starts) > 0))
+    total = max(int(np.diff(starts)[order].sum()), 1)
+    nit, least, stale, status, share = 0, np.inf, 0, None, 0.0
+    while status is None:
+        wrong = take_pass(steps, rows, starts, y, random.permutation(order), weight, allowed, free, ends)
+        nit, share = nit + 1, wrong / total
+        lines.add(limits.seconds, share, share)
+        stale = 0 if share < least - tol else stale + 1
+        least = min(least, share)
+        if not np.isfinite(steps.table).all():
+            status = outcome.NOT_FINITE
+        elif callback is not None and outcome.wants_to_stop(
+            callback, _report(steps, pack, share, nit, limits)
+        ):
+            status = outcome.STOPPED
+        elif share <= tol:
+            status = outcome.CONVERGED
+        elif stale >= _PATIENCE:
+            status = outcome.SMALL_DECREASE
+        else:
+            status = limits.reached(nit)
+    result = _report(steps, pack, share, nit, limits)
+    result.update(
+        nfev=nit, status=status, message=_MESSAGES[status], success=status in outcome.SUCCESSES,
+        dual_gap=np.nan, history=lines.columns(),
+    )  # fmt: skip
+    return result
+
+
+def _report(steps, pack, share, nit, limits):
+    x = pack(steps.mean())
+    return OptimizeResult(
+        x=x, fun=share, nit=nit, optimality=share, nnz=int(np.count_nonzero(x)), time=limits.seconds
+    )

@@ -1,0 +1,110 @@
+"""Which pairs of a feature and a label have a coefficient: all of them, or those seen together in training.
+
+Coefficients of pairs come first in the vector of variables. Both classes give scores (N, K) of the positions,
+sums of derivatives over them, and the table (p, K).
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._cython import _chains
+from .._linalg.class_products import class_sums, matmat
+from .._linalg.design import DenseDesign
+
+
+def rows_of(design):
+    """X as compressed rows of float64, with what the kernels of chains take as indices."""
+    if isinstance(design, DenseDesign):
+        rows = sp.csr_matrix(design.X)
+        return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)
+    return (
+        design.indptr.astype(np.int64, copy=False),
+        design.indices.astype(np.int64),
+        design.data.astype(np.float64, copy=False),
+    )
+
+
+def _squares(design, weights):
+    """sum_i c_i x_ij^2, (p,)."""
+    if isinstance(design, DenseDesign):
+        return np.einsum("i,ij,ij->j", weights, design.X, design.X)
+    each = np.square(design.data, dtype=np.float64) * np.repeat(weights, np.diff(design.indptr))
+    return np.bincount(design.indices, each, design.shape[1])
+
+
+class AllStates:
+    """A coefficient for every feature (p) and label (K)."""
+
+    def __init__(self, design, K):
+        self.design, self.K = design, K
+        self.n = design.shape[1] * K
+
+    def scores(self, x):
+        """X W, (N, K)."""
+        return matmat(self.design, x.reshape(-1, self.K))
+
+    def sums(self, D):
+        """X^T D for D (N, K), as variables."""
+        return class_sums(self.design, D, False).ravel()
+
+    def squares(self, weights, each):
+        """sum_i c_i x_ij^2 times ``each`` (K,), as variables."""
+        return np.outer(_squares(self.design, weights), each).ravel()
+
+    def table(self, x):
+        """W (p, K); the variables' own memory."""
+        return x.reshape(-1, self.K)
+
+    def pick(self, table):
+        """The variables of a table (p, K)."""
+        return table.ravel()
+
+    def free(self):
+        """Pairs that have a coefficient, (p, K)."""
+        return np.ones((self.design.shape[1], self.K), dtype=bool)
+
+
+class SeenStates:
+    """Coefficients of the features and labels that occur together at some position."""
+
+    def __init__(self, design, y, K):
+        self.K, self.design, self._threads = K, design, design.threads[0]
+        N, p = design.shape
+        self._rows = rows_of(design)
+        indptr, indices, data = self._rows
+        columns = sp.csr_matrix((data, indices, indptr), shape=(N, p)).tocsc()
+        self._columns = columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data
+        self._squares = columns.copy()
+        self._squares.data = columns.data**2
+        used = np.repeat(np.arange(p), np.diff(columns.indptr)) * K + y[columns.indices]
+        # an entry that is stored and 0 says nothing
+        place = np.unique(used[columns.data != 0])
+        self._place, self._label = place, (place % K).astype(np.int32)
+        self._first = np.searchsorted(place, np.arange(p + 1) * K).astype(np.int64)
+        self.n = len(place)
+
+    def scores(self, x):
+        unary = np.empty((self.design.shape[0], self.K))
+        _chains.pair_scores(*self._rows, self._first, self._label, x, unary, self._threads)
+        return unary
+
+    def sums(self, D):
+        sums = np.empty(self.n)
+        _chains.pair_sums(*self._columns, self._first, self._label, D, sums, self._threads)
+        return sums
+
+    def squares(self, weights, each):
+        return (self._squares.T @ weights)[self._place // self.K] * each[self._label]
+
+    def table(self, x):
+        table = np.zeros(self.design.shape[1] * self.K)
+        table[self._place] = x
+        return table.reshape(-1, self.K)
+
+    def pick(self, table):
+        return table.ravel()[self._place]
+
+    def free(self):
+        free = np.zeros(self.design.shape[1] * self.K, dtype=bool)
+        free[self._place] = True
+        return free.reshape(-1, self.K)

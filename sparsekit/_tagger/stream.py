@@ -1,0 +1,193 @@
+"""Sequences that come in batches: passes of the perceptron, with labels and features that were not there
+before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+
+from .._estimator.checks import check_sample_weight
+from .._estimator.decorators import fit_context
+from .._linalg.class_design import design_of
+from .._messages import shown
+from .constraints import allowed_by, broken
+from .perceptron import Steps, take_pass
+from .sequences import read, read_labels
+from .states import rows_of
+
+
+def _streams(model):
+    if model.loss != "perceptron":
+        raise AttributeError(f"partial_fit needs loss='perceptron'; with loss={model.loss!r} use fit")
+    return True
+
+
+class TaggerStreamMixin:
+    """`partial_fit` of the perceptron."""
+
+    coef_: Any
+    transitions_: Any
+    start_: Any
+    stop_: Any
+    classes_: Any
+    n_features_in_: int
+    feature_names_in_: Any
+    fit_ends: bool
+    constraints: Any
+    class_weight: Any
+    all_possible_states: bool
+    all_possible_transitions: bool
+    _steps: Any
+    _n_steps: float
+
+    @available_if(_streams)
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """One pass of the perceptron over a batch, in its order, from the last call's or `fit`'s
+        coefficients.
+
+        Only with ``loss="perceptron"``. ``coef_`` and the others are means over all sequences so far.
+        Features of dicts that are new get coefficients.
+
+        Parameters
+        ----------
+        X : list of n_sequences sequences
+            As in `fit`.
+        y : list of n_sequences sequences of labels
+            The true ones.
+        classes : array-like of shape (n_labels,), default=None
+            All labels that may come. Needed in the first call; later it must name the same, or be None.
+        sample_weight : float or array-like of shape (n_sequences,), default=None
+            Lengths >= 0 of the sequences' steps.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As of `fit`, or if classes lack a label of y, are missing in the first call or others than then;
+            with ``class_weight="balanced"``, which needs all labels at once; and if pairs that training has
+            not seen are to have no coefficient, which only `fit` can know.
+        """
+        if not (self.all_possible_states and self.all_possible_transitions):
+            raise ValueError(
+                "partial_fit needs all_possible_states=True and all_possible_transitions=True: what will be "
+                "seen is not known."
+            )
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "partial_fit cannot balance labels that are still to come: pass class_weight as a dict."
+            )
+        known = getattr(self, "coef_", None) is not None
+        all_labels = self._labels_of_stream(classes, known)
+        given = read(X, n_features=self.n_features_in_ if known and self._names() is None else None)
+        if known and (given.names is None) != (self._names() is None):
+            raise ValueError("X must hold dicts of features, as before.")
+        labels = read_labels(y, given.starts)
+        place = {label: k for k, label in enumerate(all_labels.tolist())}
+        for label in labels.tolist():
+            if label not in place:
+                raise ValueError(f"classes lack the label {shown(label)} of y.")
+        codes = np.array([place[label] for label in labels.tolist()], dtype=np.int32)
+        allowed = allowed_by(self.constraints, all_labels)
+        wrong = broken(codes, given.starts, allowed, all_labels)
+        if wrong is not None:
+            raise ValueError(f"constraints={self.constraints}: {wrong}.")
+        weight = self._weights_of_stream(all_labels, codes, sample_weight, given.starts)
+        rows, names, p = self._columns(given, known)
+        K = len(all_labels)
+        if p == 0:
+            raise ValueError(
+                "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
+            )
+        steps = self._steps_so_far(known, p, K)
+        order = np.flatnonzero((weight > 0) & (np.diff(given.starts) > 0))
+        wrong_labels = take_pass(
+            steps, rows, given.starts, codes, order, weight, allowed, None, self.fit_ends
+        )
+        table = steps.mean()
+        self.coef_ = np.ascontiguousarray(table[:p].T)
+        self.transitions_, self.start_, self.stop_ = table[p : p + K].copy(), table[p + K], table[p + K + 1]
+        self.classes_, self.n_features_in_ = all_labels, p
+        if names is not None:
+            self.feature_names_in_ = names
+        self.n_iter_ = np.array([1], dtype=np.int32)
+        self.objective_ = self.optimality_ = wrong_labels / max(int(np.diff(given.starts)[order].sum()), 1)
+        self.dual_gap_ = np.nan
+        self._keep_steps(steps)
+        return self
+
+    def _names(self):
+        return getattr(self, "feature_names_in_", None)
+
+    def _labels_of_stream(self, classes, known):
+        if classes is None:
+            if not known:
+                raise ValueError("classes must be passed in the first call of partial_fit.")
+            return self.classes_
+        found = np.unique(read_labels([classes], np.array([0, len(np.atleast_1d(classes))]), "classes"))
+        if known and not np.array_equal(found, self.classes_):
+            raise ValueError(f"classes={shown(classes)} are not those of the first call.")
+        return found
+
+    def _weights_of_stream(self, classes, codes, sample_weight, starts):
+        lengths = np.diff(starts)
+        weight = check_sample_weight(sample_weight, len(lengths))
+        weight = np.ones(len(lengths)) if weight is None else weight
+        if self.class_weight is None:
+            return weight
+        unknown = set(self.class_weight) - set(classes.tolist())
+        if unknown:
+            raise ValueError(
+                f"class_weight has the label {shown(min(unknown, key=str))}, which classes lack."
+            )
+        own = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
+        if not (np.isfinite(own).all() and (own >= 0).all()):
+            raise ValueError("class_weight must be finite and at least 0 for every label.")
+        sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), own[codes], len(lengths))
+        return weight * np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+
+    def _columns(self, given, known):
+        """The rows with the columns of all features so far, the names of these, and how many there are."""
+        indptr, indices, data = rows_of(design_of(given.X, 1))
+        if given.names is None:
+            return (indptr, indices, data), None, given.X.shape[1]
+        old = self._names() if known else np.zeros(0, dtype=object)
+        place = {name: j for j, name in enumerate(old)}
+        where = np.array([place.setdefault(name, len(place)) for name in given.names], dtype=np.int64)
+        names = np.array(list(place), dtype=object)
+        return (indptr, where[indices] if len(where) else indices, data), names, len(names)
+
+    def _steps_so_far(self, known, p, K):
+        """The coefficients to go on from; those that were loaded without steps begin a new mean."""
+        if not known:
+            return Steps(np.zeros((p + K + 2, K)), np.zeros((p + K + 2, K)))
+        old = self.n_features_in_
+        stored = getattr(self, "_steps", None)
+        if stored is not None and stored.shape == (2, old + K + 2, K) and np.isfinite(stored).all():
+            steps = Steps(stored[0].copy(), stored[1].copy(), float(self._n_steps))
+        else:
+            coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+            table = np.vstack([coef.T, self.transitions_, self.start_, self.stop_]).astype(np.float64)
+            steps = Steps(table, np.zeros_like(table))
+        return steps.grown(np.arange(old), np.arange(K), p, K)
+
+    def _keep_steps(self, steps):
+        """What the next call goes on from; None where the last fit was no perceptron's."""
+        if steps is not None:
+            self._steps, self._n_steps = np.stack([steps.table, steps.sums]), float(steps.count)
+        elif hasattr(self, "_steps"):
+            del self._steps, self._n_steps

@@ -131,12 +131,14 @@ SK_MULTI(double, sk_chain_logs,
          (sk_size T, sk_size K, double *restrict unary, const double *restrict trans, double weight,
           double *restrict pairs, double *restrict work),
          (T, K, unary, trans, weight, pairs, work)) {
-    double *restrict forward = work, *restrict sums = forward + T * K, *restrict shift = sums + K;
+    /* scores are kept beside the sums of what leads to them: their sum may have lost the smaller one's digits */
+    double *restrict forward = work, *restrict into = forward + T * K, *restrict sums = into + T * K;
+    double *restrict shift = sums + K;
     double *restrict now = shift + K, most, sum = 0.0, value;
     for (sk_size k = 0; k < K; k++) forward[k] = unary[k];
     for (sk_size t = 1; t < T; t++) {
         const double *restrict a = forward + (t - 1) * K;
-        double *restrict out = forward + t * K;
+        double *restrict out = forward + t * K, *restrict in = into + t * K;
         for (sk_size k = 0; k < K; k++) shift[k] = -INFINITY;
         for (sk_size j = 0; j < K; j++) {
             const double *restrict row = trans + j * K;
@@ -144,7 +146,7 @@ SK_MULTI(double, sk_chain_logs,
             for (sk_size k = 0; k < K; k++) shift[k] = a[j] + row[k] > shift[k] ? a[j] + row[k] : shift[k];
         }
         for (sk_size k = 0; k < K; k++) {
-            out[k] = shift[k];
+            in[k] = shift[k];
             shift[k] = shift[k] > -INFINITY ? -shift[k] : 0.0;
             sums[k] = 0.0;
         }
@@ -153,8 +155,10 @@ SK_MULTI(double, sk_chain_logs,
             SK_SIMD
             for (sk_size k = 0; k < K; k++) sums[k] += sk_exp_neg(now[k]);
         }
-        for (sk_size k = 0; k < K; k++)
-            out[k] = out[k] > -INFINITY ? unary[t * K + k] + out[k] + log(sums[k]) : -INFINITY;
+        for (sk_size k = 0; k < K; k++) {
+            in[k] = in[k] > -INFINITY ? in[k] + log(sums[k]) : -INFINITY;
+            out[k] = unary[t * K + k] + in[k];
+        }
     }
     const double *restrict last = forward + (T - 1) * K;
     most = sk_top(last, K);
@@ -165,12 +169,12 @@ SK_MULTI(double, sk_chain_logs,
         for (sk_size k = 0; k < T * K; k++) unary[k] = 0.0;
         return value;
     }
-    for (sk_size k = 0; k < K; k++) sums[k] = weight * exp(last[k] - value);
+    for (sk_size k = 0; k < K; k++) sums[k] = weight / sum * exp(last[k] - most);
     for (sk_size t = T - 1; t > 0; t--) {
-        const double *restrict a = forward + (t - 1) * K, *restrict after = forward + t * K;
+        const double *restrict a = forward + (t - 1) * K, *restrict in = into + t * K;
         double *restrict u = unary + t * K;
         for (sk_size k = 0; k < K; k++) {
-            shift[k] = sums[k] > 0.0 && after[k] > -INFINITY ? u[k] - after[k] : -INFINITY;
+            shift[k] = sums[k] > 0.0 && in[k] > -INFINITY ? -in[k] : -INFINITY;
             u[k] = sums[k];
         }
         for (sk_size j = 0; j < K; j++) {

@@ -28,10 +28,10 @@ from .loss import ChainLoss
 _FALL, _LAST = 0.1, 1e-12
 # a stage ends when what is left of its smooth problem is this share of the gap
 _SHARE = 0.1
-# the gap may be so many times tol relative to the objective, as of the other losses
-_GAP = 10.0
+# the gap may be so many times tol relative to the objective: steps grow as it falls, and labels do not change
+_GAP = 100.0
 
-_MESSAGES = outcome.messages("the duality gap is at most ten times tol times the objective")
+_MESSAGES = outcome.messages("the duality gap is at most a hundred times tol times the objective")
 
 
 class HingeLoss(ChainLoss):
@@ -74,7 +74,7 @@ class HingeLoss(ChainLoss):
 def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=None, history=False):
     """The minimiser of a `HingeLoss` without its smoothing.
 
-    ``optimality`` is a tenth of the gap relative to the objective. While it runs, ``fun`` is the smooth
+    ``optimality`` is a hundredth of the gap relative to the objective. While it runs, ``fun`` is the smooth
     value, which is an upper bound.
     """
     limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)

@@ -71,6 +71,8 @@ def take_pass(steps, rows, starts, y, order, weight, allowed, free, ends):
     finally:
         table[-K - 2 :][forbidden] = 0.0
         steps.table = table
+    if not (np.isfinite(table).all() and np.isfinite(steps.sums).all()):
+        raise ValueError("X or sample_weight is too large: steps of the perceptron overflow.")
     return wrong
 
 
@@ -108,11 +110,7 @@ def train(
         lines.add(limits.seconds, share, share)
         stale = 0 if share < least - tol else stale + 1
         least = min(least, share)
-        if not np.isfinite(steps.table).all():
-            status = outcome.NOT_FINITE
-        elif callback is not None and outcome.wants_to_stop(
-            callback, _report(steps, pack, share, nit, limits)
-        ):
+        if callback is not None and outcome.wants_to_stop(callback, _report(steps, pack, share, nit, limits)):
             status = outcome.STOPPED
         elif share <= tol:
             status = outcome.CONVERGED

@@ -85,8 +85,9 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         optimality conditions) is at most tol times that of the gradient at zero, and ``dual_gap_``, where
         there is one, at most ten times tol times the objective. With loss="sparsemap", which has kinks, also
         when ten steps lower the objective by less than tol / 100 times it, or none does. With loss="hinge"
-        the gap alone counts. With loss="perceptron": when the share of wrong labels in a pass is at most tol,
-        or has not fallen by more than that in five passes.
+        the gap alone counts, at most a hundred times tol times the objective. With loss="perceptron": when
+        the share of wrong labels in a pass is at most tol, or has not fallen by more than that in five
+        passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
     max_time : float, default=None
@@ -291,6 +292,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
             ridge=1.0 - self.l1_ratio, n_threads=n_threads, all_states=self.all_possible_states,
             all_transitions=self.all_possible_transitions,
         )  # fmt: skip
+        if self.loss != "perceptron" and not np.isfinite(loss.gradient(np.zeros(loss.n_variables))).all():
+            raise ValueError("X, C or sample_weight is too large: sums over all positions overflow.")
         dtype = given.X.dtype
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
 

@@ -198,6 +198,23 @@ MODELS = {
 }
 
 
+# of lists of sequences, not of matrices: tests/fuzz/test_fuzz_sequences.py
+SEQUENCES = {
+    "C": C,
+    "loss": st.sampled_from(["crf", "hinge", "perceptron", "sparsemap"]),
+    "l1_ratio": RATIO,
+    "constraints": st.sampled_from(
+        [None, "none", "BIO", [(0, 1)], [(None, 0)], [(1, None), (1, 1)], [(0, 9)]]
+    ),
+    "all_possible_states": BOOL,
+    "all_possible_transitions": BOOL,
+    "fit_ends": BOOL,
+    "class_weight": CLASS_WEIGHT,
+    "random_state": st.integers(0, 3),
+    **SOLVER,
+}
+
+
 @st.composite
 def models(draw, name):
     """An estimator with a few parameters that are not its defaults, as many as matter to small examples."""

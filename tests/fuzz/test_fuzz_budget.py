@@ -36,7 +36,8 @@ def test_all_estimators_are_fuzzed():
     public = {name for name in sk.__all__ if hasattr(getattr(sk, name), "fit")}
     # a selector, which fits these models to halves of what it is given, and one whose X is no matrix
     assert set(fuzz_models.MODELS) == public - {"StabilitySelection", "SequenceTagger"}
-    for kind, _, parameters in fuzz_models.MODELS.values():
+    sequences = sk.SequenceTagger, None, fuzz_models.SEQUENCES
+    for kind, _, parameters in [*fuzz_models.MODELS.values(), sequences]:
         own = set(kind().get_params())
         # what is printed, and what depends on the clock
         assert own - set(parameters) <= {"verbose", "max_time", "callback"}, kind

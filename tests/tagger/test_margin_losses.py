@@ -77,11 +77,11 @@ def test_hinge_is_the_documented_problem(data):
     """Against a method of another kind, on the dual."""
     X, y = data
     weight = np.array([1.0, 2.0, 0.5, 1.0, 0.0, 3.0])
-    model = sk.SequenceTagger(0.7, loss="hinge", tol=1e-6).fit(X, y, sample_weight=weight)
+    model = sk.SequenceTagger(0.7, loss="hinge", tol=1e-7).fit(X, y, sample_weight=weight)
     v = table(model)
     value = 0.7 * hinge(v, X, y, weight) + 0.5 * np.vdot(v, v)
     np.testing.assert_allclose(model.objective_, value, rtol=1e-10)
-    assert 0.0 <= model.dual_gap_ <= 1e-5 * value and model.optimality_ <= 1e-6
+    assert 0.0 <= model.dual_gap_ <= 1e-4 * value and model.optimality_ <= 1e-7
 
     least, most = frank_wolfe(X, y, 0.7 * weight)
     assert most - least <= 1e-7

@@ -10,7 +10,7 @@
 #include "factor_oracles.h"
 #include "factor_span.h"
 
-static void fg_free_potentials(fg_potentials *t);
+static void fg_free_constraints(fg_active *t);
 
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
@@ -88,7 +88,7 @@ static void fg_release(fg_active *t) {
     free(t->value);
     free(t->p);
     fg_span_release(t->span);
-    fg_free_potentials(t->potentials);
+    fg_free_constraints(t);
 }
 
 /* x = L^-1 x, and x = L^-T x */

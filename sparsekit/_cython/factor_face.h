@@ -302,8 +302,11 @@ static int fg_complete_all(const fg_plan *g, fg_state *t) {
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
         double *c = t->work;
-        if (t->active[i].by_potentials) fg_potentials_complete(t->active[i].potentials);
-        if (!t->active[i].solved || t->active[i].by_potentials) continue;
+        if (!t->active[i].solved) continue;
+        if (t->active[i].by_constraints) {
+            if ((status = fg_constraints_complete(p, t->active + i, t->watch))) return status;
+            continue;
+        }
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * t->inv;
         status = fg_complete(p, t->active + i, t->v + p->slot, g->w + p->slot, c, t->work + p->n_add, t->watch);
         if (status) return status;

@@ -47,6 +47,7 @@ typedef struct {
 } fg_plan;
 
 typedef struct fg_potentials fg_potentials; /* factor_matching.h */
+typedef struct fg_cuts fg_cuts;             /* factor_cuts.h */
 
 /* structures in use by a factor with an oracle, and the Cholesky factor of K = M' W M + shift 1 1' on them;
  * its first m rows and columns are those of the structures, `size` apart */
@@ -61,7 +62,8 @@ typedef struct {
     sk_size extra;                      /* so many of the m, the last ones, have no weight: factor_face.h */
     struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
     fg_potentials *potentials;          /* of a matching with many structures, else NULL */
-    int by_potentials, refused;         /* whether the last answer is theirs; whether they failed in this solve */
+    fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
+    int by_constraints, refused;        /* whether the last answer is theirs; whether they failed in this solve */
 } fg_active;
 
 typedef struct {

@@ -11,8 +11,6 @@
 
 #include "factor_active.h"
 
-/* structures in use beyond which potentials take over: less than this the active set is as fast */
-#define FG_FEW(f) (8 + ((f)->rows < (f)->columns ? (f)->rows : (f)->columns) / 2)
 #define FG_POTENTIAL_STEPS 100
 #define FG_POTENTIAL_TRIALS 50
 /* of a row's diagonal in S: less is rounding, and the row's part of the graph of free entries is closed */
@@ -254,40 +252,20 @@ static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
     return 0;
 }
 
-/* SparseMAP of a factor with an oracle: by its structures, or, of a matching with many, by potentials */
-static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
-                               sk_size rounds, double *x, double *work, fg_watch *watch) {
-    const sk_size few = FG_FEW(f);
-    int status, is_new, turned = f->rows > f->columns;
-    fg_potentials *by = t->potentials;
-    if (f->kind != FG_MATCHING || t->calls == 0) t->refused = 0;
-    if (f->kind != FG_MATCHING || t->refused) return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-    if (!t->by_potentials && t->m < few) {
-        status = fg_active_solve(f, t, v, w, c, rounds < few ? rounds : few, x, work, watch);
-        if (status || t->solved || rounds <= few || fg_late(watch)) return status;
-    }
-    if (by == NULL && (by = t->potentials = fg_make_potentials(f, w)) == NULL) return FG_NO_MEMORY;
-    is_new = !t->by_potentials;
-    for (sk_size j = 0; j < by->C; j++)
-        for (sk_size i = 0; i < by->R; i++) by->v[j * by->R + i] = v[turned ? j * by->R + i : i * by->C + j];
-    if (is_new) fg_potentials_start(by);
-    if (fg_potentials_newton(by, watch)) {
-        for (sk_size j = 0; j < by->C; j++)
-            for (sk_size i = 0; i < by->R; i++) {
-                double y = by->x[j * by->R + i];
-                x[turned ? j * by->R + i : i * by->C + j] = y > by->near ? y : 0.0;
-            }
-        t->m = 0;
-        t->by_potentials = t->solved = 1;
-        return 0;
-    }
-    if (watch != NULL && watch->call->stop) return FG_INTERRUPTED;
-    /* it did not come to an end (scores of very different sizes): structures */
-    fg_free_potentials(by);
-    t->potentials = NULL;
-    t->by_potentials = 0;
-    t->refused = 1;
-    return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
+/* x for the scores v of a factor; whether it was found */
+static int fg_potentials_solve(const fg_spec *f, fg_potentials *t, const double *v, int is_new, double *x,
+                               fg_watch *watch) {
+    const int turned = f->rows > f->columns;
+    for (sk_size j = 0; j < t->C; j++)
+        for (sk_size i = 0; i < t->R; i++) t->v[j * t->R + i] = v[turned ? j * t->R + i : i * t->C + j];
+    if (is_new) fg_potentials_start(t);
+    if (!fg_potentials_newton(t, watch)) return 0;
+    for (sk_size j = 0; j < t->C; j++)
+        for (sk_size i = 0; i < t->R; i++) {
+            double y = t->x[j * t->R + i];
+            x[turned ? j * t->R + i : i * t->C + j] = y > t->near ? y : 0.0;
+        }
+    return 1;
 }
 
 /* the Jacobian becomes that of the smallest face that the answer lies in: factor_face.h */

@@ -4,7 +4,7 @@
 #define SPARSEKIT_FACTOR_PASSES_H
 
 #include "factor_closed.h"
-#include "factor_matching.h"
+#include "factor_structured.h"
 
 /* oracle calls for one local problem, when it is to be exact */
 #define FG_ROUNDS 2000
@@ -74,8 +74,7 @@ static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
-        if (t->active[i].by_potentials) fg_potentials_jvp(p, t->active[i].potentials, u + p->slot, y + p->slot);
-        else fg_active_jvp(p, t->active + i, u + p->slot, w + p->slot, NULL, y + p->slot, t->work);
+        fg_structured_jvp(p, t->active + i, u + p->slot, w + p->slot, y + p->slot, t->work);
     }
 }
 

@@ -12,7 +12,6 @@
 #include "factor_matching.h"
 #include "tree_cuts.h"
 
-#define FG_FEW_TREES(n) (8 + (n))
 #define FG_CUT_STEPS 60
 #define FG_CUT_TRIALS 40
 #define FG_CUT_ROUNDS 100
@@ -26,8 +25,10 @@ struct fg_cuts {
     double *out;                  /* (room, n): 0 for the words of a set, else 1 */
     double *part;                 /* (room, n): sums of d over free entries of a row that enter */
     double *y, *g, *step, *to;    /* (room): multipliers, gradient, a direction, where it leads */
-    double *S;                    /* (size, size): a factor of the Hessian's part for the sets `in` */
-    sk_size *in, n_in, size;      /* (room) */
+    sk_size *in, n_in;            /* (room): the sets that count */
+    sk_size *on, *keep, n_on;     /* (room): places in `in` of those that move freely; workspace */
+    double *S, *L;                /* (size, size): the Hessian of the sets `in`, and a factor of the part `on` */
+    sk_size size;
     sk_cuts flow;
 };
 
@@ -41,7 +42,7 @@ static int fg_grow_cuts(fg_cuts *t, sk_size least) {
     const sk_size n = t->n, m = t->m, room = 2 * least;
     double *block, *at;
     if (least <= t->room) return 1;
-    at = block = calloc((size_t)(room * (2 * n + 5)), sizeof(double));
+    at = block = calloc((size_t)(room * (2 * n + 7)), sizeof(double));
     if (at == NULL) return 0;
     at += 2 * room * n;
     if (t->out != NULL) {
@@ -56,6 +57,8 @@ static int fg_grow_cuts(fg_cuts *t, sk_size least) {
     t->step = at, at += room;
     t->to = at, at += room;
     t->in = sk_take_indices(&at, room);
+    t->on = sk_take_indices(&at, room);
+    t->keep = sk_take_indices(&at, room);
     return 1;
 }
 
@@ -113,15 +116,16 @@ static void fg_cuts_at(fg_cuts *t, const double *y) {
 static int fg_grow_factor(fg_cuts *t, sk_size K) {
     double *S;
     if (K <= t->size) return 1;
-    S = realloc(t->S, (size_t)(4 * K * K) * sizeof(double));
+    S = realloc(t->S, (size_t)(8 * K * K) * sizeof(double));
     if (S == NULL) return 0;
-    t->S = S;
     t->size = 2 * K;
+    t->S = S;
+    t->L = S + 4 * K * K;
     return 1;
 }
 
-/* Cholesky factor of the Hessian + ridge for the sets `in`; one whose pivot is rounding depends on those before it */
-static void fg_factor_cuts(fg_cuts *t, double ridge) {
+/* S: the Hessian for the sets `in` */
+static void fg_cuts_hessian(fg_cuts *t) {
     const sk_size n = t->n, K = t->n_in;
     for (sk_size i = 0; i < n; i++) {
         t->mass[i] = 0.0;
@@ -132,7 +136,7 @@ static void fg_factor_cuts(fg_cuts *t, double ridge) {
     }
     for (sk_size r = 0; r < K; r++) {
         const double *out = t->out + t->in[r] * n;
-        double *row = t->S + r * K, *part = t->part + t->in[r] * n, pivot, own;
+        double *row = t->S + r * t->size, *part = t->part + t->in[r] * n;
         memset(row, 0, (size_t)(r + 1) * sizeof(double));
         for (sk_size i = 0; i < n; i++) {
             const double *d = t->free + i * n;
@@ -150,26 +154,33 @@ static void fg_factor_cuts(fg_cuts *t, double ridge) {
                     row[c] += fg_row_dot(n, q, other) + q[i] - share * t->part[t->in[c] * n + i];
             }
         }
-        own = row[r];
-        pivot = own + ridge;
+        for (sk_size c = 0; c < r; c++) t->S[c * t->size + r] = row[c];
+    }
+}
+
+/* Cholesky factor of S + ridge for the sets `on`; one whose pivot is rounding depends on those before it */
+static void fg_factor_cuts(fg_cuts *t, double ridge) {
+    for (sk_size r = 0; r < t->n_on; r++) {
+        const double *from = t->S + t->on[r] * t->size;
+        double *row = t->L + r * t->size, own = from[t->on[r]], pivot = own + ridge;
         for (sk_size k = 0; k < r; k++) {
-            const double *other = t->S + k * K;
-            row[k] = other[k] > 0.0 ? (row[k] - fg_row_dot(k, row, other)) / other[k] : 0.0;
+            const double *other = t->L + k * t->size;
+            row[k] = other[k] > 0.0 ? (from[t->on[k]] - fg_row_dot(k, row, other)) / other[k] : 0.0;
             pivot -= row[k] * row[k];
         }
         row[r] = pivot > FG_CLOSED * own ? sqrt(pivot) : 0.0;
     }
 }
 
-/* r (n_in) becomes a solution of S z = r */
+/* r (n_on) becomes a solution of S z = r for the sets `on` */
 static void fg_solve_cuts(const fg_cuts *t, double *r) {
-    const sk_size K = t->n_in;
+    const sk_size K = t->n_on;
     for (sk_size i = 0; i < K; i++) {
-        const double *row = t->S + i * K;
+        const double *row = t->L + i * t->size;
         r[i] = row[i] > 0.0 ? (r[i] - fg_row_dot(i, row, r)) / row[i] : 0.0;
     }
     for (sk_size i = K - 1; i >= 0; i--) {
-        const double *row = t->S + i * K;
+        const double *row = t->L + i * t->size;
         r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
         if (r[i] != 0.0) fg_row_less(i, r[i], row, r);
     }
@@ -190,6 +201,50 @@ static double fg_cuts_miss(const fg_cuts *t, double *size) {
     return miss;
 }
 
+/* step (n_in): where the dual's quadratic model less `ridge` step^2 / 2 is largest among y + step >= 0. Sets that would
+ * fall below 0 go there, those that have more to gain there come back, until none does. */
+static void fg_cuts_step(fg_cuts *t, double ridge) {
+    const sk_size K = t->n_in;
+    double *z = t->to;
+    t->n_on = 0;
+    for (sk_size r = 0; r < K; r++) t->step[r] = 0.0, t->on[t->n_on++] = r;
+    for (int round = 0; round < FG_CUT_ROUNDS; round++) {
+        sk_size kept = 0, at = 0;
+        int moved = 0;
+        fg_factor_cuts(t, ridge);
+        for (sk_size a = 0; a < t->n_on; a++) {
+            const double *row = t->S + t->on[a] * t->size;
+            sk_size next = 0;
+            z[a] = t->g[t->in[t->on[a]]];
+            for (sk_size r = 0; r < K; r++) {
+                if (next < t->n_on && t->on[next] == r) next++;
+                else z[a] += row[r] * t->y[t->in[r]];
+            }
+        }
+        fg_solve_cuts(t, z);
+        for (sk_size r = 0; r < K; r++) {
+            if (at < t->n_on && t->on[at] == r) t->step[r] = z[at++];
+            else t->step[r] = -t->y[t->in[r]];
+        }
+        at = 0;
+        for (sk_size r = 0; r < K; r++) {
+            const sk_size k = t->in[r];
+            const int is_on = at < t->n_on && t->on[at] == r;
+            at += is_on;
+            if (is_on && !(t->one && k == 0) && t->y[k] + t->step[r] < 0.0) moved = 1;
+            else if (is_on) t->keep[kept++] = r;
+            else {
+                double gain = t->g[k] - ridge * t->step[r];
+                for (sk_size c = 0; c < K; c++) gain -= t->S[r * t->size + c] * t->step[c];
+                if (gain > 0.0 && round < FG_CUT_ROUNDS / 2) t->keep[kept++] = r, moved = 1;
+            }
+        }
+        if (!moved) return;
+        memcpy(t->on, t->keep, (size_t)kept * sizeof(sk_size));
+        t->n_on = kept;
+    }
+}
+
 /* Newton's method on the dual for the sets that are known, y kept from falling below 0; whether it came to the
  * solution. `tol` is what is missing at most. */
 static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
@@ -199,8 +254,8 @@ static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
     t->factored = t->whole = 0;
     fg_cuts_at(t, t->y);
     for (int it = 0; it < FG_CUT_STEPS; it++) {
-        double start = 0.0, length = 1.0, slope = 0.0, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0, *swap;
-        int found = 0, cut = 0;
+        double start = 0.0, length = 1.0, most = DBL_MAX, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0, *swap;
+        int found = 0;
         miss = fg_cuts_miss(t, &size);
         *tol = 64.0 * DBL_EPSILON * size;
         t->near = 1e-14 * size;
@@ -215,54 +270,33 @@ static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
         for (sk_size k = 0; k < t->m; k++)
             if (fg_cut_is_held(t, k) || t->g[k] > 0.0) t->in[t->n_in++] = k;
         if (!fg_grow_factor(t, t->n_in)) return 0;
-        fg_factor_cuts(t, miss > 1.0 ? 1e-2 : (miss < 1e-7 ? 1e-9 : 1e-2 * miss));
-        for (sk_size r = 0; r < t->n_in; r++) t->to[r] = t->g[t->in[r]];
-        fg_solve_cuts(t, t->to);
+        fg_cuts_hessian(t);
+        fg_cuts_step(t, miss > 1.0 ? 1e-2 : (miss < 1e-7 ? 1e-9 : 1e-2 * miss));
+        memcpy(t->to, t->step, (size_t)t->n_in * sizeof(double));
         memset(t->step, 0, (size_t)t->m * sizeof(double));
         for (sk_size r = 0; r < t->n_in; r++) {
             const sk_size k = t->in[r];
             t->step[k] = t->to[r];
-            /* those that fall below 0 stay there */
-            if (!(t->one && k == 0) && t->y[k] + t->step[k] < 0.0) t->step[k] = -t->y[k], cut = 1;
             start += t->step[k] * t->g[k];
-        }
-        if (!(start > 0.0)) { /* what stays at 0 was needed: up to the first that comes there */
-            double most = 1.0;
-            start = 0.0;
-            for (sk_size r = 0; r < t->n_in; r++) {
-                const sk_size k = t->in[r];
-                t->step[k] = t->to[r];
-                if (!(t->one && k == 0) && t->y[k] == 0.0 && t->step[k] < 0.0) t->step[k] = 0.0;
-                if (!(t->one && k == 0) && t->step[k] < 0.0 && -t->y[k] > most * t->step[k])
-                    most = -t->y[k] / t->step[k];
-                start += t->step[k] * t->g[k];
-            }
-            cut = 1;
-            for (sk_size k = 0; k < t->m; k++) t->step[k] *= most;
-            start *= most;
-            if (!(start > 0.0)) return 0;
+            if (t->step[k] < 0.0 && !(t->one && k == 0) && t->y[k] < -most * t->step[k]) most = -t->y[k] / t->step[k];
         }
         at_lo = start;
-        /* the slope falls along the way: secants in a bracket, beyond the whole step only where nothing comes to 0 */
-        for (int trial = 0; trial < FG_CUT_TRIALS && !found; trial++) {
-            double next;
+        if (!(start > 0.0)) return 0;
+        /* the slope falls along the way: secants in a bracket, as far as no multiplier falls below 0 */
+        for (int trial = 0; trial < FG_CUT_TRIALS; trial++) {
+            double slope = 0.0, next;
             for (sk_size k = 0; k < t->m; k++) {
                 t->to[k] = t->y[k] + length * t->step[k];
-                if (t->to[k] < 0.0 && !(t->one && k == 0)) t->to[k] = 0.0;
+                if (t->to[k] < 1e-15 * fabs(t->y[k]) && !(t->one && k == 0)) t->to[k] = 0.0;
             }
             fg_cuts_at(t, t->to);
-            slope = 0.0;
             for (sk_size k = 0; k < t->m; k++) slope += t->step[k] * t->g[k];
-            if (fabs(slope) <= 0.9 * start || (slope > 0.0 && cut && length == 1.0)) {
-                found = 1;
-                break;
-            }
+            found = fabs(slope) <= 0.9 * start || (slope > 0.0 && hi == 0.0 && !(length < most));
+            if (found) break;
             if (slope < 0.0) hi = length, at_hi = slope;
             else lo = length, at_lo = slope;
             if (hi == 0.0) {
-                length *= 4.0;
-                for (sk_size k = 0; k < t->m; k++) cut |= t->y[k] + length * t->step[k] < 0.0;
-                if (cut) found = 1; /* as far as it is: the next step goes on */
+                length = 4.0 * length < most ? 4.0 * length : most;
                 continue;
             }
             next = lo + at_lo * (hi - lo) / (at_lo - at_hi);
@@ -295,7 +329,7 @@ static int fg_cut_is_known(const fg_cuts *t, sk_size before) {
 }
 
 /* Sets that x enters too little join; how many, -1 where flows failed */
-static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
+static sk_size fg_cuts_find(fg_cuts *t, double tol, sk_size most, fg_watch *watch) {
     const sk_size n = t->n;
     sk_size before, to;
     double lacks;
@@ -303,7 +337,7 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
     if (!fg_grow_cuts(t, t->m + n)) return -1;
     before = t->m;
     sk_cuts_begin(&t->flow, t->x);
-    while ((to = sk_cuts_next(&t->flow, t->x, &lacks)) >= 0) {
+    while (t->m <= most && (to = sk_cuts_next(&t->flow, t->x, &lacks)) >= 0) {
         double *out = t->out + t->m * n, enters = 0.0;
         if (fg_stopped(watch, 2 * n * n)) return -1;
         if (!(lacks > tol)) continue;
@@ -317,8 +351,8 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
     return t->m - before;
 }
 
-/* x for the scores v (n, n); whether it was found */
-static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
+/* x for the scores v (n, n), by at most so many sets; whether it was found */
+static int fg_cuts_solve(fg_cuts *t, const double *v, sk_size most, fg_watch *watch) {
     const sk_size n = t->n;
     double tol;
     for (sk_size i = 0; i < n; i++) { /* what the scores of a row have in common costs no digits */
@@ -331,7 +365,8 @@ static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
         if (!fg_cuts_newton(t, &tol, watch)) return 0;
         for (sk_size i = 0; i < n * n; i++) t->x[i] = t->x[i] > t->near ? t->x[i] : 0.0;
         if (fg_late(watch)) return 0;
-        found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, watch);
+        found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, most, watch);
+        if (t->m > most) return 0;
         if (found <= 0) return found == 0 && fg_grow_factor(t, t->m);
     }
     return 0;
@@ -367,9 +402,11 @@ static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
 static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
     const sk_size n = t->n;
     if (!t->factored) {
-        t->n_in = 0;
+        t->n_in = t->n_on = 0;
         for (sk_size k = 0; k < t->m; k++)
-            if (t->whole || fg_cut_is_held(t, k)) t->in[t->n_in++] = k;
+            if (t->whole || fg_cut_is_held(t, k)) t->on[t->n_in] = t->n_in, t->in[t->n_in++] = k;
+        t->n_on = t->n_in;
+        fg_cuts_hessian(t);
         fg_factor_cuts(t, 0.0);
         t->factored = 1;
     }

@@ -63,7 +63,8 @@ typedef struct {
     struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
     fg_potentials *potentials;          /* of a matching with many structures, else NULL */
     fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
-    int by_constraints, refused;        /* whether the last answer is theirs; whether they failed in this solve */
+    int by_constraints;                 /* whether the last answer is theirs */
+    int refused;                        /* how often they failed in this solve: factor_structured.h */
 } fg_active;
 
 typedef struct {

@@ -5,16 +5,18 @@
 
 #include "factor_cuts.h"
 
-/* structures in use beyond which multipliers take over: with less the active set is as fast */
-static sk_size fg_few(const fg_spec *f) {
-    sk_size least = f->rows < f->columns ? f->rows : f->columns;
-    return f->kind == FG_TREE ? FG_FEW_TREES(least) : 8 + least / 2;
+/* Structures in use beyond which multipliers take over: with less the active set is as fast. Of trees that are entered
+ * just once in many sets of words, which takes strong scores, it stays as fast for longer. */
+static sk_size fg_few(const fg_spec *f, int refused) {
+    const sk_size least = f->rows < f->columns ? f->rows : f->columns;
+    return 8 + (refused ? 3 * least : least / 2);
 }
 
 /* Whether the multipliers' answer to scores v was found, in x. */
 static int fg_by_constraints(const fg_spec *f, fg_active *t, const double *v, double *x, fg_watch *watch) {
+    const sk_size most = t->by_constraints || t->refused ? PTRDIFF_MAX : 4 + f->rows / 10;
     if (f->kind == FG_MATCHING) return fg_potentials_solve(f, t->potentials, v, !t->by_constraints, x, watch);
-    if (!fg_cuts_solve(t->cuts, v, watch)) return 0;
+    if (!fg_cuts_solve(t->cuts, v, most, watch)) return 0;
     memcpy(x, t->cuts->x, (size_t)f->d * sizeof(double));
     return 1;
 }
@@ -29,28 +31,29 @@ static void fg_free_constraints(fg_active *t) {
 /* x becomes the answer to scores v (d) and c (n_add), after at most `rounds` calls of the oracle */
 static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                                sk_size rounds, double *x, double *work, fg_watch *watch) {
-    const sk_size few = fg_few(f);
     const int may = f->kind == FG_MATCHING || f->kind == FG_TREE;
-    int status;
     if (!may || t->calls == 0) t->refused = 0;
-    if (!may || t->refused) return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-    if (!t->by_constraints && t->m < few) {
-        status = fg_active_solve(f, t, v, w, c, rounds < few ? rounds : few, x, work, watch);
-        if (status || t->solved || rounds <= few || fg_late(watch)) return status;
+    while (may && t->refused < 2) {
+        const sk_size few = fg_few(f, t->refused);
+        if (!t->by_constraints && t->m < few) {
+            int status = fg_active_solve(f, t, v, w, c, rounds < few ? rounds : few, x, work, watch);
+            if (status || t->solved || rounds <= few || fg_late(watch)) return status;
+            rounds -= few;
+        }
+        if (f->kind == FG_MATCHING && t->potentials == NULL) t->potentials = fg_make_potentials(f, w);
+        if (f->kind == FG_TREE && t->cuts == NULL) t->cuts = fg_make_cuts(f, w);
+        if (t->potentials == NULL && t->cuts == NULL) return FG_NO_MEMORY;
+        if (fg_by_constraints(f, t, v, x, watch)) {
+            t->m = 0;
+            t->by_constraints = t->solved = 1;
+            return 0;
+        }
+        if (watch != NULL && watch->call->stop) return FG_INTERRUPTED;
+        /* too many sets of words, or it did not come to an end (scores of very different sizes): structures */
+        t->refused = f->kind == FG_TREE && !t->by_constraints ? t->refused + 1 : 2;
+        t->by_constraints = 0;
+        if (t->refused == 2) fg_free_constraints(t);
     }
-    if (f->kind == FG_MATCHING && t->potentials == NULL) t->potentials = fg_make_potentials(f, w);
-    if (f->kind == FG_TREE && t->cuts == NULL) t->cuts = fg_make_cuts(f, w);
-    if (t->potentials == NULL && t->cuts == NULL) return FG_NO_MEMORY;
-    if (fg_by_constraints(f, t, v, x, watch)) {
-        t->m = 0;
-        t->by_constraints = t->solved = 1;
-        return 0;
-    }
-    if (watch != NULL && watch->call->stop) return FG_INTERRUPTED;
-    /* it did not come to an end (scores of very different sizes): structures */
-    fg_free_constraints(t);
-    t->by_constraints = 0;
-    t->refused = 1;
     return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
 }
 

@@ -19,6 +19,15 @@ cdef extern from "trees.h" nogil:
     double sk_eisner(Py_ssize_t, const double*, int, Py_ssize_t*, double*)
 
 
+cdef extern from "tree_cuts.h" nogil:
+    ctypedef struct sk_cuts:
+        unsigned char *seen
+    Py_ssize_t sk_cuts_room(Py_ssize_t)
+    void sk_cuts_take(sk_cuts*, Py_ssize_t, double*)
+    void sk_cuts_begin(sk_cuts*, const double*)
+    Py_ssize_t sk_cuts_next(sk_cuts*, const double*, double*)
+
+
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] transitions):
     """(score, tags) of the best sequence; transitions [position, previous, next]."""
     cdef Py_ssize_t T = unary.shape[0], K = unary.shape[1]
@@ -76,3 +85,23 @@ def tree(const double[:, ::1] scores, bint projective, bint single_root):
     else:
         value = sk_arborescence(n, &scores[0, 0], single_root, &out[0], &work[0])
     return value, heads
+
+
+def sets_that_lack(const double[:, ::1] arcs, double least):
+    """Sets of words (k, n) that arcs of the given mass enter by less than into each word alone, by more than least."""
+    cdef Py_ssize_t n = arcs.shape[0], i, to
+    if n == 0 or arcs.shape[1] != n:
+        raise ValueError("arcs of a tree are square")
+    cdef double[::1] work = np.empty(sk_cuts_room(n))
+    cdef double lacks = 0.0
+    cdef sk_cuts cuts
+    found = []
+    sk_cuts_take(&cuts, n, &work[0])
+    sk_cuts_begin(&cuts, &arcs[0, 0])
+    while True:
+        to = sk_cuts_next(&cuts, &arcs[0, 0], &lacks)
+        if to < 0:
+            break
+        if lacks > least:
+            found.append([cuts.seen[i] for i in range(n)])
+    return np.array(found, dtype=bool).reshape(len(found), n)

@@ -68,7 +68,7 @@ static double sk_cuts_into(sk_cuts *c, const double *x, sk_size to) {
     sk_size a, b;
     memcpy(c->left, x, (size_t)(n * n) * sizeof(double));
     memcpy(c->supply, c->direct, (size_t)n * sizeof(double));
-    into[to] = 0.0;
+    into[to] = c->supply[to] = 0.0; /* comes at once */
     for (a = 0; a < n; a++) {
         c->left[a * n + a] = 0.0;
         if (c->source[a]) into[a] = 0.0;

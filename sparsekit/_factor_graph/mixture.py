@@ -1,8 +1,8 @@
-"""Matchings whose mixture a table of marginals is."""
+"""Matchings, or trees, whose mixture a table of marginals is."""
 
 import numpy as np
 
-from .._cython._structures import matching
+from .._cython._structures import matching, sets_that_lack, tree
 
 # mass that rounding leaves
 LEAST = 1e-9
@@ -47,3 +47,68 @@ def matchings(x):
         weights.append(step)
         structures.append((one.T if turned else one).ravel())
     return np.array(weights) / np.sum(weights), np.array(structures)
+
+
+def trees(x, single_root):
+    """Weights and trees of a mixture, after Edmonds.
+
+    Every set of words is entered by a mass of 1 or more. A tree of arcs that are left, which enters once what
+    is entered just once, goes as far as the smallest of its arcs, or until another set is entered by no more
+    than the mass that is left: one arc or more is used up, or one set bound, each time.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n)
+        [modifier, head], the diagonal: arcs from the root.
+    single_root : bool
+
+    Returns
+    -------
+    weights : ndarray of shape (k,)
+        They sum to 1.
+    structures : ndarray of shape (k, n * n)
+        Of 0 and 1.
+    """
+    left, mass, n = np.array(x, dtype=np.float64, order="C"), 1.0, len(x)
+    rows, bound = np.arange(n), np.zeros((n, n))  # how many bound sets an arc enters
+    known, weights, structures = set(), [], []
+    while mass > LEAST:
+        # one set more counts for more than all masses, one arc that is used up for more than all sets
+        forbidden = (left <= 0.1 * LEAST / n) * (n * (len(known) + 1.0))
+        _, heads = tree(np.ascontiguousarray(0.5 * left / (n * mass) - bound - forbidden), False, single_root)
+        on = np.zeros((n, n))
+        on[rows, heads] = 1.0
+        step = min(left[rows, heads].min(), mass)
+        met = []
+        while True:
+            lacking = sets_that_lack(left - step * on, 1e-3 * LEAST)
+            slacks = [_slack(words, left, mass, on) for words in lacking]
+            slacks = [(slack, words) for slack, words in slacks if slack < step]
+            if not slacks:
+                break
+            step = max(min(slacks)[0], 0.0)
+            met += slacks
+        for slack, words in met:
+            if slack <= step + 1e-3 * LEAST and words not in known:
+                known.add(words)
+                bound += _entering(np.frombuffer(words, dtype=bool))
+        if step > 1e-3 * LEAST:
+            left = np.maximum(left - step * on, 0.0)
+            mass -= step
+            weights.append(step)
+            structures.append(on.ravel())
+        elif not met:
+            break
+    return np.array(weights) / np.sum(weights), np.array(structures)
+
+
+def _entering(words):
+    """Which arcs enter a set of words, (n, n)."""
+    return words[:, None] & (~words[None, :] | np.eye(len(words), dtype=bool))
+
+
+def _slack(words, left, mass, on):
+    """How far the tree goes until the set is entered by no more than the mass that is left; the set."""
+    arcs = _entering(words)
+    more = on[arcs].sum() - 1.0
+    return ((left[arcs].sum() - mass) / more if more > 0 else np.inf), words.tobytes()

@@ -11,7 +11,6 @@ from .._solver import outcome
 from .._typing import Array, FloatArray
 from .factors import Factor
 from .layout import MESSAGES
-from .mixture import matchings
 from .solver import FORBIDDEN, differentiate
 from .variables import Variable
 
@@ -266,8 +265,8 @@ class Solution(BatchSolution):
         k = layout.structured_place.get(id(factor))
         if k is not None:
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
-            if not len(found["weights"]):  # a matching that was solved without
-                found["weights"], found["structures"] = matchings(found["x"])
+            if not len(found["weights"]):  # of a factor that was solved without
+                found["weights"], found["structures"] = factor._mixture(found["x"])
                 found["additional"] = np.zeros((len(found["weights"]), 0))
         return found
 

@@ -16,6 +16,7 @@ from .factors import (
     as_index,
     as_scores,
 )
+from .mixture import matchings, trees
 
 
 class _Structured(Factor):
@@ -179,6 +180,10 @@ class DepTree(_Structured):
         kind = PROJECTIVE if self.projective else TREE
         return dict(kind=kind, flag=int(self.single_root), rows=n, columns=n, n_on=n, n_bonus=0)
 
+    def _mixture(self, x):
+        """Weights and structures of a mixture with these marginals."""
+        return trees(x, self.single_root)
+
 
 class Matching(_Structured):
     """A matching of m rows and n columns: each of the fewer has one partner, each of the others at most one.
@@ -220,3 +225,7 @@ class Matching(_Structured):
     def _structured(self):
         m, n = self._shape
         return dict(kind=MATCHING, rows=m, columns=n, n_on=min(m, n), n_bonus=0)
+
+    def _mixture(self, x):
+        """Weights and structures of a mixture with these marginals."""
+        return matchings(x)

@@ -57,6 +57,7 @@ NOT_HERE: dict[str, str] = {
     "_shortlist.round_columns": _SHORT,
     "_structures.dense": _ONE,
     "_structures.matching": _ONE,
+    "_structures.sets_that_lack": "mixtures are taken apart on the host",
     "_structures.tree": _ONE,
     "_structures.viterbi": _ONE,
 }

@@ -161,7 +161,8 @@ SOLVES = {
     "one local problem": """
         graph = FactorGraph()
         graph.add(Matching(graph.variable(0.01 * rng.standard_normal((200, 200)))))
-        graph.add(DepTree(graph.variable(0.01 * rng.standard_normal((70, 70)))))
+        u = graph.variable(0.01 * rng.standard_normal((70, 70)))
+        graph.add(DepTree(u, projective=True))
         run = lambda: graph.solve(max_iter=10**6)
     """,
     "many graphs": """

@@ -180,6 +180,10 @@ class Factor:
         d = self.index.shape[1]
         return dict(kind=CUSTOM, rows=1, columns=d, n_on=d, n_bonus=self.n_additional, oracle=_Oracle(self))
 
+    def _mixture(self, x, additional):
+        """Weights, structures and their additional parts of a mixture, where a solve has kept none."""
+        raise NotImplementedError(f"{type(self).__name__} is solved by structures")
+
 
 class _Oracle:
     """Stands between a user's factor and the kernels: shapes, checks, and what went wrong."""

@@ -266,8 +266,10 @@ class Solution(BatchSolution):
         if k is not None:
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
             if not len(found["weights"]):  # of a factor that was solved without
-                found["weights"], found["structures"] = factor._mixture(found["x"])
-                found["additional"] = np.zeros((len(found["weights"]), 0))
+                start = layout.add_start[id(factor)]
+                additional = self._run.states.additionals()[0, start : start + factor.n_additional]
+                mixed = factor._mixture(found["x"], additional)
+                found["weights"], found["structures"], found["additional"] = mixed
         return found
 
     def vjp(

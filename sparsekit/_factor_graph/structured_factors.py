@@ -180,9 +180,9 @@ class DepTree(_Structured):
         kind = PROJECTIVE if self.projective else TREE
         return dict(kind=kind, flag=int(self.single_root), rows=n, columns=n, n_on=n, n_bonus=0)
 
-    def _mixture(self, x):
-        """Weights and structures of a mixture with these marginals."""
-        return trees(x, self.single_root)
+    def _mixture(self, x, additional):
+        weights, structures = trees(x, self.single_root)
+        return weights, structures, np.zeros((len(weights), 0))
 
 
 class Matching(_Structured):
@@ -226,6 +226,6 @@ class Matching(_Structured):
         m, n = self._shape
         return dict(kind=MATCHING, rows=m, columns=n, n_on=min(m, n), n_bonus=0)
 
-    def _mixture(self, x):
-        """Weights and structures of a mixture with these marginals."""
-        return matchings(x)
+    def _mixture(self, x, additional):
+        weights, structures = matchings(x)
+        return weights, structures, np.zeros((len(weights), 0))

@@ -1,4 +1,8 @@
-"""The problem whose paths cross-validation solves: of all rows, and of a fold's training part."""
+"""The problem whose paths cross-validation solves: of all rows, and of a fold's training part.
+
+`PathProblem` has what all share; classes and numbers differ in their loss, in its scale and in the attributes
+that models get. Over blocks of rows a fold keeps all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,48 @@ import copy
 import numpy as np
 
 from .._estimator.block_data import BlockedMatrix
+from .._estimator.checks import in_type
+from .._messages import shown
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
-from .fit import logistic_of
+from .coefficients import all_classes, center_target
+from .fit import logistic_of, squares_of
 from .magnitudes import named_overflow
 from .multinomial import null_intercept
 from .path_solver import iterate_path, path_start
 
 
 class PathProblem:
-    """The arrays of one L1 logistic problem, from which losses and paths are made."""
+    """The arrays of one problem, from which losses and paths are made.
 
-    def __init__(self, X, codes, classes, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0):
-        self.X, self.codes, self.classes, self.weight = X, codes, classes, weight
+    Parameters
+    ----------
+    X : matrix of shape (n, p)
+    values : ndarray of shape (n,)
+        Codes of classes, or numbers.
+    weight : ndarray of shape (n,) or None
+    penalty : float or ndarray of shape (p,)
+        The features' own weights.
+    fit_intercept : bool
+    n_threads : int
+    l1_ratio : float
+
+    Attributes
+    ----------
+    n_outputs : int
+        Values of each feature in the solver's variables.
+    scale : float
+        What a penalty, as users have it, is multiplied by for the solver.
+    """
+
+    n_outputs = 1
+    scale = 1.0
+
+    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0):
+        self.X, self.values, self.weight = X, values, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
         self.l1_ratio = l1_ratio
-        self.n_outputs = 1 if len(classes) == 2 else len(classes)
 
     def beside(self, X):
         """The same with another X."""
@@ -40,35 +69,35 @@ class PathProblem:
     def prepare(self, folds):
         """Get ready for `training`."""
 
-    def training(self, fold, index, present):
-        """The problem on the training rows of a fold, with only the classes ``present``."""
+    def training(self, fold, index):
+        """The problem on the training rows of a fold."""
         rows = fold[0]
-        codes = np.searchsorted(present, self.codes[rows])
-        weight = None if self.weight is None else self.weight[rows]
-        classes = self.classes[present]
-        return PathProblem(
-            self.X[rows], codes, classes, weight, self.penalty, self.fit_intercept, 1, self.l1_ratio
-        )
+        part = self.beside(self.X[rows])
+        part.values = self.values[rows]
+        part.weight = None if self.weight is None else self.weight[rows]
+        part.n_threads = 1
+        return part
 
-    def test_rows(self, rows):
-        """What is scored: a function of coefficients to X[rows] and to them.
-
-        Both may lack columns that the coefficients do not use.
-        """
+    def judge(self, rows, y, scorer, score_params):
+        """What scores models on these rows, whose targets are those of ``y``; see `Judge`."""
         X = self.X[rows]
-        return lambda coef: (X, coef)
+        return Judge(self, lambda coef: (X, coef), y[rows], scorer, score_params)
 
-    def make_loss(self, X):
-        return logistic_of(X, self.codes, self.classes, self.weight, self.fit_intercept, self.n_threads)
+    def whole_model(self, coef, intercept):
+        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
+        return coef, intercept
+
+    def as_attributes(self, coef, intercept):
+        """The two as a model has them."""
+        return coef, intercept
 
     def start(self, options):
         """Loss, L1 weights, null model and largest penalty."""
-        n_classes = len(self.classes)
-        intercept = null_intercept(self.codes, self.weight, n_classes) if self.fit_intercept else None
         with named_overflow(self.X):
             return path_start(
-                self.make_loss, self.X, self.penalty, self.n_outputs, intercept, options, self.l1_ratio
-            )
+                self.make_loss, self.X, self.penalty, self.n_outputs, self.null_intercept(), options,
+                self.l1_ratio,
+            )  # fmt: skip
 
     def path(self, loss, l1, lambdas, x0, options, max_time):
         """`iterate_path`, whose errors name X where that is to blame."""
@@ -81,8 +110,105 @@ class PathProblem:
             yield result
 
 
-class BlockPathProblem(PathProblem):
-    """The same over blocks: a fold keeps all rows, those beyond its training part with weight zero."""
+class Judge:
+    """Scores models one after another on a fold's left-out rows.
+
+    ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
+    coefficients do not use.
+    """
+
+    def __init__(self, problem, seen, y, scorer, score_params):
+        self.problem, self.seen, self.y, self.scorer, self.score_params = (
+            problem,
+            seen,
+            y,
+            scorer,
+            score_params,
+        )
+        self._scores = []
+
+    def add(self, model, coef, intercept):
+        """Score the model with these coefficients."""
+        X, coef = self.seen(coef)
+        model.coef_, model.intercept_ = self.problem.as_attributes(coef, intercept)
+        model.n_features_in_ = X.shape[1]
+        self._scores.append(self.scorer(model, X, self.y, **self.score_params))
+
+    def scores(self):
+        """One a model, in their order."""
+        return np.array(self._scores)
+
+
+class LogisticProblem(PathProblem):
+    """L1 logistic regression; ``values`` are codes of ``classes``, and ``unit`` is that of the weights."""
+
+    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit):
+        super().__init__(X, codes, weight, penalty, fit_intercept, n_threads)
+        self.scale = 1.0 / unit
+        self._set_classes(classes, np.arange(len(classes)), len(classes))
+
+    def _set_classes(self, classes, present, n_classes):
+        # those of a part are ``present`` among the n_classes of the whole
+        self.classes, self.present, self.n_classes = classes, present, n_classes
+        self.n_outputs = 1 if len(classes) == 2 else len(classes)
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        self._mark_present(part, fold[0], index)
+        return part
+
+    def _mark_present(self, part, rows, index):
+        present = np.unique(self.values[rows])
+        if len(present) < 2:
+            raise ValueError(
+                f"The training part of fold {index} has only the class "
+                f"{shown(self.classes[present].tolist())}; at least 2 are needed. Use fewer or stratified "
+                "folds."
+            )
+        part._set_classes(self.classes[present], present, len(self.classes))
+        part.values = np.minimum(np.searchsorted(present, part.values), len(present) - 1)
+
+    def whole_model(self, coef, intercept):
+        return all_classes(coef, intercept, self.present, self.n_classes)
+
+    def null_intercept(self):
+        return null_intercept(self.values, self.weight, len(self.classes)) if self.fit_intercept else None
+
+    def make_loss(self, X):
+        return logistic_of(X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads)
+
+
+class SquaresProblem(PathProblem):
+    """The Lasso, whose loss is a mean: a part of the rows has a scale of its own."""
+
+    def __init__(self, X, y, weight, penalty, fit_intercept, n_threads):
+        super().__init__(X, y, weight, penalty, fit_intercept, n_threads)
+        self._set_targets()
+
+    def _set_targets(self):
+        self.target, self.offset = center_target(self.values, self.weight, self.fit_intercept, self.X.dtype)
+        self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        part._set_targets()
+        return part
+
+    def whole_model(self, coef, intercept):
+        return coef, in_type(intercept + self.offset, intercept.dtype)
+
+    def as_attributes(self, coef, intercept):
+        return coef[0], intercept[0]
+
+    def null_intercept(self):
+        return np.zeros(1) if self.fit_intercept else None
+
+    def make_loss(self, X):
+        return squares_of(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
+
+
+class BlocksMixin:
+    """Over blocks of rows: a fold keeps all of them, those beyond its training part with weight zero."""
 
     fold = None
 
@@ -92,35 +218,65 @@ class BlockPathProblem(PathProblem):
         dtype = np.min_scalar_type(2 ** len(folds) - 1) if len(folds) <= 64 else None
         if dtype is None:
             raise ValueError(f"cv has {len(folds)} folds; with X in blocks 64 are the most.")
-        missed = np.zeros(len(self.codes), dtype=dtype)
+        missed = np.zeros(len(self.values), dtype=dtype)
         for k, (train, _) in enumerate(folds):
             out = np.ones(len(missed), dtype=bool)
             out[train] = False
             missed[out] |= dtype.type(1 << k)
         self.X.blocks.set_folds(missed, self.X.census.sizes)
 
-    def training(self, fold, index, present):
-        codes = np.minimum(np.searchsorted(present, self.codes), len(present) - 1)
-        weight = np.zeros(len(codes))
-        weight[fold[0]] = 1.0 if self.weight is None else self.weight[fold[0]]
-        factors = self.X.class_weight
-        X = BlockedMatrix(self.X.blocks, self.X.census, None if factors is None else factors[present])
-        classes = self.classes[present]
-        part = BlockPathProblem(X, codes, classes, weight, self.penalty, self.fit_intercept, 1, self.l1_ratio)
-        part.fold, part.gathered = index, self.gathered
+    def training(self, fold, index):
+        part = copy.copy(self)
+        part.weight = np.zeros(len(self.values))
+        part.weight[fold[0]] = 1.0 if self.weight is None else self.weight[fold[0]]
+        part.n_threads, part.fold = 1, index
         return part
 
-    def test_rows(self, rows):
-        def used(coef):
+    def judge(self, rows, y, scorer, score_params):
+        def seen(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers ask for one at the least
                 columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
-        return used
+        return Judge(self, seen, y[rows], scorer, score_params)
 
     def make_loss(self, X):
-        spec = LossOfBlocks(self.fit_intercept, self.classes, X.class_weight)
         return BlockProblem(
-            X.blocks, X.census, spec, self.codes, self.weight, self.n_threads, self.fold, self.gathered
+            X.blocks, X.census, self.spec(X), self.values_of_rows(), self.weight, self.n_threads, self.fold,
+            self.gathered,
+        )  # fmt: skip
+
+
+class LogisticBlockProblem(BlocksMixin, LogisticProblem):
+    """Classes in blocks."""
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        self._mark_present(part, fold[0], index)
+        factors = self.X.class_weight
+        part.X = BlockedMatrix(
+            self.X.blocks, self.X.census, None if factors is None else factors[part.present]
         )
+        return part
+
+    def spec(self, X):
+        return LossOfBlocks(self.fit_intercept, self.classes, X.class_weight)
+
+    def values_of_rows(self):
+        return self.values
+
+
+class SquaresBlockProblem(BlocksMixin, SquaresProblem):
+    """Numbers in blocks."""
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        part._set_targets()
+        return part
+
+    def spec(self, X):
+        return LossOfBlocks(self.fit_intercept, offset=self.offset)
+
+    def values_of_rows(self):
+        return self.target

@@ -61,6 +61,17 @@ class Floats(Field):
 
 
 @dataclass
+class Either(Field):
+    """One of several rules for arrays, by the number of dimensions."""
+
+    rules: tuple[Floats, ...]
+
+    def check(self, name, value, sizes):
+        alike = [rule for rule in self.rules if np.ndim(value) == len(rule.shape)]
+        (alike or self.rules)[0].check(name, value, sizes)
+
+
+@dataclass
 class Integers(Field):
     """An array of integers from ``least`` to below ``end``."""
 
@@ -249,6 +260,21 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False).maybe(),
     },
     "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, "n_iter_": Whole()},
+    "LassoOBACV": {
+        **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS,
+        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
+        **{name: Number() for name in ("alpha_", "alpha_best_", "alpha_1se_")},
+        "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),
+        "mse_path_": Either(
+            (
+                Floats(("values", "folds"), ("f8",), finite=False),
+                Floats(("ratios", "values", "folds"), ("f8",), finite=False),
+            )
+        ).maybe(),
+        "l1_ratio_": Number(least=0.0, finite=True),
+        "l1_ratios_": Floats(("ratios",), ("f8",)),
+        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
+    },
     "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, "n_iter_": Whole()},
     "BoundedClassifier": {
         **_INPUT, **_LINEAR, **_SOLVED, "n_iter_": Integers(("outputs",)),

@@ -23,6 +23,7 @@ CLASSES = {
     "L1LogisticOBA": "_l1.logistic",
     "L1LogisticOBACV": "_l1.logistic_cv",
     "LassoOBA": "_l1.lasso",
+    "LassoOBACV": "_l1.lasso_cv",
     "BoundedRegressor": "_bounded.regressor",
     "BoundedClassifier": "_bounded.classifier",
     "SparsemaxClassifier": "_fenchel_young.classifier",

@@ -18,11 +18,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .._estimator.checks import apply_class_weight, in_units
-from .._l1.coefficients import center_target, check_penalty_weights, unpack
-from .._l1.cv_problems import PathProblem
-from .._l1.fit import squares_of
-from .._l1.magnitudes import named_overflow, sum_in_units
-from .._l1.path_solver import iterate_path, path_start
+from .._l1.coefficients import check_penalty_weights, unpack
+from .._l1.cv_problems import LogisticProblem, SquaresProblem
+from .._l1.magnitudes import sum_in_units
 from .._solver import outcome
 from .._typing import Array
 
@@ -47,7 +45,8 @@ class LogisticSource:
         self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        self.whole = PathProblem(X, codes, classes, weight, penalty, model.fit_intercept, 1, model.l1_ratio)
+        whole = LogisticProblem(X, codes, weight, penalty, model.fit_intercept, 1, classes, self.unit)
+        self.whole = whole.mixing(model.l1_ratio)
         self.penalties: Array
 
     def strongest(self):
@@ -56,9 +55,9 @@ class LogisticSource:
 
     def sizes(self, rows: Array) -> Iterator[Step]:
         whole = self.whole
-        part = whole.training((rows,), 0, np.unique(whole.codes[rows]))
+        part = whole.training((rows,), 0)
         loss, l1, x_null, _ = part.start(self.options)
-        lambdas = _share(whole.weight, rows, len(whole.codes)) / (self.penalties * self.unit)
+        lambdas = _share(whole.weight, rows, len(whole.values)) / (self.penalties * self.unit)
         for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
             coef, _ = unpack(result.x, part.n_outputs, whole.X.shape[1], part.fit_intercept)
             yield Step(np.abs(coef).max(axis=0), result.status, result.optimality)
@@ -70,45 +69,24 @@ class LassoSource:
     parameter = "alpha"
 
     def __init__(self, model, X, y, weight, names):
-        self.X, self.y, self.fit_intercept = X, y, model.fit_intercept
-        self.l1_ratio = model.l1_ratio
-        self.weight, _ = in_units(weight)  # the objective is a mean
-        self.penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
-        self.candidates = np.broadcast_to(self.penalty, X.shape[1]) > 0
+        weight, _ = in_units(weight)  # the objective is a mean
+        penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
+        self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
+        self.whole = SquaresProblem(X, y, weight, penalty, model.fit_intercept, 1).mixing(model.l1_ratio)
         self.penalties: Array
 
     def strongest(self):
         """The alpha from which on no feature is selected on all rows."""
-        *_, largest, mass = self._start(np.arange(len(self.y)))
-        return largest / mass
-
-    def _start(self, rows):
-        X = self.X if len(rows) == len(self.y) else self.X[rows]
-        weight = None if self.weight is None else self.weight[rows]
-        target, offset = center_target(self.y[rows], weight, self.fit_intercept, X.dtype)
-
-        def make_loss(X):
-            return squares_of(X, target, offset, weight, self.fit_intercept, 1)
-
-        intercept = np.zeros(1) if self.fit_intercept else None
-        with named_overflow(X):
-            start = path_start(make_loss, X, self.penalty, 1, intercept, self.options, self.l1_ratio)
-        return X, *start, float(len(rows)) if weight is None else float(weight.sum())
+        return self.whole.start(self.options)[3] / self.whole.scale
 
     def sizes(self, rows: Array) -> Iterator[Step]:
-        X, loss, l1, x_null, _, mass = self._start(rows)
-        steps = iterate_path(
-            loss, l1, self.penalties * mass, x_null, self.options,
-            l1_ratio=self.l1_ratio, max_time=self.max_time,
-        )  # fmt: skip
-        while True:
-            with named_overflow(X):
-                result = next(steps, None)
-            if result is None:
-                return
-            yield Step(np.abs(result.x[: X.shape[1]]), result.status, result.optimality)
+        part, n_features = self.whole.training((rows,), 0), self.whole.X.shape[1]
+        loss, l1, x_null, _ = part.start(self.options)
+        lambdas = self.penalties * part.scale
+        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
+            yield Step(np.abs(result.x[:n_features]), result.status, result.optimality)
 
 
 class FittedSource:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._l1.lasso_cv import LassoOBACV
 from .._l1.logistic_cv import L1LogisticOBACV
 from .._messages import shown
 from ._axes import COLORS, closes_its_figure, get_axes, with_options
@@ -82,7 +83,7 @@ class CVScoreDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: L1LogisticOBACV | SparsemaxClassifierCV | SoftmaxClassifierCV,
+        estimator: L1LogisticOBACV | LassoOBACV | SparsemaxClassifierCV | SoftmaxClassifierCV,
         *,
         ax: Axes | None = None,
         **plot_options: Any,
@@ -91,7 +92,7 @@ class CVScoreDisplay:
 
         Parameters
         ----------
-        estimator : fitted L1LogisticOBACV, SparsemaxClassifierCV or SoftmaxClassifierCV
+        estimator : fitted L1LogisticOBACV, LassoOBACV, SparsemaxClassifierCV or SoftmaxClassifierCV
             Its scores are drawn.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
@@ -109,15 +110,18 @@ class CVScoreDisplay:
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         """
-        if not isinstance(estimator, (L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV)):
+        kinds = (L1LogisticOBACV, LassoOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV)
+        if not isinstance(estimator, kinds):
             raise TypeError(
-                "estimator must be L1LogisticOBACV, SparsemaxClassifierCV or SoftmaxClassifierCV; got "
-                f"{type(estimator).__name__}."
+                "estimator must be L1LogisticOBACV, LassoOBACV, SparsemaxClassifierCV or "
+                f"SoftmaxClassifierCV; got {type(estimator).__name__}."
             )
         check_is_fitted(estimator)
         is_logistic = isinstance(estimator, L1LogisticOBACV)
         penalties, name = (estimator.Cs_, "C") if is_logistic else (estimator.alphas_, "alpha")
         scoring = estimator.scoring
+        if isinstance(estimator, LassoOBACV):
+            penalties, scoring = estimator._tried, scoring or "negative mean squared error"
         if scoring is None:
             scoring = "accuracy" if is_logistic else "negative Jensen-Shannon divergence"
         scoring = scoring if isinstance(scoring, str) else "score"

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
 from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV, fenchel_young_path
 from .._l1.lasso import LassoOBA
+from .._l1.lasso_cv import LassoOBACV
 from .._l1.logistic import L1LogisticOBA
 from .._l1.logistic_cv import L1LogisticOBACV
 from .._l1.path import l1_logistic_path
@@ -170,21 +171,21 @@ class RegularizationPathDisplay:
         TypeError
             If estimators of its kind have no path.
         """
+        ratio: Any = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None))
         if isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV)):
-            ratio: Any = getattr(estimator, "l1_ratio_", estimator.l1_ratio)
             path = l1_logistic_path(
                 X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
                 l1_ratio=ratio,
                 **{name: getattr(estimator, name) for name in (*_OBA, "class_weight")},
             )  # fmt: skip
             chosen = dict(chosen_C=getattr(estimator, "C_", getattr(estimator, "C", None)))
-        elif isinstance(estimator, LassoOBA):
+        elif isinstance(estimator, (LassoOBA, LassoOBACV)):
             path = LassoOBA.path(
                 X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
-                l1_ratio=estimator.l1_ratio,
+                l1_ratio=ratio,
                 **{name: getattr(estimator, name) for name in _OBA},
             )  # fmt: skip
-            chosen = dict(chosen_alpha=estimator.alpha)
+            chosen = dict(chosen_alpha=getattr(estimator, "alpha_", getattr(estimator, "alpha", None)))
         elif isinstance(
             estimator, (SparsemaxClassifier, SoftmaxClassifier, SparsemaxClassifierCV, SoftmaxClassifierCV)
         ):

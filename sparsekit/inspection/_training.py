@@ -35,6 +35,7 @@ from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassif
 from .._fenchel_young.loss import FenchelYoungLoss
 from .._l1.coefficients import check_penalty_weights, l1_weights, pack
 from .._l1.lasso import LassoOBA
+from .._l1.lasso_cv import LassoOBACV
 from .._l1.logistic import L1LogisticOBA
 from .._l1.logistic_cv import L1LogisticOBACV
 from .._l1.losses import LeastSquaresLoss
@@ -178,7 +179,8 @@ def _lasso(estimator, X, y, weight):
         X, y.astype(np.float64), weight, fit_intercept=estimator.fit_intercept, n_threads=threads
     )
     total = float(X.shape[0] if weight is None else weight.sum())
-    return _oba(estimator, loss, estimator.alpha * total, total, _Table(estimator))
+    alpha = estimator.alpha_ if isinstance(estimator, LassoOBACV) else estimator.alpha
+    return _oba(estimator, loss, alpha * total, total, _Table(estimator))
 
 
 def _tabular(loss, table, alpha, penalize_intercept):
@@ -330,7 +332,7 @@ def _label_sets(estimator, X, y, weight):
 
 _FAMILIES = (
     ((L1LogisticOBA, L1LogisticOBACV), _logistic),
-    (LassoOBA, _lasso),
+    ((LassoOBA, LassoOBACV), _lasso),
     (
         (SparsemaxClassifier, SoftmaxClassifier, SparsemaxClassifierCV, SoftmaxClassifierCV),
         _fenchel_young,

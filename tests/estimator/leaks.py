@@ -71,6 +71,10 @@ def cases():
             (sk.LassoOBA(0.1), csr, numbers),
             (sk.LassoOBA(0.1, hessian="lbfgs", history=True), single, numbers),
         ],
+        "LassoOBACV": [
+            (sk.LassoOBACV(alphas=[0.1, 1.0], cv=2), X, numbers),
+            (sk.LassoOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2), csr, numbers),
+        ],
         "BoundedRegressor": [
             (sk.BoundedRegressor(loss, alpha=0.01, bounds=(0, None)), data, numbers)
             for loss, data in [("absolute", X), ("huber", csr), ("squared", single), ("quantile", csc)]

@@ -44,6 +44,13 @@ MODELS = {
     "LassoOBA of a ratio": lambda: sk.LassoOBA(0.1, l1_ratio=0.3).fit(CSR, NUMBERS),
     "LassoOBA float32": lambda: sk.LassoOBA(0.1, history=True).fit(X.astype("f4"), NUMBERS),
     "LassoOBA sparsified": lambda: sk.LassoOBA(0.1).fit(CSR, NUMBERS).sparsify(),
+    "LassoOBACV": lambda: sk.LassoOBACV(alphas=[0.1, 1.0], cv=2).fit(FRAME, NUMBERS),
+    "LassoOBACV not refitted": lambda: sk.LassoOBACV(alphas=3, cv=2, refit=False, scoring="r2").fit(
+        X, NUMBERS
+    ),
+    "LassoOBACV of several ratios": lambda: sk.LassoOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2).fit(
+        X, NUMBERS
+    ),
     "BoundedRegressor": lambda: sk.BoundedRegressor(bounds=(0, None), history=True).fit(X, NUMBERS),
     "BoundedRegressor by name": lambda: sk.BoundedRegressor(
         "huber", alpha=0.1, bounds={"column 1": (-np.inf, np.float64(0.5))}

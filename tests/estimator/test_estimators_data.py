@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_valid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV
 
 
 def test_pipeline_and_grid_search_over_C():
@@ -82,7 +82,9 @@ def test_select_from_model_and_set_output():
     assert 2 <= kept.sum() < X.shape[1]
 
 
-@pytest.mark.parametrize("model", [L1LogisticOBA(), L1LogisticOBACV(Cs=3, cv=3), LassoOBA(0.1)])
+@pytest.mark.parametrize(
+    "model", [L1LogisticOBA(), L1LogisticOBACV(Cs=3, cv=3), LassoOBA(0.1), LassoOBACV(alphas=3, cv=3)]
+)
 def test_pandas_in_and_feature_names(model):
     X, y = load_wine(return_X_y=True, as_frame=True)
     X = (X - X.mean()) / X.std()

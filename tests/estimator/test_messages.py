@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import sparsekit
-from sparsekit import FactorGraph, LassoOBA, datasets, inspection, metrics, optimize
+from sparsekit import FactorGraph, datasets, inspection, metrics, optimize
 from sparsekit._messages import numbers, plain, shown
 
 # mistakes that come out of arrays: numbers for words, words for numbers, numbers out of range
@@ -210,7 +210,7 @@ def functions():
     graph = FactorGraph()
     graph.add(sparsekit.Xor(graph.variable((3,))))
     yield sparsekit.l1_logistic_path, (X, y), {"max_iter": 2}
-    yield LassoOBA.path, (X, y), {"max_iter": 2}
+    yield sparsekit.lasso_path, (X, y), {"max_iter": 2}
     yield sparsekit.fenchel_young_path, (X, y), {"alphas": [1.0], "max_iter": 2}
     yield optimize.minimize_nqn, (square, np.ones(3)), {}
     yield optimize.minimize_oba, (optimize.LogisticLoss(X, 2.0 * y - 1), 1.0), {"max_iter": 2}

@@ -33,6 +33,7 @@ from sparsekit import (
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
+    LassoOBACV,
     LPSparseMAPClassifier,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
@@ -62,6 +63,8 @@ CLASSIFIERS = {
 }
 REGRESSORS = {
     "lasso": (LassoOBA(0.05), Lasso),
+    "lasso cv": (LassoOBACV(alphas=3, cv=2), Lasso),
+    "elastic net cv": (LassoOBACV(alphas=3, cv=2, l1_ratio=0.5), ElasticNet),
     "no penalty": (LassoOBA(0.0), LinearRegression),
     "without intercept": (LassoOBA(0.05, fit_intercept=False), Lasso),
     "absolute": (BoundedRegressor(alpha=0.1), QuantileRegressor),

@@ -98,6 +98,22 @@ MODELS = {
         (NUMBERS,),
         OBA | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES},
     ),
+    "LassoOBACV": (
+        sk.LassoOBACV,
+        (NUMBERS,),
+        {name: rule for name, rule in CV.items() if name in SOLVER or name in ("cv", "n_jobs")}
+        | {
+            "alphas": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
+            "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
+            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
+            "hessian": OBA["hessian"],
+            "memory": OBA["memory"],
+            "fit_intercept": BOOL,
+            "penalty_weights": PENALTIES,
+            "refit": BOOL,
+            "selection": st.sampled_from(["best", "1se"]),
+        },
+    ),
     "BoundedRegressor": (
         sk.BoundedRegressor,
         (NUMBERS,),

@@ -70,6 +70,8 @@ def _cases():
         "L1LogisticOBACV": fitted(sk.L1LogisticOBACV(Cs=2, cv=2), X, y),
         "l1_logistic_path": lambda: [sk.l1_logistic_path(X, y, n_lambdas=3, n_jobs=2).coefs],
         "LassoOBA": fitted(sk.LassoOBA(0.01), X, target),
+        "LassoOBACV": fitted(sk.LassoOBACV(alphas=2, cv=2), X, target),
+        "lasso_path": lambda: [sk.lasso_path(X, target, n_lambdas=3, n_jobs=2).coefs],
         "minimize_oba": lambda: [minimize_oba(loss, 0.5).x],
         "BoundedRegressor": fitted(sk.BoundedRegressor(loss="absolute", max_iter=5), X, target),
         "BoundedClassifier": fitted(sk.BoundedClassifier(), X, y),

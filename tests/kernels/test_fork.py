@@ -23,6 +23,8 @@ NAMES = [
     "L1LogisticOBACV",
     "l1_logistic_path",
     "LassoOBA",
+    "LassoOBACV",
+    "lasso_path",
     "minimize_oba",
     "BoundedRegressor",
     "BoundedClassifier",

@@ -26,8 +26,10 @@ WINGS = {
     "_l1": {
         "coefficients",
         "cv_problems",
+        "cv_search",
         "fit",
         "lasso",
+        "lasso_cv",
         "logistic",
         "logistic_cv",
         "magnitudes",

@@ -1,0 +1,233 @@
+"""The search of cross-validation over warm-started paths, the same for classes and for numbers.
+
+A problem of all rows (`cv_problems`) has those of the folds; the estimators say what their penalty is called.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import get_scorer_names
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import _check_method_params
+
+from .._estimator.base import CallbackSupportMixin
+from .._estimator.block_data import BlockedMatrix
+from .._estimator.cross_validation import CrossValidationMixin, run_folds
+from .._messages import numbers, shown
+from .coefficients import l1_weights, unpack
+from .fit import OBA_CONSTRAINTS
+from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
+
+# multiples of tol for fits that are only scored, which end where models promise no more than that part of the
+# objective: 3e-4 at the default, which no score shows
+_SCORED, _PROMISED = 10.0, 30.0
+
+CV_CONSTRAINTS: dict = {
+    "eps": [Interval(Real, 0, 1, closed="neither")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both"), "array-like"],
+    "cv": ["cv_object"],
+    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+    "selection": [StrOptions({"best", "1se"})],
+    "refit": ["boolean"],
+    "fit_intercept": ["boolean"],
+    "penalty_weights": ["array-like", dict, None],
+    **{name: rule for name, rule in OBA_CONSTRAINTS.items() if name != "callback"},
+}
+
+
+class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
+    """Scores the paths of the folds, chooses a penalty and l1_ratio by them, and fits all rows there."""
+
+    _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
+
+    # of the estimators
+    selection: str
+    refit: bool
+    fit_intercept: bool
+    eps: float
+    max_time: float | None
+    n_jobs: int | None
+    verbose: int
+    n_iter_: Any
+    objective_: float
+    dual_gap_: float
+
+    @staticmethod
+    def _as_penalty(lambdas):
+        """The penalties, as users have them, of falling lambdas; the strongest first."""
+        return lambdas
+
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
+
+    @property
+    def _tried(self):
+        """The penalties of ``l1_ratio_``, the strongest first."""
+        return getattr(self, f"{self._penalty}s_")
+
+    def _keep(self, penalties, chosen, scores):
+        """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores."""
+        setattr(self, f"{self._penalty}s_", penalties[chosen])
+
+    def _search(
+        self, whole, y, folds, model, ratios, given, n_penalties, scorer, score_params, metadata,
+        fold_weights=None,
+    ):  # fmt: skip
+        """Fit by the problem ``whole`` of all rows, whose targets for scorers are ``y``.
+
+        ``model`` is what scorers are given, with the coefficients of each penalty in turn. ``given`` are
+        falling lambdas, or None for a grid of ``n_penalties``. ``metadata`` is for callbacks. The folds weigh
+        ``fold_weights`` in mean scores, or all the same.
+        """
+        X, options, n_folds = whole.X, self._solver_options(), len(folds)
+        context = None
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=n_folds, sequential_subtasks=False)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        whole.prepare(folds)
+        loss, l1, x_null, lambda_max = whole.start(options)
+        if given is None:
+            tops = [lambda_max / max(ratio, LEAST_RATIO) for ratio in ratios]
+            grids = [
+                penalty_grid(top, n_penalties, self.eps, ratio) / whole.scale
+                for top, ratio in zip(tops, ratios)
+            ]
+        else:
+            grids = [given] * len(ratios)
+        penalties = [self._as_penalty(grid) for grid in grids]
+
+        tasks: list[Any] = []
+        for k in range(n_folds):
+            tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
+            if tasks[k] is not None:
+                tasks[k].call_on_fit_task_begin(estimator=self)
+        # what is only scored, or only a start, need not be as exact as what is returned
+        scored: dict[str, Any] = (
+            {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
+            if self.refit
+            else options
+        )
+        light = whole.beside(None)
+        calls = (
+            delayed(_score_fold)(
+                light, X, y, model, fold, k, ratios, grids, scored, self.max_time, scorer, score_params,
+                not self.refit,
+            )
+            for k, fold in enumerate(folds)
+        )  # fmt: skip
+        runs = run_folds(calls, self.n_jobs, self.verbose, shared=isinstance(X, BlockedMatrix))
+        done = []
+        for k, run in enumerate(runs):
+            done.append(run)
+            if tasks[k] is not None:
+                tasks[k].call_on_fit_task_end(estimator=self)
+        scores, n_iters, statuses, optimality, solutions = zip(*done)
+        all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
+        chosen = self._choose_ratio(ratios, all_scores, fold_weights)
+        lambdas, ratio = grids[chosen], float(ratios[chosen])
+        self._keep(penalties, chosen, all_scores)
+        self._choose(all_scores[:, chosen], fold_weights)
+        self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
+        statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
+
+        mixed = [f", l1_ratio={r:.3g}" if len(ratios) > 1 else "" for r in ratios]
+        named = zip(penalties, mixed)
+        points = [f"{self._penalty}={value:.3g}{name}" for values, name in named for value in values]
+        names = [f"fold {k} at {point}" for k in range(n_folds) for point in points]
+
+        at = getattr(self, f"{self._penalty}_")
+        last = int(np.flatnonzero(penalties[chosen] == at)[0])
+        if self.refit:
+            solver, x, left = l1_weights(lambdas, whole.scale), x_null, self.max_time
+            for part, how in (solver[:last], scored), (solver[last : last + 1], options):
+                begin = time.perf_counter()
+                for lam, result in zip(part, whole.mixing(ratio).path(loss, l1, part, x, how, left)):
+                    statuses.append(result.status)
+                    optimality.append(result.optimality)
+                    value = self._as_penalty(lam / whole.scale)
+                    names.append(f"the fit to all rows at {self._penalty}={value:.3g}")
+                    x = result.x
+                left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
+            coef, intercept = unpack(result.x, whole.n_outputs, X.shape[1], self.fit_intercept, X.dtype)
+            coef, intercept = whole.whole_model(coef, intercept)
+            self.optimality_, self.objective_ = float(result.optimality), float(result.fun) / whole.scale
+            self.dual_gap_ = float(result.dual_gap) / whole.scale
+        else:
+            parts = [fold[chosen * len(lambdas) + last] for fold in solutions]
+            coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
+            intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
+        self.coef_, self.intercept_ = whole.as_attributes(coef, intercept)
+        if context is not None:
+            context.call_on_fit_task_end(
+                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
+            )
+        report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
+        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=5, names=names)
+        return self
+
+    def _choose_ratio(self, ratios, scores, fold_weights=None):
+        """Position of the best ratio by scores (n_folds, n_ratios, n_penalties); of equal ones the last."""
+        best = np.average(scores, axis=0, weights=fold_weights).max(axis=1)
+        chosen = len(ratios) - 1 - int(np.argmax(best[::-1]))
+        self.l1_ratios_, self.l1_ratio_scores_ = ratios, best
+        self.l1_ratio_ = float(ratios[chosen])
+        return chosen
+
+    def _choose(self, scores, fold_weights=None):
+        """Set the scores and the two choices of the penalty from the folds' (n_folds, n_penalties)."""
+        n_folds = len(scores)
+        self.scores_ = scores
+        self.mean_score_ = np.average(scores, axis=0, weights=fold_weights)
+        spread = scores.std(axis=0, ddof=1) if n_folds > 1 else np.zeros(scores.shape[1])
+        self.se_ = spread / np.sqrt(n_folds)
+        best = int(np.argmax(self.mean_score_))  # the first, so the strongest penalty, of equal ones
+        # the first that is good enough is the sparsest model that is
+        enough = self.mean_score_ >= self.mean_score_[best] - self.se_[best]
+        penalties = self._tried
+        found = {"best": float(penalties[best]), "1se": float(penalties[int(np.argmax(enough))])}
+        for name, value in found.items():
+            setattr(self, f"{self._penalty}_{name}_", value)
+        setattr(self, f"{self._penalty}_", found[self.selection])
+
+
+def check_ratios(l1_ratio):
+    """The distinct values of l1_ratio, rising, as float64."""
+    ratios = np.unique(numbers(l1_ratio, "l1_ratio"))
+    if np.ndim(l1_ratio) > 1 or not ratios.size or not ((ratios >= 0) & (ratios <= 1)).all():
+        raise ValueError(f"l1_ratio must be a number from 0 to 1, or several; got {shown(l1_ratio)}.")
+    return ratios
+
+
+def _score_fold(
+    whole, X, y, model, fold, index, ratios, grids, options, max_time, scorer, score_params, keep_coefs
+):
+    """Solve the paths on a fold's training part and score each model on the rest."""
+    whole, model, (_, test) = whole.beside(X), copy.copy(model), fold
+    part = whole.training(fold, index)
+    loss, l1, x_null, _ = part.start(options)
+    judge = whole.judge(test, y, scorer, _check_method_params(X=whole.X, params=score_params, indices=test))
+    n_features = whole.X.shape[1]
+    n_iters, statuses, optimality, solutions = [], [], [], []
+    paths = (
+        part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
+        for ratio, lambdas in zip(ratios, grids)
+    )
+    for result in itertools.chain.from_iterable(paths):
+        coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
+        coef, intercept = part.whole_model(coef, intercept)
+        judge.add(model, coef, intercept)
+        n_iters.append(result.nit)
+        statuses.append(result.status)
+        optimality.append(result.optimality)
+        if keep_coefs:
+            solutions.append((sp.csr_array(coef), intercept))
+    return judge.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

@@ -1,0 +1,147 @@
+"""LassoOBACV against scikit-learn's LassoCV and ElasticNetCV, plain cross-validation, and its own rules."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import ElasticNetCV, Lasso
+from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
+
+from sparsekit import LassoOBA, LassoOBACV
+
+TIGHT = 1e-10
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = load_diabetes(return_X_y=True)
+    return 20 * X[:120], y[:120]
+
+
+def theirs(X, y, weight=None, **options):
+    """scikit-learn's; before 1.7 the number of alphas had a name of its own."""
+    model = ElasticNetCV(**{"tol": 1e-10, "max_iter": 10**5, **options})
+    if "n_alphas" in model.get_params() and isinstance(options.get("alphas"), int):
+        model.set_params(n_alphas=options["alphas"], alphas=None)
+    return model.fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.4, [0.2, 0.6, 1.0]])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weights", "no intercept"])
+def test_scikit_learn_finds_the_same(data, ratio, kind):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y)) if kind == "weights" else None
+    if kind == "sparse":
+        X = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    options = dict(alphas=12, l1_ratio=ratio, cv=4, fit_intercept=kind != "no intercept")
+    ours = LassoOBACV(tol=TIGHT, **options).fit(X, y, weight)
+    model = theirs(X, y, weight, **options)
+    assert_allclose(ours.alphas_, model.alphas_, rtol=1e-10)
+    assert ours.mse_path_.shape == model.mse_path_.shape
+    assert_allclose(ours.mse_path_, model.mse_path_, rtol=1e-6)
+    assert_allclose((ours.alpha_, ours.l1_ratio_), (model.alpha_, model.l1_ratio_), rtol=1e-10)
+    assert_allclose(ours.coef_, model.coef_, atol=1e-4)
+    assert ours.intercept_ == pytest.approx(model.intercept_, abs=1e-4)
+    assert ours.dual_gap_ <= 1e-8 * ours.objective_
+    assert ours.score(X, y) == pytest.approx(model.score(X, y), rel=1e-6)
+
+
+def test_defaults_are_those_of_scikit_learn(data):
+    ours, model = LassoOBACV().fit(*data), theirs(*data, alphas=100, l1_ratio=1.0)
+    assert ours.mse_path_.shape == (100, 5)
+    assert_allclose(ours.mse_path_, model.mse_path_, rtol=3e-3)
+    assert_allclose(ours.alphas_, model.alphas_, rtol=1e-10)
+    single = sp.csr_array(data[0].astype(np.float32))
+    assert_allclose(LassoOBACV(n_jobs=2).fit(single, data[1]).mse_path_, ours.mse_path_, rtol=3e-3)
+
+
+def test_scores_are_those_of_plain_cross_validation(data):
+    cv, alphas = KFold(3, shuffle=True, random_state=0), [0.3, 10.0, 2.0]
+    model = LassoOBACV(alphas, cv=cv, scoring="r2", tol=TIGHT).fit(*data)
+    assert_allclose(model.alphas_, sorted(alphas, reverse=True))
+    for j, alpha in enumerate(model.alphas_):
+        expected = cross_val_score(Lasso(alpha, tol=1e-10, max_iter=10**5), *data, cv=cv, scoring="r2")
+        assert_allclose(model.scores_[:, j], expected, rtol=1e-6)
+    assert not hasattr(model, "mse_path_")
+    final = LassoOBA(model.alpha_, tol=TIGHT).fit(*data)
+    assert model.objective_ == pytest.approx(final.objective_, rel=1e-9)
+    assert model.score(*data) == pytest.approx(final.score(*data), rel=1e-8)
+    parts = [LassoOBA(2.0, tol=TIGHT).fit(data[0][rows], data[1][rows]) for rows, _ in cv.split(*data)]
+    mean = LassoOBACV([2.0], cv=cv, refit=False, tol=TIGHT).fit(*data)
+    assert_allclose(mean.coef_, np.mean([part.coef_ for part in parts], axis=0), atol=1e-5)
+    assert mean.intercept_ == pytest.approx(np.mean([part.intercept_ for part in parts]), rel=1e-6)
+
+
+def one_standard_error(errors):
+    """Position of the strongest penalty whose error is at most the best plus its standard error."""
+    means = [sum(row) / len(row) for row in errors]
+    best = min(range(len(means)), key=lambda k: (means[k], k))
+    spread = sum((e - means[best]) ** 2 for e in errors[best]) / (len(errors[best]) - 1)
+    limit = means[best] + (spread / len(errors[best])) ** 0.5
+    return best, min(k for k in range(len(means)) if means[k] <= limit)
+
+
+@pytest.mark.parametrize("ratio", [1.0, [0.3, 1.0]])
+def test_one_standard_error_takes_the_sparser_side(data, ratio):
+    model = LassoOBACV(30, l1_ratio=ratio, selection="1se").fit(*data)
+    alphas = model.alphas_ if np.ndim(ratio) == 0 else model.alphas_[ratio.index(model.l1_ratio_)]
+    best, sparse = one_standard_error((-model.scores_.T).tolist())
+    assert (model.alpha_best_, model.alpha_1se_) == (alphas[best], alphas[sparse])
+    assert model.alpha_ == model.alpha_1se_ > model.alpha_best_
+    assert clone(model).set_params(selection="best").fit(*data).alpha_ == model.alpha_best_
+
+
+def test_penalty_weights_go_by_name(data):
+    pd = pytest.importorskip("pandas")
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
+    named = LassoOBACV(5, cv=3, penalty_weights={"c2": 0.0, "c4": 3.0}, tol=TIGHT).fit(frame, y)
+    weights = np.ones(10)
+    weights[[2, 4]] = 0.0, 3.0
+    given = LassoOBACV(5, cv=3, penalty_weights=weights, tol=TIGHT).fit(X, y)
+    assert_allclose(named.mse_path_, given.mse_path_, rtol=1e-12)
+    kept = LassoOBA(named.alphas_[0], penalty_weights=weights).fit(X, y).coef_
+    assert kept[2] != 0 and np.count_nonzero(kept) <= 2
+    assert_array_equal(named.feature_names_in_, frame.columns)
+
+
+def test_groups_and_weights_go_where_routing_says(data):
+    X, y = data
+    groups, weight = np.arange(len(y)) % 4, np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(mean_absolute_error, greater_is_better=False)
+        scorer.set_score_request(sample_weight=True)
+        model = LassoOBACV([1.0], cv=GroupKFold(4), scoring=scorer, tol=TIGHT)
+        model.set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight, groups=groups)
+    for k, (train, test) in enumerate(GroupKFold(4).split(X, y, groups)):
+        fold = LassoOBA(1.0, tol=TIGHT).fit(X[train], y[train], weight[train])
+        error = mean_absolute_error(y[test], fold.predict(X[test]), sample_weight=weight[test])
+        assert model.scores_[k, 0] == pytest.approx(-error, rel=1e-6)
+
+
+def test_folds_without_weight_are_refused_and_ones_that_stop_are_named(data):
+    X, y = data
+    with pytest.raises(ValueError, match="left-out part of fold 1 have sample_weight 0"):
+        LassoOBACV(2, cv=3).fit(X, y, np.repeat([1.0, 0.0, 1.0], 40))
+    with pytest.warns(ConvergenceWarning, match=r"LassoOBACV: \d+ of \d+ points .* fold 0 at alpha=\S+"):
+        LassoOBACV(3, cv=3, max_iter=1, tol=1e-14).fit(X, y)
+    for name, bad in (("alphas", [-1.0]), ("l1_ratio", [2.0]), ("selection", "2se"), ("eps", 1.0)):
+        with pytest.raises(ValueError, match=name):
+            LassoOBACV(**{name: bad}).fit(X, y)
+
+
+def test_blocks_of_rows_score_the_same(data):
+    da = pytest.importorskip("dask.array")
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    options = dict(alphas=[20.0, 3.0], cv=3, tol=1e-8)
+    inside = LassoOBACV(**options).fit(X, y, weight)
+    blocks = LassoOBACV(**options).fit(*(da.from_array(a, 50) for a in (X, y, weight)))
+    assert_allclose(blocks.mse_path_, inside.mse_path_, rtol=1e-5)
+    assert_allclose(blocks.coef_, inside.coef_, atol=1e-4)
+    assert blocks.dual_gap_ <= 1e-6 * blocks.objective_

@@ -2,6 +2,7 @@
 
     python benchmarks/elastic_net.py --kind logistic            # L1LogisticOBA, all sets that are there
     python benchmarks/elastic_net.py --kind squares --sets leukemia,correlated --ratios 0.5 --strengths 1e-2
+    python benchmarks/elastic_net.py --kind paths               # 50 penalties, at the defaults of both
 
 METHOD. Every fit runs in a child process of its own on one thread, is killed after --limit seconds, and is
 repeated there where it is short; times are processor seconds, which other processes disturb little. Each
@@ -31,7 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import _common
 import _data
 import _elastic_cells as cells
+import _elastic_paths
 import _weak_data
+from threadpoolctl import threadpool_limits
 
 TUNING = ("leukemia", "madelon", "a9a", "rcv1_binary")
 GAP = 1e-6
@@ -115,7 +118,7 @@ def parse(argv=None):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--kind", choices=("logistic", "squares"), default="logistic")
+    add("--kind", choices=("logistic", "squares", "paths"), default="logistic")
     add("--sets", type=lambda text: text.split(","), metavar="A,...", help=f"of {','.join(NAMES)}")
     add("--ratios", type=numbers, default=[0.5, 0.1, 0.0], metavar="R,...", help="l1_ratio: .5,.1,0")
     add("--strengths", type=numbers, default=[1e-1, 1e-2, 1e-3, 1e-4], metavar="S,...")
@@ -138,6 +141,8 @@ def main(argv=None):
     names, folder = args.sets or list(NAMES), None
     if set(names) - set(MADE):
         folder = _data.data_folder(args.data)
+    if args.kind == "paths":
+        return paths(args, names, folder)
     chosen = cells.solvers(args.kind)
     for solver in chosen:
         if solver.missing:
@@ -157,6 +162,20 @@ def main(argv=None):
                 print(f"{name} ({shape}) ratio {ratio:g} strength {strength:g}: {times}", flush=True)
                 if args.csv:
                     write(args.csv, problem, row)
+    return 0
+
+
+def paths(args, names, folder):
+    """Print a line for each set and ratio."""
+    print("\n".join(_common.environment(args, [])))
+    for name in names:
+        X, y = load(name, "squares", folder)
+        for ratio in args.ratios:
+            if ratio > 0.0:
+                with threadpool_limits(1):
+                    row = _elastic_paths.measure(X, y, ratio, args.rounds)
+                times = "  ".join(f"{key} {value:.3g}" for key, value in row.items())
+                print(f"{name} ratio {ratio:g}: {times}", flush=True)
     return 0
 
 

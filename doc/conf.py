@@ -91,6 +91,7 @@ TREE = {
     "speed": [
         "benchmarks",
         "weak_penalties_benchmarks",
+        "elastic_net_benchmarks",
         "sparsemax_benchmarks",
         "extreme_softmax_benchmarks",
         "lp_sparsemap_benchmarks",

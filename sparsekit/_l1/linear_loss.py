@@ -99,6 +99,8 @@ class LinearLoss:
         self.origin_scale: float | None = None
         self.rows_basis: Any = None  # see `few_rows`
         self.constant_hessian: Any = None  # that of least squares
+        self.short_form: Any = None  # see `many_rows`
+        self.n_solves = 0
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):

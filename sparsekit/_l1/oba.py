@@ -27,6 +27,7 @@ from .duality import duality_gap
 from .extrapolation import DualExtrapolation
 from .few_rows import few_rows, start_from_few_rows
 from .globalise import ROUNDING
+from .many_rows import EXACT, many_rows
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
@@ -99,6 +100,8 @@ def minimize_oba(
     with blas_threads(problem.blas_threads):
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
+        if opts.hessian == "exact" and (short := many_rows(loss)) is not None:
+            return _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short)
         # variables that no solution can use are never looked at again
         part = problem.screened(l1)
         if part is not problem:
@@ -110,6 +113,20 @@ def minimize_oba(
             result.grad = problem.gradient() if gradient else None
             result.n_data_passes = problem.passes()
         return result
+
+
+def _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short):
+    """The result on the rows of `many_rows`, gone on from on all rows where rounding could show."""
+    other, squares = short
+    other.origin_scale = loss.origin_scale if other.origin_scale is None else other.origin_scale
+    first = minimize_oba(
+        other, l1, x, options=opts, callback=callback, history=history, gap=gap, gradient=gradient, l2=l2
+    )
+    if first.fun >= EXACT * squares or not first.success:
+        return first
+    rest = replace(opts, max_iter=max(opts.max_iter - first.nit, 0))
+    last = _minimize(loss, problem, l1, first.x, len(l1), rest, None, history, gap)
+    return _joined([first], last, history)
 
 
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
@@ -128,6 +145,11 @@ def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap
     result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap)
     if stopped:
         result.status, result.success, result.message = outcome.STOPPED, False, before[-1].message
+    return _joined(before, result, history)
+
+
+def _joined(before, result, history):
+    """The result with the counters and the history of those before it."""
     result.n_corrections = [n for one in (*before, result) for n in one.n_corrections]
     for name in ("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"):
         result[name] += sum(one[name] for one in before)

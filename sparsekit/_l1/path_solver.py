@@ -231,7 +231,8 @@ def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):
         guess = last + np.log(two / three) / np.log(one / two) * (last - before)
         guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
         stay = value - (two - three) * penalty(last)
-        found = loss.value(guess) + three * penalty(guess)
+        short = getattr(loss, "short_form", None)
+        found = (short[0] if short else loss).value(guess) + three * penalty(guess)
     return guess if found < stay else last
 
 

@@ -29,6 +29,8 @@ def many_rows(loss):
     if type(loss) is not LeastSquaresLoss or not isinstance(loss.design, DenseDesign):
         return None
     n, p = loss.design.shape
+    if loss.design.X.dtype != np.float64:  # others look at X in its own precision, and would find no optimum
+        return None
     if not 0 < p <= _OFTEN or n < _ROWS * (p + 2):
         return None
     loss.n_solves += 1

@@ -43,6 +43,7 @@ Hessian: TypeAlias = Literal["exact", "lbfgs"]
 CrossValidation: TypeAlias = int | Iterable[Any] | Any
 Scoring: TypeAlias = str | Callable[..., float] | None
 PenaltyWeights: TypeAlias = ArrayLike | dict[Any, float] | None
+Offset: TypeAlias = ArrayLike | None
 Side: TypeAlias = ArrayLike | None
 CoefficientBounds: TypeAlias = tuple[Side, Side] | list[Side] | dict[Any, Any]
 

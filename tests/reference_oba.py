@@ -31,20 +31,24 @@ def design(X, fit_intercept):
     return np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
 
 
-def _linear(X, s, fit_intercept, value, slope, curvature, curvature_bound):
+def _linear(X, s, fit_intercept, value, slope, curvature, curvature_bound, offset=0.0):
     A = design(X, fit_intercept)
+
+    def z(x):
+        return A @ x + offset
+
     s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
     return Smooth(
-        value=lambda x: float(s @ value(A @ x)),
-        grad=lambda x: A.T @ (s * slope(A @ x)),
-        hess=lambda x: A.T @ ((s * curvature(A @ x))[:, None] * A),
+        value=lambda x: float(s @ value(z(x))),
+        grad=lambda x: A.T @ (s * slope(z(x))),
+        hess=lambda x: A.T @ ((s * curvature(z(x)))[:, None] * A),
         lipschitz=curvature_bound * np.linalg.norm(np.sqrt(s)[:, None] * A, 2) ** 2,
         size=A.shape[1],
     )
 
 
-def logistic(X, y, s=None, fit_intercept=False):
-    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, 1}."""
+def logistic(X, y, s=None, fit_intercept=False, offset=0.0):
+    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, 1}; z has an offset (n,) besides."""
     return _linear(
         X,
         s,
@@ -53,6 +57,7 @@ def logistic(X, y, s=None, fit_intercept=False):
         slope=lambda z: -y * special.expit(-y * z),
         curvature=lambda z: special.expit(z) * special.expit(-z),
         curvature_bound=0.25,
+        offset=offset,
     )
 
 
@@ -86,14 +91,14 @@ def probit(X, y, s=None, fit_intercept=False):
     )
 
 
-def multinomial(X, codes, n_classes, s=None, fit_intercept=False):
-    """sum_i s_i (log sum_k exp(z_ik) - z_i,code_i), x = [W.ravel() with W (p, K), b (K)]."""
+def multinomial(X, codes, n_classes, s=None, fit_intercept=False, offset=0.0):
+    """sum_i s_i (log sum_k exp(z_ik) - z_i,code_i), x = [W.ravel() with W (p, K), b (K)], offset (n, K)."""
     A = design(X, fit_intercept)
     s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
     onehot = np.eye(n_classes)[codes]
 
     def scores(x):
-        return A @ x.reshape(A.shape[1], n_classes)
+        return A @ x.reshape(A.shape[1], n_classes) + offset
 
     def hess(x):
         P = special.softmax(scores(x), axis=1)

@@ -30,6 +30,11 @@ def by_blocks(method: Method) -> Method:
         if not comes_in_blocks(X):
             return method(self, X, *args, **options)
         check_is_fitted(self)
+        if any(np.ndim(value) for value in (*args, *options.values())):
+            raise ValueError(
+                "offset is not taken with X in blocks of rows: predict the blocks one by one, or pass one "
+                "number."
+            )
         one = functools.partial(_of_block, self, method.__name__, args, options)
         if is_dask(X):
             return _lazily(one, DaskBlocks(X), _chunk_sizes(X), method(self, _row_like(X), *args, **options))

@@ -38,11 +38,18 @@ class LinearModelMixin:
         Raises
         ------
         ValueError
-            If nothing in scikit-learn predicts the same: sets of labels, hashed weights, a single class.
+            If nothing in scikit-learn predicts the same: sets of labels, hashed weights, a single class, and
+            an offset (set ``needs_offset_`` to False for the model without it).
         sklearn.exceptions.NotFittedError
             If the model was not fitted.
         """
         check_is_fitted(self)
+        if getattr(self, "needs_offset_", False):
+            raise no_twin(
+                self,
+                "it adds an offset to each row. Set needs_offset_ = False for the model without it, and add "
+                "the offset to its scores yourself.",
+            )
         twin = self._twin()
         coef, intercept = self._linear_parts()
         twin.coef_, twin.intercept_ = coef, intercept

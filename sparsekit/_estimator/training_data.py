@@ -42,6 +42,7 @@ class TrainingData:
     values : targets as the loss takes them: numbers or codes (n,), distributions or an indicator (n, K).
     weight : float64 (n,), with weights of classes folded in, or None for "all equal to one".
     sample_weight : as it was given.
+    offset : of the scores, checked; estimators that take one set it.
     """
 
     X: EitherMatrix
@@ -49,6 +50,7 @@ class TrainingData:
     values: EitherArray
     weight: EitherArray | None
     sample_weight: ArrayLike | DeviceArray | None = None
+    offset: EitherArray | None = None
 
     @property
     def xp(self) -> ModuleType:
@@ -57,12 +59,9 @@ class TrainingData:
 
     def for_callbacks(self) -> dict[str, Any]:
         """Arguments of scikit-learn's callbacks."""
-        weight = self.sample_weight
-        return {
-            "X": self.X,
-            "y": self.y,
-            "metadata": None if weight is None else {"sample_weight": weight},
-        }
+        given = {"sample_weight": self.sample_weight, "offset": self.offset}
+        metadata = {name: value for name, value in given.items() if value is not None}
+        return {"X": self.X, "y": self.y, "metadata": metadata or None}
 
 
 @dataclass(kw_only=True)

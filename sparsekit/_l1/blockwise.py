@@ -25,7 +25,7 @@ from .._solver import outcome
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .duality import ENDS, dual_with_ridge
-from .multinomial import null_intercept
+from .null_intercept import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
 

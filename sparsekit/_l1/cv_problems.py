@@ -19,7 +19,7 @@ from .blockwise import BlockProblem
 from .coefficients import all_classes, center_target
 from .fit import logistic_of, squares_of
 from .magnitudes import named_overflow
-from .multinomial import null_intercept
+from .null_intercept import null_intercept
 from .path_solver import iterate_path, path_start
 
 

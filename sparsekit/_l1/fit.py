@@ -8,15 +8,19 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._arrays import beside, to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
+from .._linalg.special import largest
 from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, mixed, solver_of
+from .coefficients import pack
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
+from .null_intercept import null_intercept
 from .oba import minimize_oba
 
 # the solver states its defaults; the estimators repeat none of them
@@ -81,12 +85,25 @@ def weights_in_units(X, weight, scale):
     return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
 
 
-def logistic_of(X, codes, classes, weight, fit_intercept, n_threads):
+def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None):
     """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, classes, X.class_weight)
         return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads)
-    return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads)
+    return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+
+
+def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
+    """``x0``, or the model of the intercept alone, at which the unit of the solver's tolerance is set too.
+
+    With the gradient there as the unit, and not that at zero, an offset and the same plus a constant are
+    fitted to the same tolerance. The arrays are where the loss is.
+    """
+    weight = None if weight is None else to_host(weight)
+    intercept = null_intercept(to_host(codes), weight, n_classes, to_host(offset))
+    null = beside(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
+    loss.origin_scale = largest(np.abs(loss.gradient(null))) or None
+    return null if x0 is None else x0
 
 
 def squares_of(X, target, offset, weight, fit_intercept, n_threads):

@@ -13,26 +13,28 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside
 from .._estimator.checks import in_type, in_units
 from .._estimator.decorators import fit_context
-from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.offset import check_offset, refuse_offset_of_blocks
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
-from .._typing import Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import center_target, pack, penalty_of, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of, weights_in_units
 from .path import lasso_path
+from .prediction import OffsetRegressionMixin
 
 
-class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
+class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
 
-    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i (y_i - x_i^T w - b)^2 + \alpha \sum_j v_j
+    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i (y_i - x_i^T w - b - o_i)^2 + \alpha \sum_j v_j
         \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right),
 
     :math:`\rho` being ``l1_ratio``: the objective of :class:`sklearn.linear_model.Lasso`, and below 1 that of
-    :class:`sklearn.linear_model.ElasticNet`. The intercept b is never penalised.
+    :class:`sklearn.linear_model.ElasticNet`. The intercept b is never penalised; o is the ``offset`` of `fit`
+    (zero without one).
 
     Parameters
     ----------
@@ -89,6 +91,8 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
+    needs_offset_ : bool
+        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
     n_rounds_ : int
         Only of a fit to X in blocks: passes over them.
     n_features_in_ : int
@@ -168,7 +172,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -181,6 +187,9 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
+            theirs then. Not with X in blocks, where y less the offset is fitted to the same.
 
         Returns
         -------
@@ -201,6 +210,7 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
+        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True)
         # (the objective is a mean)
         X = given.X
@@ -211,22 +221,25 @@ class LassoOBA(OBAEstimatorMixin, LinearRegressionMixin, BaseEstimator):
         penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
-        target, offset = center_target(given.values, weight, fit_intercept, dtype)
+        given.offset = offset = check_offset(offset, X)
+        target = given.values if offset is None else given.values - offset
+        target, mean = center_target(target, weight, fit_intercept, dtype)
 
         def attributes(x):
             coef, intercept = unpack(x, 1, n_features, fit_intercept)
             return {
                 "coef_": in_type(coef[0], dtype),
-                "intercept_": in_type(intercept[:1] + offset, dtype)[0],
+                "intercept_": in_type(intercept[:1] + mean, dtype)[0],
+                "needs_offset_": offset is not None,
             }
 
-        loss = squares_of(X, target, offset, weight, fit_intercept, count_threads(self.n_jobs))
+        loss = squares_of(X, target, mean, weight, fit_intercept, count_threads(self.n_jobs))
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries
         fits = last is not None and math.prod(last.shape) == n_features
         if self.warm_start and fits:
-            x0 = beside(pack(self.coef_, self.intercept_ - offset, fit_intercept), X)
+            x0 = beside(pack(self.coef_, self.intercept_ - mean, fit_intercept), X)
         self._minimize(
             loss,
             penalty,

@@ -21,7 +21,7 @@ from .linear_problem import LinearProblem, RowState
 
 
 class LinearLoss:
-    """sum_i s_i l(x_i.w + b, y_i), the base of the losses of this file.
+    """sum_i s_i l(x_i.w + b + o_i, y_i), the base of the losses of this file.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ class LinearLoss:
         Whether there is a variable b.
     n_threads : int, default=1
         Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides, o_i; None means zeros.
     """
 
     curvature: Any = None  # sup l''
@@ -49,27 +51,37 @@ class LinearLoss:
         *,
         fit_intercept: bool = False,
         n_threads: int = 1,
+        offset: ArrayLike | None = None,
     ) -> None:
-        self._set(sound(X), y, sample_weight, fit_intercept, n_threads)
+        self._set(sound(X), y, sample_weight, fit_intercept, n_threads, offset)
 
     @classmethod
     def _of_sound(
-        cls, X: Any, y: Any, sample_weight: Any = None, *, fit_intercept: bool = False, n_threads: int = 1
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        fit_intercept: bool = False,
+        n_threads: int = 1,
+        offset: Any = None,
     ) -> Self:
         """The same of an X whose structure somebody has looked at, as estimators do."""
         loss = cls.__new__(cls)
-        loss._set(X, y, sample_weight, fit_intercept, n_threads)
+        loss._set(X, y, sample_weight, fit_intercept, n_threads, offset)
         return loss
 
     def _with_rows(self, X: Any) -> Self:
         """The same loss of another X, with as many rows."""
         weight = self.s if self.s.size else None
-        return self._of_sound(X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads)
+        return self._of_sound(
+            X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads, offset=self.offset
+        )
 
-    def _set(self, X, y, sample_weight, fit_intercept, n_threads):
+    def _set(self, X, y, sample_weight, fit_intercept, n_threads, offset):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
-        xp = namespace(X=X, y=y, sample_weight=sample_weight)
+        xp = namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
         matrix: Any = X
         if (sp.issparse(matrix) or hasattr(matrix, "nnz")) and not matrix.has_canonical_format:
             matrix = matrix.copy()
@@ -90,6 +102,11 @@ class LinearLoss:
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
             if not np.all((self.s >= 0) & np.isfinite(self.s)):
                 raise ValueError("sample_weight must be finite and at least 0 in every entry")
+        self.offset = None if offset is None else xp.ascontiguousarray(numbers(offset, "offset", xp))
+        if self.offset is not None and self.offset.shape != (n,):
+            raise ValueError(f"offset must have shape ({n},), one number a row; got {self.offset.shape}")
+        if self.offset is not None and not np.all(np.isfinite(self.offset)):
+            raise ValueError("offset must be finite; it holds NaN or infinity")
         self._check_targets()
         self.fit_intercept = bool(fit_intercept)
         self.n_threads = n_threads
@@ -125,7 +142,7 @@ class LinearLoss:
         return out
 
     def predictor(self, x: ArrayLike) -> FloatArray:
-        """Predictor z = X w + b.
+        """Predictor z = X w + b, and the offset.
 
         Parameters
         ----------
@@ -137,6 +154,13 @@ class LinearLoss:
         ndarray of shape (n,)
             One number a row.
         """
+        z = self._product(x)
+        if self.offset is not None:
+            z += self.offset
+        return z
+
+    def _product(self, x):
+        """X w + b, which is linear in x, (n,)."""
         x = namespace(X=self.y, x=x).ascontiguousarray(x, dtype=np.float64)
         if x.shape != (self.n_variables,):
             raise ValueError(f"x must have shape ({self.n_variables},), one value a variable; got {x.shape}")
@@ -205,7 +229,7 @@ class LinearLoss:
         full = np.zeros(self.n_variables, like=self.y)
         full[subset] = v
         _, _, d = self.derivatives(self.predictor(x))
-        z = d * self.predictor(full)
+        z = d * self._product(full)
         out = np.empty(self.n_variables, like=self.y)
         self.design.private().rmatvec(z, out[: self.n_features])
         if self.fit_intercept:
@@ -250,6 +274,10 @@ class LinearLoss:
     def dual_value(self, theta: FloatArray) -> float | None:
         """Dual objective at theta (n,), like -dl/dz; -inf outside the domain, None without a dual."""
         return None
+
+    def _of_offset(self, theta):
+        """What the offset adds to the dual, by row: l(a + o) has the conjugate l*(theta) - theta o."""
+        return 0.0 if self.offset is None else theta * self.offset
 
     def in_domain(self, theta: FloatArray) -> FloatArray:
         """The closest theta at which the dual objective is finite.

@@ -65,9 +65,10 @@ class LinearProblem(Selection):
         self._slopes = None
 
     def start(self, x):
-        moved = bool(x.any())
-        self.state.set(self.move_all().direction(x) if moved else np.zeros_like(self.state.z))
-        self.state.at_origin = not moved
+        moved, offset = bool(x.any()), self.loss.offset
+        z = self.move_all().direction(x) if moved else np.zeros_like(self.state.z)
+        self.state.set(z if offset is None else z + offset)
+        self.state.at_origin = not moved and offset is None
         return self.state.f
 
     def gradient(self, out=None):

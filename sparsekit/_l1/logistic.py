@@ -5,71 +5,31 @@ from __future__ import annotations
 from numbers import Real
 from typing import ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import beside
-from .._estimator.block_prediction import by_blocks
 from .._estimator.decorators import fit_context
-from .._estimator.linear_prediction import LinearClassificationMixin
+from .._estimator.offset import check_offset, refuse_offset_of_blocks
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import with_labels
-from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.threads import count_threads
-from .._typing import ClassWeight, FloatArray, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, logistic_of, weights_in_units
+from .fit import (
+    MAX_ITER,
+    MEMORY,
+    OBA_CONSTRAINTS,
+    TOL,
+    OBAEstimatorMixin,
+    logistic_of,
+    start_at_null,
+    weights_in_units,
+)
 from .magnitudes import sum_in_units
-
-
-class L1LogisticClassifierMixin(LinearClassificationMixin):
-    """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
-
-    @by_blocks
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            # expit(-z) instead of 1 - expit(z): a small probability keeps all its digits
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores)
-
-    @by_blocks
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
-        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+from .null_intercept import unless_zero
+from .prediction import L1LogisticClassifierMixin
 
 
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -78,17 +38,17 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     For two classes, with :math:`y_i \in \{-1, 1\}`, the model minimises
 
     .. math:: \sum_j v_j \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right)
-              + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
+              + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b + o_i)))
 
     and for K > 2 classes the true multinomial objective
 
     .. math:: \sum_{j,k} v_j \left(\rho |W_{kj}| + \tfrac{1 - \rho}{2} W_{kj}^2\right)
               + C \sum_i s_i
-              \Big(\log \sum_k \exp(W_k^T x_i + b_k) - W_{y_i}^T x_i - b_{y_i}\Big),
+              \Big(\log \sum_k \exp(W_k^T x_i + b_k + o_{ik}) - W_{y_i}^T x_i - b_{y_i} - o_{i y_i}\Big),
 
-    where s are the sample weights times the class weights, v the ``penalty_weights`` and :math:`\rho` the
-    ``l1_ratio``. C has the scale of :class:`sklearn.linear_model.LogisticRegression`. The intercept b is
-    never penalised.
+    where o is the ``offset`` of `fit` (zero without one), s are the sample weights times the class weights,
+    v the ``penalty_weights`` and :math:`\rho` the ``l1_ratio``. C has the scale of
+    :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never penalised.
 
     Parameters
     ----------
@@ -108,7 +68,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     tol : float, default: that of :func:`minimize_oba`
         The fit stops when the optimality measure is at most tol: the largest entry of
         :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed loss,
-        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero, and
+        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero (with an
+        ``offset`` that of the model of the intercept alone), and
         ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
         1e-4 of its objective; where rounding forbids that, a warning says so.
     max_iter : int, default: that of :func:`minimize_oba`
@@ -152,6 +113,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
+    needs_offset_ : bool
+        Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
+        zero, for tools that cannot hand one on.
     n_rounds_ : int
         Only of a fit to X in blocks: passes over them.
     n_features_in_ : int
@@ -235,7 +199,9 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -248,6 +214,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's score, as a column of X whose coefficient is 1; for more than two
+            classes one for each class, in the order of ``classes_``. Predictions need theirs then. Not with
+            X in blocks.
 
         Returns
         -------
@@ -269,6 +239,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
+        refuse_offset_of_blocks(offset, X, "fit to rows in memory")
         given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
         X, classes = given.X, given.classes
         n_features = X.shape[1]
@@ -276,19 +247,29 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         weight, unit = weights_in_units(X, given.weight, sum_in_units)
         penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C / unit, names)
         n_outputs = 1 if len(classes) == 2 else len(classes)
+        given.offset = offset = check_offset(offset, X, n_outputs)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
 
         def attributes(x):
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
-            return {"coef_": coef, "intercept_": intercept, "classes_": classes}
+            return {
+                "coef_": coef,
+                "intercept_": intercept,
+                "classes_": classes,
+                "needs_offset_": offset is not None,
+            }
 
         threads = count_threads(self.n_jobs)
-        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads)
+        shift = unless_zero(offset)
+        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
+        start = self._start(X, n_outputs, n_features)
+        if shift is not None and fit_intercept:
+            start = start_at_null(loss, start, n_features, given.values, weight, len(classes), shift)
         self._minimize(
             loss,
             penalty,
-            self._start(X, n_outputs, n_features),
+            start,
             data=given.for_callbacks(),
             attributes=attributes,
             scale=1.0 / unit,

@@ -24,17 +24,19 @@ from .._estimator.cross_validation import with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.offset import with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
-from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
+from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import check_penalty_weights
 from .cv_problems import LogisticBlockProblem, LogisticProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
-from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
+from .logistic import L1LogisticOBA
 from .magnitudes import sum_in_units
+from .prediction import L1LogisticClassifierMixin
 
 
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -246,6 +248,37 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     @staticmethod
     def _as_penalty(lambdas):
         return 1.0 / lambdas
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **score_params: Any,
+    ) -> float:
+        """Score with the scorer that ``scoring`` names (see the class for the default).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
+
+        Returns
+        -------
+        float
+            What ``scoring`` measures; more is better.
+        """
+        model = self if offset is None else with_rows_offset(self, offset)
+        return CrossValidationMixin.score(model, X, y, sample_weight, **score_params)
 
     def _twin(self):
         ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one

@@ -32,6 +32,8 @@ class LogisticLoss(LinearLoss):
         Whether there is a variable b.
     n_threads : int, default=1
         Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
 
     Attributes
     ----------
@@ -69,11 +71,11 @@ class LogisticLoss(LinearLoss):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
 
     def slope_range(self) -> FloatArray | None:
-        # dl/dz_i lies between 0 and -s_i y_i; at the origin it is half of that
+        # dl/dz_i lies between 0 and -s_i y_i; at the origin, without an offset, it is half of that
         if self._slopes is None and hasattr(self.design, "slope_range"):
             c = -self.y * self.s if self.s.size else -self.y
             slopes = self.design.slope_range(c)
-            if self.origin_scale is None:
+            if self.origin_scale is None and self.offset is None:
                 g0 = 0.5 * (slopes[:, 1] - slopes[:, 0])
                 intercept = 0.5 * abs(float(c.sum())) if self.fit_intercept else 0.0
                 self.origin_scale = float(max(largest(np.abs(g0)), intercept)) or 1.0
@@ -91,7 +93,8 @@ class LogisticLoss(LinearLoss):
             t = np.where(t == 0, 0.0, t / s)
         if not np.all((t >= 0) & (t <= 1)):
             return -np.inf
-        return float(np.sum(s * (entropies(t) + entropies(1 - t))))
+        # added by row: with a large offset both are large, and nearly cancel
+        return float(np.sum(s * (entropies(t) + entropies(1 - t)) + self._of_offset(theta)))
 
 
 class LeastSquaresLoss(LinearLoss):
@@ -114,6 +117,8 @@ class LeastSquaresLoss(LinearLoss):
         Whether there is a variable b.
     n_threads : int, default=1
         Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
 
     Attributes
     ----------
@@ -144,6 +149,12 @@ class LeastSquaresLoss(LinearLoss):
     def _set(self, *args):
         super()._set(*args)
         self.constant_hessian = ConstantHessian.of(self)
+
+    def _check_targets(self):
+        super()._check_targets()
+        if self.offset is not None:
+            # the same numbers, and no dual of its own
+            self.y, self.offset = self.y - self.offset, None
 
     def dual_value(self, theta: FloatArray) -> float:
         if self.s.size:
@@ -176,6 +187,8 @@ class ProbitLoss(LinearLoss):
         Whether there is a variable b.
     n_threads : int, default=1
         Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
 
     Attributes
     ----------

@@ -49,10 +49,14 @@ class MultinomialLoss:
         Whether there are intercepts b (K,).
     n_threads : int, default=1
         Threads of the kernels; no result depends on it.
+    offset : array-like of shape (n, K), default=None
+        What the scores have besides; None means zeros.
     """
 
-    def __init__(self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1):
-        xp = namespace(X=X, codes=codes, sample_weight=sample_weight)
+    def __init__(
+        self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1, offset=None
+    ):
+        xp = namespace(X=X, codes=codes, sample_weight=sample_weight, offset=offset)
         self.design = design_of(X, n_threads)
         self.kernels = kernel_module("_multinomial", X)
         self.GramOperator = kernel_module("_operators", X).GramOperator
@@ -73,6 +77,13 @@ class MultinomialLoss:
             self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
+        self.offset = None
+        if offset is not None:
+            self.offset = xp.ascontiguousarray(offset, dtype=np.float64)
+            if self.offset.shape != (n, self.n_classes):
+                raise ValueError(f"offset must have shape ({n}, {self.n_classes}); got {self.offset.shape}")
+            # what all classes of a row have moves no probability, and rounds what they have of their own
+            self.offset = self.offset - self.offset.mean(axis=1)[:, None]
         self.fit_intercept = bool(fit_intercept)
         self.threads = thread_arguments(X, n_threads)
         self.blas_threads = n_threads  # BLAS makes the large Gram matrices
@@ -98,7 +109,14 @@ class MultinomialLoss:
         return out
 
     def predictor(self, x):
-        """Scores Z = X W + b, (n, K)."""
+        """Scores Z = X W + b and the offset, (n, K)."""
+        Z = self._product(x)
+        if self.offset is not None:
+            Z += self.offset
+        return Z
+
+    def _product(self, x):
+        """X W + b, which is linear in x, (n, K)."""
         p, K = self.n_features, self.n_classes
         x = namespace(X=self.s, x=x).ascontiguousarray(x, dtype=np.float64)
         W = x[: p * K].reshape(p, K)
@@ -123,7 +141,7 @@ class MultinomialLoss:
         subset = namespace(X=self.s, subset=subset).asarray(subset)
         full = np.zeros(self.n_variables, like=self.s)
         full[subset] = v
-        S = self.curve(self.predictor(x), self.predictor(full))
+        S = self.curve(self.predictor(x), self._product(full))
         return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
 
     def derivatives(self, Z, U=None):
@@ -165,9 +183,10 @@ class MultinomialLoss:
         return self.s if self.s.size else np.ones_like(self.s, shape=len(self.codes))
 
     def dual_value(self, theta):
-        """Dual objective at theta = dl/dZ-like (n, K): sum_i s_i entropy(theta_i / s_i + e_{c_i}).
+        """Dual objective at theta = dl/dZ-like (n, K).
 
-        -inf outside the domain, where a row leaves the simplex by more than rounding.
+        It is sum_i s_i entropy(theta_i / s_i + e_{c_i}) + theta_i . o_i, and -inf outside the domain, where a
+        row leaves the simplex by more than rounding.
         """
         s = self.s[:, None] if self.s.size else 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -175,7 +194,9 @@ class MultinomialLoss:
         q[np.arange(len(q), like=q), self.codes] += 1.0
         if not (np.all(q >= -1e-12) and np.all(np.abs(q.sum(axis=1) - 1.0) <= 1e-9)):
             return -np.inf
-        return float(np.sum(s * entropies(np.maximum(q, 0.0))))
+        # added by entry: with large offsets both are large, and nearly cancel
+        of_offset = 0.0 if self.offset is None else theta * self.offset
+        return float(np.sum(s * entropies(np.maximum(q, 0.0)) + of_offset))
 
 
 class ScoreState:
@@ -354,23 +375,19 @@ class ClassMove:
         return dz
 
 
-def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads):
+def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads, offset=None):
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
         return LogisticLoss._of_sound(
-            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads, offset=offset
         )
     return MultinomialLoss(
-        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads
+        X,
+        codes,
+        n_classes,
+        sample_weight,
+        fit_intercept=fit_intercept,
+        n_threads=n_threads,
+        offset=offset,
     )
-
-
-def null_intercept(codes, sample_weight, n_classes):
-    """Intercept of the logistic model without features: the log-odds, or the centred log-frequencies."""
-    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
-    # a class without weight has intercept -inf; the smallest normal number keeps it finite
-    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
-    if n_classes == 2:
-        return log_totals[1:] - log_totals[:1]
-    return log_totals - log_totals.mean()

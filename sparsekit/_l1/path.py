@@ -21,14 +21,15 @@ from .._estimator.checks import (
 from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.offset import check_offset, refuse_offset_of_blocks
 from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
-from .._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import center_target, check_penalty_weights
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, squares_of, weights_in_units
 from .magnitudes import sum_in_units
-from .multinomial import null_intercept
+from .null_intercept import null_intercept, unless_zero
 from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 
 _PATH_CONSTRAINTS = {
@@ -58,6 +59,7 @@ def l1_logistic_path(
     penalty_weights: PenaltyWeights = None,
     class_weight: ClassWeight = None,
     sample_weight: ArrayLike | None = None,
+    offset: Offset = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
     max_time: float | None = None,
@@ -98,6 +100,8 @@ def l1_logistic_path(
         As in :class:`L1LogisticOBA`.
     sample_weight : float or array-like of shape (n_samples,), default=None
         Weights s_i >= 0 of the rows.
+    offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+        Known part of each row's score, as in :meth:`L1LogisticOBA.fit`.
     tol, max_iter
         As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
     max_time : float, default=None
@@ -145,6 +149,7 @@ def l1_logistic_path(
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
     refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
+    refuse_offset_of_blocks(offset, X, "take rows in memory")
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight)
@@ -178,6 +183,7 @@ def l1_logistic_path(
         callback=callback,
         coefs=coefs,
         scale=1.0 / unit,
+        offset=check_offset(offset, X, 1 if len(classes) == 2 else len(classes)),
     )
     path.classes, path.feature_names = classes, feature_names
     warn_if_path_unconverged(path, options, "l1_logistic_path")
@@ -185,20 +191,21 @@ def l1_logistic_path(
 
 
 def logistic_path(
-    X, codes, classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, **path_options
+    X, codes, classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, offset, **path_options
 ):
     """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
     n_classes = len(classes)
+    offset = unless_zero(offset)
 
     def make_loss(X):
-        return logistic_of(X, codes, classes, weight, fit_intercept, n_threads)
+        return logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset)
 
     return solve_path(
         make_loss,
         X,
         penalty_weights,
         1 if n_classes == 2 else n_classes,
-        null_intercept(codes, weight, n_classes) if fit_intercept else None,
+        null_intercept(codes, weight, n_classes, offset) if fit_intercept else None,
         options,
         **path_options,
     )
@@ -216,6 +223,7 @@ def lasso_path(
     fit_intercept: bool = True,
     penalty_weights: PenaltyWeights = None,
     sample_weight: ArrayLike | None = None,
+    offset: Offset = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
     max_time: float | None = None,
@@ -236,9 +244,11 @@ def lasso_path(
     alphas : array-like, default=None
         Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
         ``n_lambdas`` and ``eps``.
-    n_lambdas, eps, l1_ratio, fit_intercept, penalty_weights, sample_weight, tol, max_iter, max_time
+    n_lambdas, eps, l1_ratio, fit_intercept, penalty_weights, sample_weight
         As in :func:`l1_logistic_path`.
-    hessian, memory, n_jobs, coefs, callback
+    offset : float or array-like of shape (n_samples,), default=None
+        Known part of each row's prediction, as in :meth:`LassoOBA.fit`.
+    tol, max_iter, max_time, hessian, memory, n_jobs, coefs, callback
         As in :func:`l1_logistic_path`.
 
     Returns
@@ -265,6 +275,7 @@ def lasso_path(
     ((10, 3), array([2, 3, 4]), 2.148)
     """
     refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
+    refuse_offset_of_blocks(offset, X, "fit to y less the offset")
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(None, X, y, sample_weight)
@@ -273,14 +284,15 @@ def lasso_path(
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
     weight, _ = weights_in_units(X, weight, in_units)
-    y, offset = center_target(y, weight, fit_intercept, X.dtype)
+    y = y if offset is None else y - check_offset(offset, X)
+    y, mean = center_target(y, weight, fit_intercept, X.dtype)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     n_threads = count_threads(n_jobs)
 
     def make_loss(X):
-        return squares_of(X, y, offset, weight, fit_intercept, n_threads)
+        return squares_of(X, y, mean, weight, fit_intercept, n_threads)
 
     path = solve_path(
         make_loss,
@@ -298,7 +310,7 @@ def lasso_path(
         coefs=coefs,
         scale=float(X.shape[0]) if weight is None else float(weight.sum()),
     )
-    path.intercepts = path.intercepts + path.intercepts.dtype.type(offset)
+    path.intercepts = path.intercepts + path.intercepts.dtype.type(mean)
     path.feature_names = feature_names
     warn_if_path_unconverged(path, options, "lasso_path")
     return path

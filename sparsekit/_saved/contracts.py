@@ -231,6 +231,8 @@ _VECTOR = {"coef_": Floats(("p",), matrix=True), "intercept_": Number(finite=Tru
 _CERTIFICATE: dict[str, Field] = {name: Number() for name in ("optimality_", "objective_", "dual_gap_")}
 _SOLVED = {**_CERTIFICATE, "n_iter_": Integers((1,)), "history_": Curves().maybe()}
 _ROUNDS = {"n_rounds_": Whole().maybe()}
+# models that were saved before there were offsets have none
+_OFFSET = {"needs_offset_": Truth().maybe()}
 _TABLE = {
     "coef_": Floats(("K", "p")), "intercept_": Floats(("K",)), "classes_": Classes(), "multilabel_": Truth(),
 }  # fmt: skip
@@ -250,18 +252,18 @@ _FY_CV = {**_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"), "alpha_": Num
 _FY = {**_INPUT, **_TABLE, **_SOLVED, **_ROUNDS}
 _HALF = ("f2", *FLOATS)
 CONTRACTS: dict[str, dict[str, Field]] = {
-    "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS},
+    "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS, **_OFFSET},
     "L1LogisticOBACV": {
-        **_INPUT, **_LINEAR, **_folds("Cs_"), **_ROUNDS,
+        **_INPUT, **_LINEAR, **_folds("Cs_"), **_ROUNDS, **_OFFSET,
         **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
         **{name: Number() for name in ("C_", "C_best_", "C_1se_")},
         "l1_ratio_": Number(least=0.0, finite=True).maybe(),
         "l1_ratios_": Floats(("ratios",), ("f8",)).maybe(),
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False).maybe(),
     },
-    "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, "n_iter_": Whole()},
+    "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole()},
     "LassoOBACV": {
-        **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS,
+        **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS, **_OFFSET,
         **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
         **{name: Number() for name in ("alpha_", "alpha_best_", "alpha_1se_")},
         "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),

@@ -138,6 +138,7 @@ class RegularizationPathDisplay:
         y: ArrayLike | sp.sparray | sp.spmatrix,
         *,
         sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         n_lambdas: int | None = None,
         ax: Axes | None = None,
         **plot_options: Any,
@@ -154,6 +155,8 @@ class RegularizationPathDisplay:
             Or what else the estimator fits.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Of the L1 estimators, as in their ``fit``.
         n_lambdas : int, default=None
             Points of the path. None: 50, or for sparsemax and softmax ``alphas_`` of a ...CV, else the ten of
             :func:`~sparsekit.fenchel_young_path`.
@@ -169,20 +172,28 @@ class RegularizationPathDisplay:
         Raises
         ------
         TypeError
-            If estimators of its kind have no path.
+            If estimators of its kind have no path, or take no offset.
+        ValueError
+            If it was fitted with an offset and none is given.
         """
         ratio: Any = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None))
+        if offset is None and getattr(estimator, "needs_offset_", False):
+            raise ValueError(
+                f"this {type(estimator).__name__} was fitted with an offset: pass the offset of these rows."
+            )
+        if offset is not None and hasattr(estimator, "_transform"):
+            raise TypeError(f"{type(estimator).__name__} takes no offset.")
         if isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV)):
             path = l1_logistic_path(
-                X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
-                l1_ratio=ratio,
+                X, y, sample_weight=sample_weight, offset=offset,
+                n_lambdas=50 if n_lambdas is None else n_lambdas, l1_ratio=ratio,
                 **{name: getattr(estimator, name) for name in (*_OBA, "class_weight")},
             )  # fmt: skip
             chosen = dict(chosen_C=getattr(estimator, "C_", getattr(estimator, "C", None)))
         elif isinstance(estimator, (LassoOBA, LassoOBACV)):
             path = LassoOBA.path(
-                X, y, sample_weight=sample_weight, n_lambdas=50 if n_lambdas is None else n_lambdas,
-                l1_ratio=ratio,
+                X, y, sample_weight=sample_weight, offset=offset,
+                n_lambdas=50 if n_lambdas is None else n_lambdas, l1_ratio=ratio,
                 **{name: getattr(estimator, name) for name in _OBA},
             )  # fmt: skip
             chosen = dict(chosen_alpha=getattr(estimator, "alpha_", getattr(estimator, "alpha", None)))

@@ -99,6 +99,11 @@ def estimator_function(
         raise TypeError(f"This {type(estimator).__name__} has hashed weights; it needs coef_.")
     if estimator._on_device():
         raise TypeError(f"this {type(estimator).__name__} was fitted on the GPU: pass its to_cpu()")
+    if getattr(estimator, "needs_offset_", False):
+        raise ValueError(
+            f"this {type(estimator).__name__} was fitted with an offset, which is part of what it minimised: "
+            "pass a function of its parameters, and the parameters."
+        )
     host_only(X=X, y=y, sample_weight=sample_weight)
     several = bool(getattr(estimator, "multilabel_", False))
     raw = X, y

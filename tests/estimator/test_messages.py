@@ -81,6 +81,11 @@ REAL = {
         *data(), sample_weight=bad(24)
     ),
     "sample_weight of a loss": lambda bad: optimize.LeastSquaresLoss(*data(), sample_weight=bad(24)),
+    "offset": lambda bad: sparsekit.L1LogisticOBA().fit(*data(), offset=bad(24)),
+    "offset of a prediction": lambda bad: (
+        sparsekit.LassoOBA().fit(*data()).predict(data()[0], offset=bad(24))
+    ),
+    "offset of a loss": lambda bad: optimize.ProbitLoss(data()[0], np.ones(24), offset=bad(24)),
     "penalty_weights": lambda bad: sparsekit.L1LogisticOBA(penalty_weights=bad(3)).fit(*data()),
     "lambdas": lambda bad: sparsekit.l1_logistic_path(*data(), lambdas=bad(2)),
     "alphas": lambda bad: sparsekit.fenchel_young_path(*data(), alphas=bad(2)),

@@ -22,18 +22,18 @@ def _ones(s, n):
     return np.ones(n) if s is None else np.asarray(s, dtype=np.float64)
 
 
-def l1_logistic(model, X, codes, K, s):
+def l1_logistic(model, X, codes, K, s, offset=0.0):
     """(objective of the model, best value, value at zero)."""
     W, b = coefficients(model)
     penalised = np.ones(X.shape[1]) / model.C
     s = _ones(s, len(X))
     if K == 2:
-        smooth = reference_oba.logistic(X, np.where(codes == 1, 1.0, -1.0), s, model.fit_intercept)
+        smooth = reference_oba.logistic(X, np.where(codes == 1, 1.0, -1.0), s, model.fit_intercept, offset)
         l1 = penalised
         x = np.concatenate([W[0], b]) if model.fit_intercept else W[0]
         free = 1
     else:
-        smooth = reference_oba.multinomial(X, codes, K, s, model.fit_intercept)
+        smooth = reference_oba.multinomial(X, codes, K, s, model.fit_intercept, offset)
         l1, x, free = np.repeat(penalised, K), W.T.ravel(), K
         x = np.concatenate([x, b]) if model.fit_intercept else x
     l1 = np.concatenate([l1, np.zeros(free)]) if model.fit_intercept else l1

@@ -52,10 +52,16 @@ def codes_of(draw, n, K):
     return y, len(np.unique(y))
 
 
-def fitted(model, X, y, s):
+def offset_of(draw, shape):
+    """None, or what each row's score has besides: a little of noise, or much."""
+    size = draw(st.sampled_from([0.0, 1.0, 30.0]))
+    return size * np.random.default_rng(draw(SEEDS)).standard_normal(shape) if size else None
+
+
+def fitted(model, X, y, s, **given):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, y, sample_weight=s)
+        model.fit(X, y, sample_weight=s, **given)
     odd = [w for w in caught if w.category is RuntimeWarning and w.filename.startswith(PACKAGE)]
     assert not odd, odd[0]
     check_finite(model)
@@ -85,8 +91,9 @@ def test_l1_logistic(draw):
         memory=draw(st.sampled_from([10, 2])),
     )
     s = tame_weights(draw, len(A))
-    model, warned = fitted(model, X, y, s)
-    certified(model, warned, *ref.l1_logistic(model, A, y, K, s))
+    o = offset_of(draw, len(A) if K == 2 else (len(A), K))
+    model, warned = fitted(model, X, y, s, offset=o)
+    certified(model, warned, *ref.l1_logistic(model, A, y, K, s, 0.0 if o is None else o))
 
 
 @fuzz(share=30)
@@ -101,8 +108,9 @@ def test_lasso(draw):
         hessian=draw(st.sampled_from(["exact", "lbfgs"])),
     )
     s = tame_weights(draw, len(A))
-    model, warned = fitted(model, X, y, s)
-    certified(model, warned, *ref.lasso(model, A, y, s))
+    o = offset_of(draw, len(A))
+    model, warned = fitted(model, X, y, s, offset=o)
+    certified(model, warned, *ref.lasso(model, A, y if o is None else y - o, s))
 
 
 BOXES = st.sampled_from([(None, None), (0, None), (-0.1, 0.1), (None, 0), (-5, 1), (0, 0)])

@@ -35,6 +35,7 @@ WINGS = {
         "magnitudes",
         "path",
         "path_solver",
+        "prediction",
     },
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},

@@ -258,3 +258,18 @@ def test_glmnets_standardization(two):
     scaled = L1LogisticOBA(C=C, tol=1e-9).fit(scaler.fit_transform(X), y)
     weighted = L1LogisticOBA(C=C, penalty_weights=X.std(axis=0), tol=1e-12, max_iter=2000).fit(X, y)
     np.testing.assert_allclose(weighted.coef_ * scaler.scale_, scaled.coef_, atol=1e-4)
+
+
+def test_an_offset_is_glums(two):
+    glum = pytest.importorskip("glum", reason="the offsets of glum need glum")
+    X, y = two
+    offset = np.random.default_rng(0).standard_normal(len(y))
+    theirs = glum.GeneralizedLinearRegressor(
+        family="binomial", alpha=1 / (len(y) * C), l1_ratio=1, gradient_tol=1e-8
+    )
+    theirs.fit(X, y, offset=offset)
+    ours = L1LogisticOBA(C=C, tol=1e-8).fit(X, y, offset=offset)
+    assert_same(ours, theirs)
+    np.testing.assert_allclose(
+        ours.predict_proba(X, offset=offset)[:, 1], theirs.predict(X, offset=offset), atol=1e-4
+    )

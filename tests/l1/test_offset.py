@@ -1,0 +1,470 @@
+"""`offset`: a column whose coefficient is one, at fit and at predict."""
+
+import warnings
+
+import numpy as np
+import pytest
+import reference_oba
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sparsekit import (
+    BoundedRegressor,
+    L1LogisticOBA,
+    LassoOBA,
+    l1_logistic_path,
+    load,
+    save,
+)
+from sparsekit._l1.null_intercept import null_intercept
+from sparsekit.inspection import RegularizationPathDisplay, sharpness
+from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
+
+TIGHT = 1e-10
+
+
+def data(n_classes=2, n=90, p=12, size=2.0, seed=0):
+    """X, classes that the offset and two features explain, and the offset, (n,) or (n, K)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.7)
+    if n_classes == 2:
+        offset = size * rng.standard_normal(n) + 1.0
+        return X, (2 * X[:, 0] - X[:, 1] + offset + rng.logistic(size=n) > 0).astype(int), offset
+    offset = size * rng.standard_normal((n, n_classes)) + np.arange(n_classes)
+    return X, (2 * X[:, :n_classes] + offset + rng.gumbel(size=(n, n_classes))).argmax(axis=1), offset
+
+
+def numbers(seed=0):
+    X, _, offset = data(seed=seed)
+    return (
+        X,
+        X[:, 0] - 2 * X[:, 1] + offset + 0.3 * np.random.default_rng(seed).standard_normal(len(X)),
+        offset,
+    )
+
+
+def reference(model, X, codes, offset, K, weight=None, l1=None):
+    """What the model minimises at its coefficients, and its least value by L-BFGS-B."""
+    p = X.shape[1]
+    l1 = np.full(p, 1.0) if l1 is None else l1
+    if K == 2:
+        smooth = reference_oba.logistic(X, 2.0 * codes - 1.0, weight, model.fit_intercept, offset)
+        x = model.coef_[0]
+    else:
+        smooth = reference_oba.multinomial(X, codes, K, weight, model.fit_intercept, offset)
+        l1, x = np.repeat(l1, K), model.coef_.T.ravel()
+    if model.fit_intercept:
+        l1, x = np.append(l1, np.zeros(smooth.size - len(x))), np.append(x, model.intercept_)
+    l1 = l1 / model.C
+    best = reference_oba.objective(smooth, l1, reference_oba.split_lbfgsb(smooth, l1, 20000))
+    return reference_oba.objective(smooth, l1, x), best
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [0.05, 2.0])
+def test_logistic_against_a_slow_solver(C, fit_intercept, K):
+    X, y, offset = data(K)
+    weight, v = np.random.default_rng(1).uniform(0.2, 2.0, len(y)), np.ones(X.shape[1])
+    weight[:4], v[:3] = 0.0, [0.0, 2.0, 0.5]
+    model = L1LogisticOBA(C, fit_intercept=fit_intercept, penalty_weights=v, tol=1e-8)
+    model.fit(X, y, weight, offset)
+    found, best = reference(model, X, y, offset, K, weight, v)
+    assert_allclose(model.objective_, found, rtol=1e-10)
+    assert found <= best * (1 + 1e-8)
+    assert -1e-12 * best <= model.dual_gap_ <= 1e-6 * best
+    # a fit that was cut short is no nearer than its certificate says
+    for max_iter in (1, 2, 4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            early = clone(model).set_params(max_iter=max_iter).fit(X, y, weight, offset)
+        assert reference(early, X, y, offset, K, weight, v)[0] - best <= early.dual_gap_ + 1e-10 * best
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_squares_are_those_of_a_column_whose_coefficient_is_one(fit_intercept):
+    X, y, offset = numbers()
+    weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
+    options = dict(alpha=0.05, fit_intercept=fit_intercept, tol=TIGHT)
+    model = LassoOBA(**options).fit(X, y, weight, offset)
+    bounds = {12: (1.0, 1.0)}
+    pinned = BoundedRegressor("squared", l1_ratio=1.0, bounds=bounds, **options)
+    pinned.fit(np.column_stack([X, offset]), y, weight)
+    assert_allclose(model.coef_, pinned.coef_[:-1], atol=1e-7)
+    assert_allclose(model.intercept_, pinned.intercept_, atol=1e-7)
+    assert_allclose(model.objective_, pinned.objective_ - 0.05, rtol=1e-9)  # the column's own penalty
+    assert 0 <= model.dual_gap_ + 1e-12 <= 1e-8 * model.objective_ + 1e-12
+
+
+def test_without_a_penalty_it_is_newtons_method():
+    """Iteratively reweighted least squares, as textbooks and statsmodels have it."""
+    X, y, offset = data(p=3)
+    A, beta = np.column_stack([X, np.ones(len(X))]), np.zeros(4)
+    for _ in range(30):
+        mu = expit(A @ beta + offset)
+        beta += np.linalg.solve(A.T @ ((mu * (1 - mu))[:, None] * A), A.T @ (y - mu))
+    model = L1LogisticOBA(np.inf, tol=TIGHT).fit(X, y, offset=offset)
+    assert_allclose(np.append(model.coef_, model.intercept_), beta, rtol=1e-7)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
+    X, y, offset = data(K)
+    plain = L1LogisticOBA(0.5, tol=TIGHT).fit(X, y)
+    zeros = clone(plain).fit(X, y, offset=np.zeros_like(offset))
+    assert_array_equal(zeros.coef_, plain.coef_)
+    assert_array_equal(zeros.intercept_, plain.intercept_)
+    assert zeros.dual_gap_ == plain.dual_gap_ and zeros.needs_offset_ and not plain.needs_offset_
+    c = 7.0 if K == 2 else np.array([40.0, -3.0, 0.5])
+    for given, shift in ((np.zeros_like(offset) + c, c - np.mean(c) * (K > 2)), (offset, None)):
+        one = clone(plain).fit(X, y, offset=given)
+        two = clone(plain).fit(X, y, offset=given + c)
+        assert_allclose(two.coef_, one.coef_, atol=1e-7)
+        assert_allclose(two.intercept_, one.intercept_ - (c - np.mean(c) * (K > 2)), atol=1e-6)
+        if shift is not None:
+            assert_allclose(one.coef_, plain.coef_, atol=1e-7)
+            assert_allclose(one.intercept_, plain.intercept_ - shift, atol=1e-6)
+    # iterations as well: the intercept that the constant asks for is found before the fit
+    default = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    assert clone(default).fit(X, y, offset=offset + c).n_iter_ == default.n_iter_
+
+
+def test_squares_of_zeros_and_constants():
+    X, y, _ = numbers()
+    plain = LassoOBA(0.1).fit(X, y)
+    assert_array_equal(clone(plain).fit(X, y, offset=np.zeros(len(y))).coef_, plain.coef_)
+    shifted = clone(plain).fit(X, y, offset=5.0)
+    assert_allclose(shifted.coef_, plain.coef_, atol=1e-9)
+    assert_allclose(shifted.intercept_, plain.intercept_ - 5.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_layouts_types_methods_and_starts_agree(K):
+    X, y, offset = data(K, n=150)
+    model = L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
+    for other in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X)):
+        assert_allclose(clone(model).fit(other, y, offset=offset).coef_, model.coef_, atol=1e-6)
+    single = L1LogisticOBA(0.5).fit(X.astype(np.float32), y, offset=offset.astype(np.float32))
+    assert single.coef_.dtype == np.float32
+    assert_allclose(single.coef_, model.coef_, atol=1e-3)
+    assert single.predict_proba(X.astype(np.float32), offset=offset).dtype == np.float32
+    for change in ({"hessian": "lbfgs", "tol": 1e-6}, {"l1_ratio": 0.5}, {"n_jobs": 2}):
+        again = clone(model).set_params(**change).fit(X, y, offset=offset)
+        assert again.dual_gap_ <= 1e-5 * again.objective_
+        if change == {"n_jobs": 2} and K == 2:
+            assert_array_equal(again.coef_, model.coef_)
+    seen = []
+    warm = clone(model).set_params(warm_start=True, callback=lambda now: seen.append(now.x))
+    warm.fit(X, y, offset=offset)
+    count = len(seen)
+    warm.fit(X, y, offset=offset)
+    assert count > 0 and len(seen) - count <= 1
+    assert_allclose(seen[-1][-1] - (warm.intercept_[-1] if K == 2 else seen[-1][-1]), 0, atol=1e-12)
+    X, y, offset = numbers()
+    lasso = LassoOBA(0.01, warm_start=True, tol=1e-8).fit(X, y, offset=offset)
+    before = lasso.coef_.copy()
+    assert lasso.fit(sp.csr_array(X), y, offset=offset).n_iter_ <= 1
+    assert_allclose(lasso.coef_, before, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_huge_offsets(fit_intercept, size):
+    """Rows that are right or wrong for sure: the loss is nearly straight, and certificates stay honest."""
+    X, y, _ = data()
+    offset = size * np.random.default_rng(5).standard_normal(len(y))
+    for C in (0.01, 1.0):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model = L1LogisticOBA(C, fit_intercept=fit_intercept).fit(X, y, offset=offset)
+        found, best = reference(model, X, y, offset, 2)
+        assert_allclose(model.objective_, found, rtol=1e-9)
+        assert found - best <= model.dual_gap_ + 1e-10 * found
+        if not caught:
+            assert model.dual_gap_ <= 1.001e-4 * found
+            assert found <= best * (1 + 1e-4)
+    # an offset that is right everywhere leaves nothing to learn
+    sure = L1LogisticOBA().fit(X, y, offset=size * (2 * y - 1))
+    assert not sure.coef_.any()
+    assert 0 <= sure.objective_ <= 1e-9 and sure.dual_gap_ <= 1e-9
+    assert sure.score(X, y, offset=size * (2 * y - 1)) == 1.0
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_the_model_of_the_intercept_alone(K):
+    _, y, offset = data(K, n=200, p=5)
+    weight = np.random.default_rng(0).uniform(size=len(y))
+    b = null_intercept(y, weight, K, offset)
+    if K == 2:
+        P = np.column_stack([expit(-b - offset), expit(b + offset)])
+        # far out, where nothing but the bounds leads on
+        far = null_intercept(np.array([0, 1, 1]), np.array([2.0, 1.0, 1.0]), 2, np.array([1e3, 2e3, -3e3]))
+        assert_allclose(far, -1000.0, rtol=1e-9)
+    else:
+        P = softmax(offset + b, axis=1)
+        assert abs(b.sum()) < 1e-12
+    assert_allclose(weight @ P, np.bincount(y, weight), rtol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss, LeastSquaresLoss, ProbitLoss])
+def test_losses(loss):
+    X, y, offset = data(n=40, p=4)
+    y = 2.0 * y - 1.0
+    f = loss(X, y, fit_intercept=True, offset=offset)
+    # as a column that is there
+    column = loss(np.column_stack([X, offset]), y, fit_intercept=True)
+    x = np.random.default_rng(3).standard_normal(5)
+    full, keep = np.insert(x, 4, 1.0), [0, 1, 2, 3, 5]
+    assert_allclose(f.value(x), column.value(full), rtol=1e-12)
+    assert_allclose(f.gradient(x), column.gradient(full)[keep], rtol=1e-10)
+    v = np.arange(1.0, 6.0)
+    expected = column.hessian_product(full, np.array(keep), v)
+    assert_allclose(f.hessian_product(x, np.arange(5), v), expected, rtol=1e-9)
+    start = np.random.default_rng(4).standard_normal(5)
+    for x0 in (None, start):
+        result = minimize_oba(f, f.l1_vector(0.5), x0, tol=1e-9)
+        assert result.success
+        if loss is not ProbitLoss:
+            assert 0 <= result.dual_gap + 1e-12 <= 1e-8 * result.fun
+    for bad, match in ((offset[:-1], r"shape \(40,\)"), (offset * np.nan, "finite")):
+        with pytest.raises(ValueError, match=f"offset must .*{match}"):
+            loss(X, y, offset=bad)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_predictions_add_the_offset(K):
+    X, y, offset = data(K)
+    names = np.array(["a", "b", "c"])[y]
+    model = L1LogisticOBA(0.5).fit(X, names, offset=offset)
+    scores = (X @ model.coef_.T + model.intercept_).squeeze() + offset
+    assert_allclose(model.decision_function(X, offset=offset), scores, atol=1e-12)
+    both = np.column_stack([np.zeros(len(X)), scores]) if K == 2 else scores
+    assert_allclose(model.predict_proba(X, offset=offset), softmax(both, axis=1), atol=1e-12)
+    assert_allclose(model.predict_log_proba(X, offset=offset), log_softmax(both, axis=1), atol=1e-10)
+    expected = model.classes_[both.argmax(axis=1)]
+    assert_array_equal(model.predict(X, offset=offset), expected)
+    assert_array_equal(model.predict(sp.csr_array(X), offset), expected)
+    assert model.score(X, names, offset=offset) == np.mean(expected == names)
+    weight = np.arange(len(y))
+    assert_allclose(
+        model.score(X, names, weight, offset), np.average(expected == names, weights=weight), rtol=1e-12
+    )
+
+
+def test_predictions_of_numbers(tmp_path):
+    X, y, offset = numbers()
+    model = LassoOBA(0.05).fit(X, y, offset=offset)
+    expected = X @ model.coef_ + model.intercept_ + offset
+    assert_allclose(model.predict(X, offset), expected, atol=1e-12)
+    r2 = 1 - np.sum((y - expected) ** 2) / np.sum((y - y.mean()) ** 2)
+    assert_allclose(model.score(X, y, offset=offset), r2)
+    with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
+        model.score(X, y)
+    save(model, tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
+        again.predict(X)
+    assert_array_equal(again.predict(X, offset), model.predict(X, offset))
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_model_that_had_an_offset_asks_for_one(K):
+    X, y, offset = data(K)
+    model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    methods = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+    for name in methods:
+        with pytest.raises(ValueError, match=r"fitted with an offset .* offset=0 .* needs_offset_ = False"):
+            getattr(model, name)(X)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        model.score(X, y)
+    with pytest.raises(ValueError, match=r"adds an offset to each row\. Set needs_offset_ = False"):
+        model.to_sklearn()
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        sharpness(model, X, y)
+    zero = {name: getattr(model, name)(X, offset=0) for name in methods}
+    accuracy = model.score(X, y, offset=0.0)
+    model.needs_offset_ = False
+    for name in methods:
+        assert_array_equal(getattr(model, name)(X), zero[name])
+    assert accuracy == model.score(X, y)
+    assert_array_equal(model.to_sklearn().predict(X), zero["predict"])
+    # one that had none adds what it is given all the same, and forgets what an earlier fit had
+    plain = model.fit(X, y)
+    assert not plain.needs_offset_
+    assert_allclose(
+        plain.decision_function(X, offset=offset), plain.decision_function(X) + offset, atol=1e-12
+    )
+
+
+def test_what_is_wrong_is_named():
+    X, y, _ = data(3)
+    two = (y > 0).astype(int)
+    calls = [
+        (lambda o: L1LogisticOBA().fit(X, two, offset=o), (90,)),
+        (lambda o: L1LogisticOBA().fit(X, y, offset=o), (90, 3)),
+        (lambda o: LassoOBA().fit(X, y, offset=o), (90,)),
+        (lambda o: l1_logistic_path(X, y, n_lambdas=2, offset=o), (90, 3)),
+        (lambda o: LassoOBA.path(X, y, n_lambdas=2, offset=o), (90,)),
+        (lambda o: LassoOBA().fit(X, y).predict(X, offset=o), (90,)),
+        (lambda o: L1LogisticOBA().fit(X, y).predict_proba(X, offset=o), (90, 3)),
+        (lambda o: L1LogisticOBA().fit(X, two).score(X, two, offset=o), (90,)),
+    ]
+    for call, shape in calls:
+        good = np.ones(shape)
+        for bad, match in (
+            (good[:-1], r"offset\.shape == \(89.* expected \(90"),
+            (good[:, None], r"offset\.shape == \(90, 1.* expected \(90"),
+            (np.where(np.arange(90) == 4, np.nan, good.T).T, "Input offset contains NaN"),
+            (good * np.inf, "Input offset contains infinity"),
+            (np.nan, "offset must be finite"),
+            (good * 1e200, "offset must be finite and at most 1e.150 in size; got 1e.200"),
+            ("high", "offset must hold numbers"),
+        ):
+            with pytest.raises(ValueError, match=match):
+                call(bad)
+                pytest.fail(f"{match}")
+
+
+def test_rows_in_blocks_are_refused():
+    from row_data import in_blocks
+
+    X, y, offset = data(n=500)
+    blocks = in_blocks(X)
+    for call in (
+        lambda: L1LogisticOBA().fit(blocks, y, offset=offset),
+        lambda: LassoOBA().fit(blocks, y, offset=offset),
+        lambda: l1_logistic_path(blocks, y, offset=offset),
+        lambda: LassoOBA.path(blocks, y, offset=offset),
+        lambda: L1LogisticOBA().fit(X, y).predict(blocks, offset=offset),
+        lambda: L1LogisticOBA().fit(X, y).predict_proba(blocks, offset),
+        lambda: L1LogisticOBA().fit(X, y).score(blocks, y, offset=offset),
+        lambda: LassoOBA().fit(X, y).score(blocks, y, offset=offset),
+    ):
+        with pytest.raises(ValueError, match="offset is not taken with X in blocks of rows"):
+            call()
+    model = L1LogisticOBA().fit(X, y, offset=offset)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        model.predict(blocks)
+    assert_array_equal(model.predict(blocks, offset=0), model.predict(X, offset=0))
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_paths(K):
+    X, y, offset = data(K)
+    weight = np.random.default_rng(1).uniform(size=len(y))
+    path = l1_logistic_path(X, y, n_lambdas=4, eps=0.05, sample_weight=weight, offset=offset, tol=1e-8)
+    assert path.n_nonzero[0] == 0 < path.n_nonzero[1]
+    for i, C in enumerate(path.Cs):
+        model = L1LogisticOBA(C, tol=1e-8).fit(X, y, weight, offset)
+        assert_allclose(path.coef(i), model.coef_.squeeze(), atol=1e-6)
+        assert_allclose(path.intercepts[..., i], model.intercept_.squeeze(), atol=1e-5)
+        assert_allclose(path.objectives[i] * C, model.objective_ * C, rtol=1e-8)
+    # just above the largest penalty nothing is selected, just below something is
+    for share, empty in ((1.0001, True), (0.99, False)):
+        C = 1 / (share * path.lambda_max)
+        assert (not L1LogisticOBA(C, tol=1e-8).fit(X, y, weight, offset).coef_.any()) == empty
+    plain = l1_logistic_path(X, y, n_lambdas=3)
+    zeros = l1_logistic_path(X, y, n_lambdas=3, offset=np.zeros_like(offset))
+    assert_array_equal(zeros.coefs, plain.coefs)
+
+
+def test_path_of_squares():
+    X, y, offset = numbers()
+    path = LassoOBA.path(X, y, n_lambdas=4, offset=offset, tol=1e-9)
+    for i, alpha in enumerate(path.alphas):
+        model = LassoOBA(alpha, tol=1e-9).fit(X, y, offset=offset)
+        assert_allclose(path.coef(i), model.coef_, atol=1e-7)
+        assert_allclose(path.intercepts[i], model.intercept_, atol=1e-7)
+
+
+def test_pictures_of_paths(close_figures):
+    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    X, y, offset = data()
+    model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        RegularizationPathDisplay.from_estimator(model, X, y)
+    display = RegularizationPathDisplay.from_estimator(model, X, y, offset=offset, n_lambdas=3)
+    expected = l1_logistic_path(X, y, offset=offset, n_lambdas=3)
+    assert_array_equal(display.path.coefs, expected.coefs)
+
+
+def test_metadata_routing():
+    X, y, offset = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = L1LogisticOBA(0.5)
+        for method in ("fit", "predict", "predict_proba", "decision_function", "predict_log_proba", "score"):
+            routed = getattr(routed, f"set_{method}_request")(offset=True)
+        pipeline = make_pipeline(StandardScaler(), clone(routed)).fit(X, y, offset=offset)
+        scaled = StandardScaler().fit_transform(X)
+        direct = L1LogisticOBA(0.5).fit(scaled, y, offset=offset)
+        assert_array_equal(pipeline[-1].coef_, direct.coef_)
+        assert_array_equal(
+            pipeline.predict_proba(X, offset=offset), direct.predict_proba(scaled, offset=offset)
+        )
+        assert pipeline.score(X, y, offset=offset) == direct.score(scaled, y, offset=offset)
+        cv = StratifiedKFold(3)
+        search = GridSearchCV(clone(routed), {"C": [0.05, 0.5]}, cv=cv).fit(X, y, offset=offset)
+        for C, mean in zip((0.05, 0.5), search.cv_results_["mean_test_score"]):
+            scores = [
+                L1LogisticOBA(C).fit(X[a], y[a], offset=offset[a]).score(X[b], y[b], offset=offset[b])
+                for a, b in cv.split(X, y)
+            ]
+            assert_allclose(mean, np.mean(scores))
+        scores = cross_val_score(
+            LassoOBA(0.1).set_fit_request(offset=True).set_score_request(offset=True),
+            X, offset + X[:, 0], params={"offset": offset}, cv=2,
+        )  # fmt: skip
+        assert (scores > 0.9).all()
+    # without routing a pipeline hands it on by the step's name
+    pipeline = make_pipeline(StandardScaler(), L1LogisticOBA(0.5)).fit(X, y, l1logisticoba__offset=offset)
+    assert_array_equal(pipeline.predict(X, offset=offset), direct.predict(scaled, offset=offset))
+
+
+def test_a_second_stage_on_another_model():
+    X, y, _ = data(n=300, size=1.0)
+    first = LogisticRegression().fit(X[:, :1], y)
+    base = first.decision_function(X[:, :1])
+    second = L1LogisticOBA(0.3).fit(X[:, 1:], y, offset=base)
+    assert second.score(X[:, 1:], y, offset=base) > first.score(X[:, :1], y)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_on_a_gpu(cupy, K):
+    X, y, offset = data(K)
+    here = L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
+    dX, dy, do = cupy.asarray(X), cupy.asarray(y), cupy.asarray(offset)
+    there = clone(here).fit(dX, dy, offset=do)
+    assert isinstance(there.coef_, cupy.ndarray)
+    assert_allclose(there.coef_.get(), here.coef_, atol=1e-5)
+    assert_allclose(there.objective_, here.objective_, rtol=1e-8)
+    assert 0 <= there.dual_gap_ + 1e-10 <= 1e-5 * here.objective_
+    proba = there.predict_proba(dX, offset=do)
+    assert_allclose(proba.get(), here.predict_proba(X, offset=offset), atol=1e-5)
+    assert there.score(dX, dy, offset=do) == pytest.approx(here.score(X, y, offset=offset))
+    with pytest.raises(TypeError, match="offset in main memory"):
+        there.fit(dX, dy, offset=offset)
+    with pytest.raises(ValueError, match=r"offset\.shape == \(89"):
+        there.fit(dX, dy, offset=do[:-1])
+    with pytest.raises(ValueError, match="offset contains NaN"):
+        there.fit(dX, dy, offset=do * cupy.asarray(np.nan))
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        there.predict(dX)
+    assert_array_equal(there.to_cpu().predict(X, offset=offset), there.predict(dX, offset=do).get())
+
+
+def test_squares_on_a_gpu(cupy):
+    X, y, offset = numbers()
+    here = LassoOBA(0.05, tol=1e-8).fit(X, y, offset=offset)
+    dX, dy, do = cupy.asarray(X), cupy.asarray(y), cupy.asarray(offset)
+    there = clone(here).fit(dX, dy, offset=do)
+    assert_allclose(there.coef_.get(), here.coef_, atol=1e-6)
+    assert_allclose(there.predict(dX, offset=do).get(), here.predict(X, offset=offset), atol=1e-6)
+    assert there.score(dX, dy, offset=do) == pytest.approx(here.score(X, y, offset=offset), abs=1e-6)

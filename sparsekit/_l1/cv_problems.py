@@ -12,6 +12,7 @@ import numpy as np
 
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
+from .._estimator.offset import with_rows_offset
 from .._messages import shown
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
@@ -37,6 +38,8 @@ class PathProblem:
     fit_intercept : bool
     n_threads : int
     l1_ratio : float
+    shift : ndarray of shape (n,) or (n, n_classes) or None
+        The rows' offset.
 
     Attributes
     ----------
@@ -49,10 +52,10 @@ class PathProblem:
     n_outputs = 1
     scale = 1.0
 
-    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0):
+    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
         self.X, self.values, self.weight = X, values, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
-        self.l1_ratio = l1_ratio
+        self.l1_ratio, self.shift = l1_ratio, shift
 
     def beside(self, X):
         """The same with another X."""
@@ -75,13 +78,14 @@ class PathProblem:
         part = self.beside(self.X[rows])
         part.values = self.values[rows]
         part.weight = None if self.weight is None else self.weight[rows]
+        part.shift = None if self.shift is None else self.shift[rows]
         part.n_threads = 1
         return part
 
     def judge(self, rows, y, scorer, score_params):
         """What scores models on these rows, whose targets are those of ``y``; see `Judge`."""
-        X = self.X[rows]
-        return Judge(self, lambda coef: (X, coef), y[rows], scorer, score_params)
+        X, offset = self.X[rows], None if self.shift is None else self.shift[rows]
+        return Judge(self, lambda coef: (X, coef), y[rows], scorer, score_params, offset)
 
     def whole_model(self, coef, intercept):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
@@ -114,10 +118,10 @@ class Judge:
     """Scores models one after another on a fold's left-out rows.
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
-    coefficients do not use.
+    coefficients do not use. ``offset`` is that of the rows.
     """
 
-    def __init__(self, problem, seen, y, scorer, score_params):
+    def __init__(self, problem, seen, y, scorer, score_params, offset=None):
         self.problem, self.seen, self.y, self.scorer, self.score_params = (
             problem,
             seen,
@@ -125,6 +129,7 @@ class Judge:
             scorer,
             score_params,
         )
+        self.offset = offset
         self._scores = []
 
     def add(self, model, coef, intercept):
@@ -132,6 +137,7 @@ class Judge:
         X, coef = self.seen(coef)
         model.coef_, model.intercept_ = self.problem.as_attributes(coef, intercept)
         model.n_features_in_ = X.shape[1]
+        model = model if self.offset is None else with_rows_offset(model, self.offset)
         self._scores.append(self.scorer(model, X, self.y, **self.score_params))
 
     def scores(self):
@@ -142,8 +148,8 @@ class Judge:
 class LogisticProblem(PathProblem):
     """L1 logistic regression; ``values`` are codes of ``classes``, and ``unit`` is that of the weights."""
 
-    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit):
-        super().__init__(X, codes, weight, penalty, fit_intercept, n_threads)
+    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit, shift=None):
+        super().__init__(X, codes, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.scale = 1.0 / unit
         self._set_classes(classes, np.arange(len(classes)), len(classes))
 
@@ -167,26 +173,34 @@ class LogisticProblem(PathProblem):
             )
         part._set_classes(self.classes[present], present, len(self.classes))
         part.values = np.minimum(np.searchsorted(present, part.values), len(present) - 1)
+        if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
+            shift = part.shift[:, present]
+            part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
 
     def whole_model(self, coef, intercept):
         return all_classes(coef, intercept, self.present, self.n_classes)
 
     def null_intercept(self):
-        return null_intercept(self.values, self.weight, len(self.classes)) if self.fit_intercept else None
+        if not self.fit_intercept:
+            return None
+        return null_intercept(self.values, self.weight, len(self.classes), self.shift)
 
     def make_loss(self, X):
-        return logistic_of(X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads)
+        return logistic_of(
+            X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads, self.shift
+        )
 
 
 class SquaresProblem(PathProblem):
     """The Lasso, whose loss is a mean: a part of the rows has a scale of its own."""
 
-    def __init__(self, X, y, weight, penalty, fit_intercept, n_threads):
-        super().__init__(X, y, weight, penalty, fit_intercept, n_threads)
+    def __init__(self, X, y, weight, penalty, fit_intercept, n_threads, shift=None):
+        super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
         self._set_targets()
 
     def _set_targets(self):
-        self.target, self.offset = center_target(self.values, self.weight, self.fit_intercept, self.X.dtype)
+        y = self.values if self.shift is None else self.values - self.shift
+        self.target, self.offset = center_target(y, self.weight, self.fit_intercept, self.X.dtype)
         self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
 
     def training(self, fold, index):

@@ -17,20 +17,23 @@ from .._estimator.block_data import BlockedMatrix, numbers_of_blocks
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_units
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
-from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.offset import check_offset, refuse_offset_of_blocks, with_rows_offset
 from .._estimator.sklearn_twins import squares_twin
+from .._estimator.training_data import given_metadata
 from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
-from .._typing import CrossValidation, Hessian, MatrixLike, PenaltyWeights, Scoring
+from .._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import check_penalty_weights
 from .cv_problems import SquaresBlockProblem, SquaresProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .lasso import LassoOBA
+from .null_intercept import unless_zero
+from .prediction import OffsetRegressionMixin
 
 
-class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
+class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation.
 
     The objective is that of :class:`LassoOBA`, whose loss is a mean, in every fold as in the final fit. Each
@@ -94,7 +97,7 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
         Those tried, rising.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
         The best mean score of each.
-    coef_, intercept_, n_features_in_, feature_names_in_
+    coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`LassoOBA`.
     n_iter_ : ndarray of shape (n_folds,)
         Outer iterations of each fold's whole paths.
@@ -162,7 +165,14 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
         """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
 
         Parameters
@@ -174,6 +184,8 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
             off) in the scores.
+        offset : float or array-like of shape (n_samples,), default=None
+            As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
         **params : dict
             Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
 
@@ -192,6 +204,7 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit LassoOBA", X=X, y=y)
+        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
@@ -210,7 +223,10 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
         folds = list(splitter.split(rows, y, **routed.splitter.split))
 
         make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
-        whole = make(X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs))
+        offset = check_offset(offset, X)
+        shift = unless_zero(offset)
+        whole = make(X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), shift)
+        self.needs_offset_ = offset is not None
         count = self.alphas if isinstance(self.alphas, Integral) else None
         return self._search(
             whole, y, folds, LassoOBA(), ratios,
@@ -218,7 +234,7 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
             count,
             self._get_scorer(),
             routed.scorer.score,
-            None if sample_weight is None else {"sample_weight": sample_weight},
+            given_metadata(sample_weight=sample_weight, offset=offset),
             None if weight is None else _weights_of_folds(weight, folds),
         )  # fmt: skip
 
@@ -241,7 +257,12 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
             del self.mse_path_
 
     def score(
-        self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None, **score_params: Any
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **score_params: Any,
     ) -> float:
         """Score with the scorer that ``scoring`` names; None is R^2, as in scikit-learn's LassoCV.
 
@@ -253,6 +274,8 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
             True values.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict`.
         **score_params : dict
             Metadata for the scorer; needs metadata routing.
 
@@ -262,10 +285,11 @@ class LassoOBACV(PathSearchMixin, LinearRegressionMixin, BaseEstimator):
             More is better.
         """
         if self.scoring is not None:
-            return super().score(X, y, sample_weight, **score_params)
+            model = self if offset is None else with_rows_offset(self, offset)
+            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
         host_only(X=X, y=y, sample_weight=sample_weight)
         _raise_for_params(score_params, self, "score")
-        return LinearRegressionMixin.score(self, X, y, sample_weight)
+        return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
 
     def _twin(self):
         return squares_twin(self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept)

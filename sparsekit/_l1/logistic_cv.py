@@ -24,8 +24,9 @@ from .._estimator.cross_validation import with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
-from .._estimator.offset import with_rows_offset
+from .._estimator.offset import check_offset, refuse_offset_of_blocks, with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
+from .._estimator.training_data import given_metadata
 from .._estimator.validation import validate_data
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
@@ -36,6 +37,7 @@ from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .logistic import L1LogisticOBA
 from .magnitudes import sum_in_units
+from .null_intercept import unless_zero
 from .prediction import L1LogisticClassifierMixin
 
 
@@ -103,7 +105,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Those tried, rising.
     l1_ratio_scores_ : ndarray of shape (n_ratios,)
         The best mean score of each.
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`L1LogisticOBA`.
     n_iter_ : ndarray of shape (n_folds,)
         Outer iterations of each fold's whole paths.
@@ -174,7 +176,14 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
         """Choose C, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
 
         Parameters
@@ -186,6 +195,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
             off) in the scores.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As in :meth:`L1LogisticOBA.fit`; the folds are fitted and scored with their rows of it.
         **params : dict
             Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
 
@@ -204,6 +215,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
+        refuse_offset_of_blocks(offset, X, "fit to rows in memory")
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
@@ -232,9 +244,12 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 
         make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
         n_threads = count_threads(self.n_jobs)
-        whole = make(X, codes, weight, penalty, self.fit_intercept, n_threads, classes, unit)
+        offset = check_offset(offset, X, 1 if len(classes) == 2 else len(classes))
+        shift = unless_zero(offset)
+        whole = make(X, codes, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
         model = L1LogisticOBA()
         self.classes_ = model.classes_ = classes
+        self.needs_offset_ = offset is not None
         count = self.Cs if isinstance(self.Cs, Integral) else None
         return self._search(
             whole, y, folds, model, ratios,
@@ -242,7 +257,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             count,
             with_labels(self._get_scorer(), classes),
             routed.scorer.score,
-            None if sample_weight is None else {"sample_weight": sample_weight},
+            given_metadata(sample_weight=sample_weight, offset=offset),
         )  # fmt: skip
 
     @staticmethod
@@ -278,7 +293,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             What ``scoring`` measures; more is better.
         """
         model = self if offset is None else with_rows_offset(self, offset)
-        return CrossValidationMixin.score(model, X, y, sample_weight, **score_params)
+        return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
 
     def _twin(self):
         ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one

@@ -12,14 +12,17 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import (
     BoundedRegressor,
     L1LogisticOBA,
+    L1LogisticOBACV,
     LassoOBA,
+    LassoOBACV,
     l1_logistic_path,
     load,
     save,
@@ -341,6 +344,8 @@ def test_rows_in_blocks_are_refused():
     for call in (
         lambda: L1LogisticOBA().fit(blocks, y, offset=offset),
         lambda: LassoOBA().fit(blocks, y, offset=offset),
+        lambda: L1LogisticOBACV().fit(blocks, y, offset=offset),
+        lambda: LassoOBACV().fit(blocks, y, offset=offset),
         lambda: l1_logistic_path(blocks, y, offset=offset),
         lambda: LassoOBA.path(blocks, y, offset=offset),
         lambda: L1LogisticOBA().fit(X, y).predict(blocks, offset=offset),
@@ -385,6 +390,80 @@ def test_path_of_squares():
         assert_allclose(path.intercepts[i], model.intercept_, atol=1e-7)
 
 
+@pytest.mark.parametrize("K", [2, 3])
+def test_cross_validation_of_classes_is_a_loop_over_the_folds(K):
+    X, y, offset = data(K, n=120)
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, size=len(y))
+    Cs, cv = [0.05, 0.5], StratifiedKFold(3)
+    options = dict(cv=cv, scoring="neg_log_loss", tol=1e-8)
+    for l1_ratio in (1.0, 0.5):
+        search = L1LogisticOBACV(Cs, l1_ratio=l1_ratio, **options).fit(X, y, weight, offset)
+        expected = np.empty((3, 2))
+        for k, (a, b) in enumerate(cv.split(X, y)):
+            for j, C in enumerate(Cs):
+                model = L1LogisticOBA(C, l1_ratio=l1_ratio, tol=1e-8).fit(X[a], y[a], weight[a], offset[a])
+                proba = model.predict_proba(X[b], offset=offset[b])
+                expected[k, j] = -log_loss(y[b], proba, sample_weight=weight[b])
+        assert_allclose(search.scores_, expected, atol=1e-3 if l1_ratio == 1.0 else 2e-3)
+        final = L1LogisticOBA(search.C_, l1_ratio=l1_ratio, tol=1e-8).fit(X, y, weight, offset)
+        assert_allclose(search.coef_, final.coef_, atol=1e-6)
+        assert_allclose(search.objective_, final.objective_, rtol=1e-8)
+    proba = search.predict_proba(X, offset=offset)
+    assert search.score(X, y, offset=offset) == pytest.approx(-log_loss(y, proba))
+    for call in (search.predict, lambda X: search.score(X, y)):
+        with pytest.raises(ValueError, match="fitted with an offset"):
+            call(X)
+    # grids begin where the offset alone is left, and zeros are none
+    grid = L1LogisticOBACV(3, cv=cv).fit(X, y, offset=offset)
+    assert_allclose(1 / grid.Cs_[0], l1_logistic_path(X, y, n_lambdas=1, offset=offset).lambda_max)
+    assert_array_equal(
+        L1LogisticOBACV(3, cv=cv).fit(X, y, offset=np.zeros_like(offset)).scores_,
+        L1LogisticOBACV(3, cv=cv).fit(X, y).scores_,
+    )
+    with pytest.raises(ValueError, match=r"offset\.shape"):
+        L1LogisticOBACV().fit(X, y, offset=offset[:-1])
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_fold_that_lacks_classes_has_their_columns_of_the_offset(missing):
+    X, y, offset = data(4, n=100)
+    train = np.flatnonzero(y >= missing)
+    model = L1LogisticOBACV([0.5], cv=[(train, np.arange(100))], refit=False, tol=1e-9).fit(
+        X, y, offset=offset
+    )
+    part = offset[train][:, missing:]
+    part = part[:, 1] - part[:, 0] if part.shape[1] == 2 else part
+    only = L1LogisticOBA(0.5, tol=1e-9).fit(X[train], y[train], offset=part)
+    assert_allclose(
+        model.predict_proba(X[train], offset=offset[train])[:, missing:],
+        only.predict_proba(X[train], offset=part), atol=1e-6,
+    )  # fmt: skip
+    assert not model.predict_proba(X, offset=offset)[:, :missing].any()
+
+
+def test_cross_validation_of_numbers_is_a_loop_over_the_folds():
+    X, y, offset = numbers()
+    alphas, cv = [0.3, 0.03], KFold(3)
+    search = LassoOBACV(alphas=alphas, cv=cv, tol=1e-8).fit(X, y, offset=offset)
+    expected = np.empty((3, 2))
+    for k, (a, b) in enumerate(cv.split(X)):
+        for j, alpha in enumerate(alphas):
+            model = LassoOBA(alpha, tol=1e-8).fit(X[a], y[a], offset=offset[a])
+            expected[k, j] = -mean_squared_error(y[b], model.predict(X[b], offset=offset[b]))
+    assert_allclose(search.scores_, expected, rtol=1e-3)
+    final = LassoOBA(search.alpha_, tol=1e-8).fit(X, y, offset=offset)
+    assert_allclose(search.coef_, final.coef_, atol=1e-7)
+    assert_allclose(search.intercept_, final.intercept_, atol=1e-7)
+    assert search.score(X, y, offset=offset) == pytest.approx(final.score(X, y, offset=offset))
+    scored = clone(search).set_params(scoring="neg_mean_squared_error").fit(X, y, offset=offset)
+    mse = mean_squared_error(y, final.predict(X, offset=offset))
+    assert scored.score(X, y, offset=offset) == pytest.approx(-mse)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        search.predict(X)
+    with pytest.raises(ValueError, match=r"offset\.shape"):
+        LassoOBACV().fit(X, y, offset=offset[:-1])
+
+
 def test_pictures_of_paths(close_figures):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     X, y, offset = data()
@@ -423,6 +502,10 @@ def test_metadata_routing():
             X, offset + X[:, 0], params={"offset": offset}, cv=2,
         )  # fmt: skip
         assert (scores > 0.9).all()
+        search = L1LogisticOBACV([0.05, 0.5], cv=cv).set_fit_request(offset=True)
+        routed = make_pipeline(search).fit(X, y, offset=offset)
+        plain = L1LogisticOBACV([0.05, 0.5], cv=cv).fit(X, y, offset=offset)
+        assert_array_equal(routed[-1].scores_, plain.scores_)
     # without routing a pipeline hands it on by the step's name
     pipeline = make_pipeline(StandardScaler(), L1LogisticOBA(0.5)).fit(X, y, l1logisticoba__offset=offset)
     assert_array_equal(pipeline.predict(X, offset=offset), direct.predict(scaled, offset=offset))

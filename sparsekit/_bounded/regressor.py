@@ -13,10 +13,11 @@ from sklearn.utils.validation import _get_feature_names
 
 from .._arrays import namespace
 from .._estimator.decorators import fit_context
-from .._estimator.linear_prediction import LinearRegressionMixin
+from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import regression_twin
 from .._estimator.training_data import with_numbers
-from .._typing import CoefficientBounds, MatrixLike, SolverCallback
+from .._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
 from .fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
 from .losses import regression_loss, weighted_quantile
 from .run import BoundedOptions
@@ -24,18 +25,19 @@ from .run import BoundedOptions
 LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
 
 
-class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimator):
+class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
     Minimises
 
-    .. math:: \frac{\sum_i s_i\, \ell(y_i - x_i^T w - b)}{\sum_i s_i}
+    .. math:: \frac{\sum_i s_i\, \ell(y_i - x_i^T w - b - o_i)}{\sum_i s_i}
               + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
               \quad \text{subject to} \quad l \le w \le u,
 
-    s the sample weights, :math:`\rho` the ``l1_ratio``. The intercept b has neither bounds nor a penalty. The
-    mean loss and ``alpha`` have the scale of :class:`sklearn.linear_model.ElasticNet`, ``QuantileRegressor``
-    (with ``l1_ratio=1``) and ``SGDRegressor``.
+    s the sample weights, o the ``offset`` of `fit` (zero without one), :math:`\rho` the ``l1_ratio``. The
+    intercept b has neither bounds nor a penalty. The mean loss and ``alpha`` have the scale of
+    :class:`sklearn.linear_model.ElasticNet`, ``QuantileRegressor`` (with ``l1_ratio=1``) and
+    ``SGDRegressor``.
 
     Parameters
     ----------
@@ -98,6 +100,9 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, method ("start", "nqn", "newton")
         and output of every iteration.
+    needs_offset_ : bool
+        Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
+        zero, for tools that cannot hand one on.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -176,7 +181,9 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -188,6 +195,9 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
+            theirs then. Not with X in blocks, where y less the offset is fitted to the same.
 
         Returns
         -------
@@ -207,17 +217,20 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
         """
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
+        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
         names = _get_feature_names(X)
         given = with_numbers(self, X, y, sample_weight)
         X, y = given.X, given.values
         lower, upper = check_coefficient_bounds(self.bounds, 1, X.shape[1], names, like=X)
         weight = normalized(given.weight, X)
         y = y.astype(np.float64, copy=False)
+        given.offset = offset = check_offset(offset, X)
+        y = y if offset is None else y - offset
         # the intercept takes it up, and sums lose no digits to a large common part
-        offset = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
-        target = namespace(y=y).ascontiguousarray(y - offset)
+        middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
+        target = namespace(y=y).ascontiguousarray(y - middle)
         loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = self._start(X, 1, offset)
+        start = self._start(X, 1, middle)
         if start is None:
             start = namespace(X=X).zeros((1, X.shape[1] + 1))
             if self.fit_intercept:
@@ -229,7 +242,8 @@ class BoundedRegressor(BoundedEstimatorMixin, LinearRegressionMixin, BaseEstimat
         def attributes(x):
             return {
                 "coef_": inside(x[0, :-1], lower[0], upper[0], X.dtype),
-                "intercept_": float(x[0, -1] + offset),
+                "intercept_": float(x[0, -1] + middle),
+                "needs_offset_": offset is not None,
             }
 
         self._fit_outputs(X, [loss], start, lower, upper, data=given.for_callbacks(), attributes=attributes)

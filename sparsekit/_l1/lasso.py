@@ -14,6 +14,7 @@ from .._arrays import beside
 from .._estimator.checks import in_type, in_units
 from .._estimator.decorators import fit_context
 from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
@@ -21,7 +22,6 @@ from .._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallbac
 from .coefficients import center_target, pack, penalty_of, unpack
 from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of, weights_in_units
 from .path import lasso_path
-from .prediction import OffsetRegressionMixin
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):

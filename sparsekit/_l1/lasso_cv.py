@@ -18,6 +18,7 @@ from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, chec
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.offset import check_offset, refuse_offset_of_blocks, with_rows_offset
+from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import given_metadata
 from .._estimator.validation import validate_data
@@ -30,7 +31,6 @@ from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .lasso import LassoOBA
 from .null_intercept import unless_zero
-from .prediction import OffsetRegressionMixin
 
 
 class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):

@@ -1,11 +1,14 @@
 """The logistic model without features: its intercept alone, from where paths begin."""
 
 import numpy as np
+from scipy import optimize, special
 
 from .._linalg.special import expit
 from .multinomial import MultinomialLoss
 from .oba import minimize_oba
 
+# classes up to which the Hessian of the intercepts is a small matrix
+_FEW = 200
 # the largest penalty of a path is read off the null model, so that it is found nearly to rounding
 _TOL = 1e-10
 _MAX_STEPS = 200
@@ -51,12 +54,36 @@ def _root(positive, weight, offset, odds):
 
 
 def _balanced(codes, weight, n_classes, offset, centred):
-    """Intercepts of several classes, which only differ from each other: by the solver of the fits."""
+    """Intercepts of several classes, which count by their differences alone.
+
+    By Newton's method in a trust region, since large offsets leave the loss all but straight; of very many
+    classes by the solver of the fits.
+    """
+    if n_classes <= _FEW:
+        return _by_trust_region(codes, weight, n_classes, offset, centred - offset.mean(axis=0))
     loss = MultinomialLoss(
         np.zeros((len(codes), 0)), codes, n_classes, weight, fit_intercept=True, offset=offset
     )
     start = centred - offset.mean(axis=0)
     x = minimize_oba(loss, np.zeros(n_classes), start, tol=_TOL, gap=False).x
+    return x - x.mean()
+
+
+def _by_trust_region(codes, weight, n_classes, offset, start):
+    n = len(codes)
+    s = np.ones(n) if weight is None else weight
+    totals = np.bincount(codes, weights=weight, minlength=n_classes)
+
+    def value(b):
+        logs = special.log_softmax(offset + b, axis=1)
+        return -float(s @ logs[np.arange(n), codes]), s @ np.exp(logs) - totals
+
+    def hessian(b):
+        P = special.softmax(offset + b, axis=1)
+        return np.diag(s @ P) - (P * s[:, None]).T @ P
+
+    options = {"gtol": _TOL * float(totals.sum()), "maxiter": _MAX_STEPS}
+    x = optimize.minimize(value, start, jac=True, hess=hessian, method="trust-exact", options=options).x
     return x - x.mean()
 
 

@@ -1,73 +1,21 @@
-"""What models with an offset predict: scores X w + b + offset, and what follows from them."""
+"""What logistic models predict: scores X w + b + offset, and what follows from them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import namespace
 from .._estimator.block_prediction import by_blocks
-from .._estimator.device_checks import device_accuracy, device_r2
+from .._estimator.device_checks import device_accuracy
 from .._estimator.labels import refuse_missing_labels
-from .._estimator.linear_prediction import LinearClassificationMixin, LinearRegressionMixin
+from .._estimator.linear_prediction import LinearClassificationMixin
 from .._estimator.offset import add_offset, offset_of_scores, refuse_offset_of_blocks
 from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.structure import sound
 from .._typing import Array, FloatArray, MatrixLike, Offset
-
-
-class OffsetRegressionMixin(LinearRegressionMixin):
-    """Prediction of numbers, X w + b + offset."""
-
-    @by_blocks
-    def predict(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
-        """Predictions ``X w + b + offset``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            On a GPU if and only if the model was fitted there.
-        offset : float or array-like of shape (n_samples,), default=None
-            What is added. None is zero, and a ValueError of a model that was fitted with an offset (see
-            ``needs_offset_``).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        offset = offset_of_scores(self, X, offset)
-        return add_offset(super().predict(X), offset)
-
-    def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> float:
-        """Coefficient of determination R^2 of the predictions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `predict`.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
-
-        Returns
-        -------
-        float
-        """
-        if offset is None:
-            return super().score(X, y, sample_weight)
-        refuse_offset_of_blocks(offset, X, "score the blocks one by one")
-        found = self.predict(X, offset=offset)
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            return r2_score(y, found, sample_weight=sample_weight)
-        return device_r2(found, y, sample_weight)
 
 
 class L1LogisticClassifierMixin(LinearClassificationMixin):

@@ -277,7 +277,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "l1_ratios_": Floats(("ratios",), ("f8",)),
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
     },
-    "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, "n_iter_": Whole()},
+    "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "BoundedClassifier": {
         **_INPUT, **_LINEAR, **_SOLVED, "n_iter_": Integers(("outputs",)),
         **{name: Floats(("outputs",), ("f8",), finite=False) for name in ("objective_", "dual_gap_")},

@@ -27,6 +27,7 @@ from sparsekit import (
     load,
     save,
 )
+from sparsekit._l1 import null_intercept as null_intercept_module
 from sparsekit._l1.null_intercept import null_intercept
 from sparsekit.inspection import RegularizationPathDisplay, sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
@@ -136,8 +137,13 @@ def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
             assert_allclose(one.coef_, plain.coef_, atol=1e-7)
             assert_allclose(one.intercept_, plain.intercept_ - shift, atol=1e-6)
     # iterations as well: the intercept that the constant asks for is found before the fit
-    default = L1LogisticOBA(0.5).fit(X, y, offset=offset)
-    assert clone(default).fit(X, y, offset=offset + c).n_iter_ == default.n_iter_
+    # and the tolerance has the same unit
+    early = L1LogisticOBA(5.0, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, two = (clone(early).fit(X, y, offset=given) for given in (offset, offset + 100 * c))
+    assert one.n_iter_ == two.n_iter_ == 1
+    assert_allclose(one.optimality_, two.optimality_, rtol=1e-6)
 
 
 def test_squares_of_zeros_and_constants():
@@ -178,6 +184,23 @@ def test_layouts_types_methods_and_starts_agree(K):
     assert_allclose(lasso.coef_, before, atol=1e-7)
 
 
+def test_sparse_fits_that_start_at_zero():
+    """Without an offset the gradient there is half of its bounds, which columns of sparse X know."""
+    X, y, offset = data(n=200)
+    model = L1LogisticOBA(0.5, fit_intercept=False, tol=1e-8).fit(X, y, offset=offset)
+    for kind in (sp.csr_array, sp.csc_array):
+        found = clone(model).fit(kind(X), y, offset=offset)
+        assert_allclose(found.coef_, model.coef_, atol=1e-6)
+        assert found.n_iter_ == model.n_iter_
+        loss = LogisticLoss(kind(X), 2.0 * y - 1.0, offset=offset)
+        zero = np.zeros(X.shape[1])
+        gradient = loss.gradient(zero)
+        assert minimize_oba(loss, 2.0, tol=1e-6).success
+        assert_allclose(loss.origin_scale, np.abs(gradient).max())
+        everything = minimize_oba(loss, 1.01 * np.abs(gradient).max())
+        assert everything.nit == 0 and not everything.x.any()
+
+
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_huge_offsets(fit_intercept, size):
@@ -202,7 +225,7 @@ def test_huge_offsets(fit_intercept, size):
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])
-def test_the_model_of_the_intercept_alone(K):
+def test_the_model_of_the_intercept_alone(K, monkeypatch):
     _, y, offset = data(K, n=200, p=5)
     weight = np.random.default_rng(0).uniform(size=len(y))
     b = null_intercept(y, weight, K, offset)
@@ -214,6 +237,14 @@ def test_the_model_of_the_intercept_alone(K):
     else:
         P = softmax(offset + b, axis=1)
         assert abs(b.sum()) < 1e-12
+        # and those of very many classes
+        monkeypatch.setattr(null_intercept_module, "_FEW", 0)
+        assert_allclose(null_intercept(y, weight, K, offset), b, atol=1e-6)
+        monkeypatch.undo()
+        # rows that are right or wrong for sure
+        wide = 300.0 * np.random.default_rng(2).standard_normal(offset.shape)
+        far = softmax(wide + null_intercept(y, weight, K, wide), axis=1)
+        assert_allclose(weight @ far, np.bincount(y, weight), rtol=1e-5)
     assert_allclose(weight @ P, np.bincount(y, weight), rtol=1e-7)
 
 

@@ -1,0 +1,65 @@
+"""`offset` of the bounded regression: a column whose coefficient is bound to one, for every loss."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import in_blocks
+from sklearn.base import clone
+
+from sparsekit import BoundedRegressor, load, save
+
+
+def data(n=80, p=4):
+    rng = np.random.default_rng(0)
+    X, offset = rng.standard_normal((n, p)), 3.0 * rng.standard_normal(n) + 10.0
+    return X, X @ [1.0, -2.0, 0.5, 0.0] + offset + 0.3 * rng.standard_normal(n), offset
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["absolute", "quantile", "huber", "squared", "epsilon_insensitive"])
+def test_it_is_a_column_bound_to_one(loss, fit_intercept):
+    X, y, offset = data()
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
+    model = BoundedRegressor(
+        loss, bounds={1: (-1.0, 1.0)}, alpha=0.01, quantile=0.8, fit_intercept=fit_intercept
+    )
+    pinned = clone(model).set_params(bounds={1: (-1.0, 1.0), 4: (1.0, 1.0)})
+    pinned.fit(np.column_stack([X, offset]), y, weight)
+    model.fit(X, y, weight, offset)
+    assert model.coef_[1] == -1.0
+    # the column pays for its coefficient
+    assert_allclose(model.objective_, pinned.objective_ - 0.005, rtol=1e-5)
+    assert 0 <= model.dual_gap_ <= 1.001e-6 * model.objective_
+    assert_allclose(model.coef_, pinned.coef_[:4], atol=2e-3)
+    assert_allclose(model.predict(X, offset), X @ model.coef_ + model.intercept_ + offset, atol=1e-10)
+    assert_array_equal(clone(model).fit(X, y - offset, weight).coef_, model.coef_)
+    sparse = clone(model).fit(sp.csr_array(X), y, weight, offset)
+    assert_allclose(sparse.objective_, model.objective_, rtol=1e-5)
+
+
+def test_predictions_ask_for_it(tmp_path):
+    X, y, offset = data()
+    model = BoundedRegressor(alpha=0.01).fit(X, y, offset=offset)
+    for call in (model.predict, lambda X: model.score(X, y), lambda X: model.to_sklearn()):
+        with pytest.raises(ValueError, match="offset"):
+            call(X)
+    assert model.score(X, y, offset=offset) > 0.9
+    save(model, tmp_path / "model.npz")
+    assert_array_equal(load(tmp_path / "model.npz").predict(X, offset), model.predict(X, offset))
+    assert not model.fit(X, y).needs_offset_
+    assert_array_equal(model.predict(X, offset=0), model.predict(X))
+    for bad in (offset[:-1], offset * np.nan):
+        with pytest.raises(ValueError, match="offset"):
+            model.fit(X, y, offset=bad)
+    with pytest.raises(ValueError, match="offset is not taken with X in blocks of rows"):
+        model.fit(in_blocks(X, (0, 40, 80)), y, offset=offset)
+
+
+def test_on_a_gpu(cupy):
+    X, y, offset = data()
+    here = BoundedRegressor("huber", alpha=0.01).fit(X, y, offset=offset)
+    there = clone(here).fit(cupy.asarray(X), cupy.asarray(y), offset=cupy.asarray(offset))
+    assert_allclose(there.objective_, here.objective_, rtol=1e-5)
+    found = there.predict(cupy.asarray(X), offset=cupy.asarray(offset))
+    assert_allclose(found.get(), here.predict(X, offset), atol=1e-2)

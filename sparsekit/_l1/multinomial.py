@@ -97,8 +97,9 @@ class MultinomialLoss:
         """The same loss of another X, with as many rows."""
         weight = self.s if self.s.size else None
         return MultinomialLoss(
-            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads
-        )
+            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads, offset=self.offset,
+        )  # fmt: skip
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""

@@ -201,6 +201,21 @@ def test_sparse_fits_that_start_at_zero():
         assert everything.nit == 0 and not everything.x.any()
 
 
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_ridge_on_few_rows(K):
+    """Which is fitted in as many variables as rows."""
+    X, y, offset = data(K, n=30, p=200)
+    model = L1LogisticOBA(0.1, l1_ratio=0.0, tol=1e-8).fit(X, y, offset=offset)
+    small = L1LogisticOBA(0.1, l1_ratio=1e-12, tol=1e-8).fit(X, y, offset=offset)
+    assert_allclose(model.coef_, small.coef_, atol=1e-5)
+    assert_allclose(model.objective_, small.objective_, rtol=1e-7)
+    assert model.dual_gap_ <= 1e-6 * model.objective_
+    codes = np.eye(K)[y]
+    residual = codes - model.predict_proba(X, offset=offset)
+    residual = residual[:, 1:] if K == 2 else residual
+    assert_allclose(model.coef_, 0.1 * residual.T @ X, atol=1e-5)
+
+
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_huge_offsets(fit_intercept, size):

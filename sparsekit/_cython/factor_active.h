@@ -207,6 +207,7 @@ static double fg_least(const fg_spec *f, fg_active *t, const double *v, const do
     for (;;) {
         sk_size gone = -1, m = t->m;
         double level, step = 1.0, total = 0.0, ones = 0.0;
+        t->spent += (double)(m * (f->n_on + 2 * m));
         for (sk_size k = 0; k < m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
         fg_forward(t, m, t->target);
         fg_backward(t, m, t->target);
@@ -254,9 +255,10 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
         if (fg_stopped(watch, effort + t->m * (f->d + t->m))) return FG_INTERRUPTED;
-        if (round == rounds || lost || fg_late(watch)) break;
+        if (round == rounds || lost || fg_late(watch) || (t->most > 0.0 && t->spent > t->most)) break;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
         if ((status = fg_ask(f, t, u, c, work, &best))) return status;
+        t->spent += 0.25 * (double)(f->d * f->columns);
         /* rounding of what the scores are made of */
         size += fabs(level) + fabs(best);
         if (!(best > level + 1e-13 * size) || fg_known(f, t)) {

@@ -93,6 +93,10 @@ static void fg_additionals(const fg_plan *g, fg_state *t, double *out) {
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
+        if (t->active[i].by_flow && p->n_add) {
+            memcpy(out + p->add, t->active[i].flow->E, (size_t)p->n_add * sizeof(double));
+            continue;
+        }
         for (sk_size k = 0; k < p->n_add; k++) out[p->add + k] = 0.0;
         for (sk_size k = 0; k < t->active[i].m; k++) fg_add_parts(p, t->active + i, k, t->active[i].p[k], NULL, out + p->add);
     }

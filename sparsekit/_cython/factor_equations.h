@@ -3,7 +3,11 @@
 #ifndef SPARSEKIT_FACTOR_EQUATIONS_H
 #define SPARSEKIT_FACTOR_EQUATIONS_H
 
-#include "factor_active.h"
+#include "factor_chain.h"
+
+/* weights that are rounding, and losses beside the best score, relative to it, that are */
+#define FG_NO_WEIGHT 1e-10
+#define FG_TIED_SCORE 3e-9
 
 /* what the variables scale with: D = W^-1 */
 static int fg_span_ready(const fg_spec *f, const double *w, fg_span *s) {
@@ -133,7 +137,8 @@ static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned
     return count;
 }
 
-/* Within each such set, as much weight as leaves one position comes to the next. g: scores less the answer. */
+/* Within each such set, as much weight as leaves one position comes to the next. g: scores less the answer. With
+ * `tied_below` negative, what is in use counts alone, and for variables alone. */
 static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *x, const double *g, const double *c,
                             double tied_below, fg_span *s) {
     const sk_size T = f->rows, K = f->columns, n = T * K, arcs = (T - 1) * K * K;
@@ -168,6 +173,8 @@ static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *
         }
     }
     for (sk_size k = 0; ready && k < t->m * f->n_bonus; k++) used[t->bonus[k]] = tied[t->bonus[k]] = 1;
+    for (sk_size k = 0; ready && t->by_flow && k < arcs; k++)
+        if (t->flow->E[k] > FG_NO_WEIGHT) used[k] = tied[k] = 1;
     for (sk_size p = 0; ready && p < T - 1; p++)
         n_row += fg_flow_sets(K, tied + p * K * K, used + p * K * K, here + p * K, n_row, side + 2 * p * K, queue,
                               here + n);
@@ -183,7 +190,7 @@ static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *
     }
     for (sk_size i = 0; ready && i < arcs; i++) {
         const sk_size p = i / (K * K), j = i / K % K, k = i % K;
-        tied[i] = tied[i] && side[2 * p * K + j] == side[(2 * p + 1) * K + k];
+        tied[i] = tied_below >= 0.0 && tied[i] && side[2 * p * K + j] == side[(2 * p + 1) * K + k];
         n_arc += tied[i];
     }
     if (ready && n_arc > 0) {

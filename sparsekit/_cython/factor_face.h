@@ -12,10 +12,8 @@
 #include "factor_equations.h"
 #include "factor_solve.h"
 
-/* weights that are rounding, differences that are, and losses beside the best score, relative to it, that are */
-#define FG_NO_WEIGHT 1e-10
+/* differences that are rounding */
 #define FG_TIED 1e-9
-#define FG_TIED_SCORE 3e-9
 
 /* numbers that a search for a factor's face works with */
 typedef struct {
@@ -303,6 +301,10 @@ static int fg_complete_all(const fg_plan *g, fg_state *t) {
         const fg_spec *p = g->spec + i;
         double *c = t->work;
         if (!t->active[i].solved) continue;
+        if (t->active[i].by_flow) {
+            if ((status = fg_flow_span(p, t->active + i, g->w + p->slot, 1))) return status;
+            continue;
+        }
         if (t->active[i].by_constraints) {
             if ((status = fg_constraints_complete(p, t->active + i, t->watch))) return status;
             continue;

@@ -48,6 +48,7 @@ typedef struct {
 
 typedef struct fg_potentials fg_potentials; /* factor_matching.h */
 typedef struct fg_cuts fg_cuts;             /* factor_cuts.h */
+typedef struct fg_flow fg_flow;             /* factor_chain.h */
 
 /* structures in use by a factor with an oracle, and the Cholesky factor of K = M' W M + shift 1 1' on them;
  * its first m rows and columns are those of the structures, `size` apart */
@@ -63,8 +64,10 @@ typedef struct {
     struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
     fg_potentials *potentials;          /* of a matching with many structures, else NULL */
     fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
-    int by_constraints;                 /* whether the last answer is theirs */
+    fg_flow *flow;                      /* of a sequence with many structures, else NULL */
+    int by_constraints, by_flow;        /* whether the last answer is theirs */
     int refused;                        /* how often they failed in this solve: factor_structured.h */
+    double spent, most;                 /* work on structures for an answer, and where it ends; 0: nowhere */
 } fg_active;
 
 typedef struct {

@@ -1,9 +1,10 @@
 /* Answers of factors with an oracle, and their Jacobians: by structures (factor_active.h), or, of kinds whose polytope
- * is known by constraints that are fewer, by multipliers of these once there are many structures. */
+ * is known by constraints that are fewer, by multipliers of these, or as a flow, once there are many structures. */
 #ifndef SPARSEKIT_FACTOR_STRUCTURED_H
 #define SPARSEKIT_FACTOR_STRUCTURED_H
 
 #include "factor_cuts.h"
+#include "factor_flow.h"
 
 /* Structures in use beyond which multipliers take over: with less the active set is as fast. Of trees that are entered
  * just once in many sets of words, which takes strong scores, it stays as fast for longer. */
@@ -24,15 +25,18 @@ static int fg_by_constraints(const fg_spec *f, fg_active *t, const double *v, do
 static void fg_free_constraints(fg_active *t) {
     fg_free_potentials(t->potentials);
     fg_free_cuts(t->cuts);
+    fg_free_flow(t->flow);
     t->potentials = NULL;
     t->cuts = NULL;
+    t->flow = NULL;
 }
 
 /* x becomes the answer to scores v (d) and c (n_add), after at most `rounds` calls of the oracle */
 static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                                sk_size rounds, double *x, double *work, fg_watch *watch) {
     const int may = f->kind == FG_MATCHING || f->kind == FG_TREE;
-    if (!may || t->calls == 0) t->refused = 0;
+    if (t->calls == 0) t->refused = 0;
+    if (f->kind == FG_SEQUENCE) return fg_sequence_solve(f, t, v, w, c, rounds, x, work, watch);
     while (may && t->refused < 2) {
         const sk_size few = fg_few(f, t->refused);
         if (!t->by_constraints && t->m < few) {
@@ -60,7 +64,9 @@ static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, 
 /* y = J u */
 static void fg_structured_jvp(const fg_spec *f, fg_active *t, const double *u, const double *w, double *y,
                               double *work) {
-    if (!t->by_constraints) fg_active_jvp(f, t, u, w, NULL, y, work);
+    if (t->by_flow && t->span == NULL && fg_flow_span(f, t, w, 0)) /* no memory: a poor direction, no wrong answer */
+        memset(y, 0, (size_t)f->d * sizeof(double));
+    else if (!t->by_constraints) fg_active_jvp(f, t, u, w, NULL, y, work);
     else if (f->kind == FG_MATCHING) fg_potentials_jvp(f, t->potentials, u, y);
     else fg_cuts_jvp(t->cuts, u, y);
 }

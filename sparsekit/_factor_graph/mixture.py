@@ -1,4 +1,4 @@
-"""Matchings, or trees, whose mixture a table of marginals is."""
+"""Structures whose mixture a table of marginals is."""
 
 import numpy as np
 
@@ -112,3 +112,51 @@ def _slack(words, left, mass, on):
     arcs = _entering(words)
     more = on[arcs].sum() - 1.0
     return ((left[arcs].sum() - mass) / more if more > 0 else np.inf), words.tobytes()
+
+
+def sequences(x, flow):
+    """Weights and sequences of a mixture.
+
+    A path along transitions that have weight, the heaviest one first, goes as far as its smallest: one
+    transition or more is used up each time.
+
+    Parameters
+    ----------
+    x : ndarray of shape (T, K)
+    flow : ndarray of shape (T - 1, K, K)
+        Weights of the transitions, whose sums x are.
+
+    Returns
+    -------
+    weights : ndarray of shape (k,)
+        They sum to 1.
+    structures : ndarray of shape (k, T * K)
+        Of 0 and 1.
+    additional : ndarray of shape (k, (T - 1) * K * K)
+        Of 0 and 1.
+    """
+    T, K = x.shape
+    first = x[0].astype(np.float64)
+    left = np.ascontiguousarray(flow, dtype=np.float64).copy()
+    weights, paths, steps = [], [], np.arange(T - 1)
+    while first.max() > LEAST / K:
+        path = np.empty(T, dtype=np.intp)
+        path[0] = first.argmax()
+        for t in steps:
+            path[t + 1] = left[t, path[t]].argmax()
+        on_way = (steps, path[:-1], path[1:])
+        step = min(first[path[0]], left[on_way].min(initial=np.inf))
+        if not step > 0:
+            break
+        first[path[0]] -= step
+        left[on_way] -= step
+        weights.append(step)
+        paths.append(path)
+    tags = np.array(paths)
+    k = np.arange(len(tags))[:, None]
+    structures = np.zeros((len(tags), T, K))
+    structures[k, np.arange(T), tags] = 1.0
+    additional = np.zeros((len(tags), T - 1, K, K))
+    additional[k, steps, tags[:, :-1], tags[:, 1:]] = 1.0
+    weights = np.array(weights) / np.sum(weights)
+    return weights, structures.reshape(len(tags), -1), additional.reshape(len(tags), -1)

@@ -16,7 +16,7 @@ from .factors import (
     as_index,
     as_scores,
 )
-from .mixture import matchings, trees
+from .mixture import matchings, sequences, trees
 
 
 class _Structured(Factor):
@@ -131,6 +131,9 @@ class Sequence(_Structured):
     def _structured(self):
         T, K = self._shape
         return dict(kind=SEQUENCE, rows=T, columns=K, n_on=T, n_bonus=T - 1)
+
+    def _mixture(self, x, additional):
+        return sequences(x, additional.reshape(self._full_shape))
 
 
 class DepTree(_Structured):

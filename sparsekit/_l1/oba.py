@@ -119,12 +119,14 @@ def _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradie
     """The result on the rows of `many_rows`, gone on from on all rows where rounding could show."""
     other, squares = short
     other.origin_scale = loss.origin_scale if other.origin_scale is None else other.origin_scale
+    begun = time.perf_counter()
     first = minimize_oba(
         other, l1, x, options=opts, callback=callback, history=history, gap=gap, gradient=gradient, l2=l2
     )
     if first.fun >= EXACT * squares or not first.success:
         return first
-    rest = replace(opts, max_iter=max(opts.max_iter - first.nit, 0))
+    left = max(opts.max_time - (time.perf_counter() - begun), 0.0)
+    rest = replace(opts, max_iter=max(opts.max_iter - first.nit, 0), max_time=left)
     last = _minimize(loss, problem, l1, first.x, len(l1), rest, None, history, gap)
     return _joined([first], last, history)
 

@@ -390,6 +390,7 @@ static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
             if (j == i || !(t->x[i * n + j] > 0.0) || t->flow.source[j]) continue;
             if (!fg_grow_cuts(t, t->m + 1)) return FG_NO_MEMORY;
             sk_cuts_closure(&t->flow, i, j, FG_FULL);
+            sk_cuts_alike(&t->flow, j, FG_FULL);
             out = t->out + t->m * n;
             for (sk_size k = 0; k < n; k++) out[k] = t->flow.seen[k] ? 0.0 : 1.0;
             if (!fg_cut_is_known(t, t->m)) t->y[t->m++] = 0.0;

@@ -126,6 +126,22 @@ static void sk_cuts_closure(sk_cuts *c, sk_size to, sk_size other, double least)
     }
 }
 
+/* words of `seen` to which `other` can give as well lead to the same set: they join `source` */
+static void sk_cuts_alike(sk_cuts *c, sk_size other, double least) {
+    const sk_size n = c->n;
+    sk_size count = 1;
+    c->source[other] = 1;
+    c->queue[0] = other;
+    while (count > 0) {
+        const sk_size a = c->queue[--count];
+        for (sk_size b = 0; b < n; b++)
+            if (c->seen[b] && !c->source[b] && c->left[b * n + a] > least) {
+                c->source[b] = 1;
+                c->queue[count++] = b;
+            }
+    }
+}
+
 /* The next word, of those left the one to which the source gives most, and what it lacks; -1 after the last. */
 static sk_size sk_cuts_next(sk_cuts *c, const double *x, double *lacks) {
     const sk_size n = c->n;

@@ -165,6 +165,12 @@ SOLVES = {
         graph.add(DepTree(u, projective=True))
         run = lambda: graph.solve(max_iter=10**6)
     """,
+    "a derivative at ties": """
+        graph = FactorGraph()
+        graph.add(DepTree(graph.variable(np.zeros((35, 35))), projective=True))
+        solution = graph.solve()
+        run = lambda: solution.vjp(np.ones(1225))
+    """,
     "many graphs": """
         graph = FactorGraph()
         u = graph.variable(np.zeros(40))

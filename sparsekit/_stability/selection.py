@@ -26,9 +26,11 @@ from .._estimator.cross_validation import run_folds
 from .._estimator.decorators import PlainParametersMixin, fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.offset import check_offset
 from .._estimator.validation import validate_data
 from .._l1.lasso import LassoOBA
 from .._l1.logistic import L1LogisticOBA
+from .._l1.null_intercept import unless_zero
 from .._l1.path_solver import penalty_grid, warn_if_path_unconverged
 from .._linalg.structure import sound
 from .._messages import shown
@@ -188,8 +190,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels or numbers, as the estimator takes them.
         **params : dict
-            For the estimator's fit, as ``sample_weight``; arrays with an entry a row are divided as the rows
-            are, and rows of weight 0 are not drawn. With metadata routing they go where it says.
+            For the estimator's fit, as ``sample_weight`` and ``offset``; arrays with an entry a row are
+            divided as the rows are, and rows of weight 0 are not drawn. With metadata routing they go where
+            it says.
 
         Returns
         -------
@@ -346,14 +349,16 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         source: Any
         if type(model) in (L1LogisticOBA, LassoOBA):
             model._validate_params()
-            unknown = sorted(params.keys() - {"sample_weight"})
+            unknown = sorted(params.keys() - {"sample_weight", "offset"})
             if unknown:
                 raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
             X = as_kernel_input(X)
+            n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+            shift = unless_zero(check_offset(params.get("offset"), X, n_outputs))
             if classifies:
-                source = LogisticSource(model, X, classes, codes, weight, names)
+                source = LogisticSource(model, X, classes, codes, weight, names, shift)
             else:
-                source = LassoSource(model, X, y, weight, names)
+                source = LassoSource(model, X, y, weight, names, shift)
         else:
             parameter = next((name for name in ("C", "alpha") if name in model.get_params(deep=False)), None)
             if parameter is None:

@@ -38,14 +38,14 @@ class LogisticSource:
 
     parameter = "C"
 
-    def __init__(self, model, X, classes, codes, weight, names):
+    def __init__(self, model, X, classes, codes, weight, names, shift=None):
         weight = apply_class_weight(model.class_weight, classes, codes, weight)
         weight, self.unit = sum_in_units(weight)
         penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
         self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        whole = LogisticProblem(X, codes, weight, penalty, model.fit_intercept, 1, classes, self.unit)
+        whole = LogisticProblem(X, codes, weight, penalty, model.fit_intercept, 1, classes, self.unit, shift)
         self.whole = whole.mixing(model.l1_ratio)
         self.penalties: Array
 
@@ -68,13 +68,14 @@ class LassoSource:
 
     parameter = "alpha"
 
-    def __init__(self, model, X, y, weight, names):
+    def __init__(self, model, X, y, weight, names, shift=None):
         weight, _ = in_units(weight)  # the objective is a mean
         penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
         self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        self.whole = SquaresProblem(X, y, weight, penalty, model.fit_intercept, 1).mixing(model.l1_ratio)
+        whole = SquaresProblem(X, y, weight, penalty, model.fit_intercept, 1, shift)
+        self.whole = whole.mixing(model.l1_ratio)
         self.penalties: Array
 
     def strongest(self):

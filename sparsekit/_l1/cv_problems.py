@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+from sklearn.metrics import get_scorer
 
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
@@ -17,11 +18,15 @@ from .._messages import shown
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
-from .coefficients import all_classes, center_target
+from .coefficients import all_classes, center_target, unpack
 from .fit import logistic_of, squares_of
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
-from .path_solver import iterate_path, path_start
+from .path_solver import LEAST_RATIO, iterate_path, path_start
+from .squares import SquaresSolver, means_of, moments, squares_solver, takes_gram, tame
+
+# numbers of the moments of all folds that are kept, and predictions that are made at once
+_KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
 
 
 class PathProblem:
@@ -82,10 +87,15 @@ class PathProblem:
         part.n_threads = 1
         return part
 
-    def judge(self, rows, y, scorer, score_params):
+    def judge(self, rows, y, model, scorer, score_params):
         """What scores models on these rows, whose targets are those of ``y``; see `Judge`."""
         X, offset = self.X[rows], None if self.shift is None else self.shift[rows]
-        return Judge(self, lambda coef: (X, coef), y[rows], scorer, score_params, offset)
+        return Judge(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
+
+    def unpacked(self, x):
+        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution of the solver."""
+        n_features, dtype = self.X.shape[1], self.X.dtype
+        return self.whole_model(*unpack(x, self.n_outputs, n_features, self.fit_intercept, dtype))
 
     def whole_model(self, coef, intercept):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
@@ -118,31 +128,58 @@ class Judge:
     """Scores models one after another on a fold's left-out rows.
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
-    coefficients do not use. ``offset`` is that of the rows.
+    coefficients do not use. ``model`` gets each model's coefficients in turn, and ``offset`` is that of the rows.
     """
 
-    def __init__(self, problem, seen, y, scorer, score_params, offset=None):
-        self.problem, self.seen, self.y, self.scorer, self.score_params = (
-            problem,
-            seen,
-            y,
-            scorer,
-            score_params,
-        )
-        self.offset = offset
+    def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
+        self.problem, self.seen, self.y, self.offset = problem, seen, y, offset
+        self.model, self.scorer, self.score_params = model, scorer, score_params
         self._scores = []
 
-    def add(self, model, coef, intercept):
-        """Score the model with these coefficients."""
+    def add(self, part, x):
+        """Score the solution x of the fold's problem ``part``."""
+        coef, intercept = part.unpacked(x)
         X, coef = self.seen(coef)
-        model.coef_, model.intercept_ = self.problem.as_attributes(coef, intercept)
-        model.n_features_in_ = X.shape[1]
-        model = model if self.offset is None else with_rows_offset(model, self.offset)
+        self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
+        self.model.n_features_in_ = X.shape[1]
+        model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
         self._scores.append(self.scorer(model, X, self.y, **self.score_params))
 
     def scores(self):
         """One a model, in their order."""
         return np.array(self._scores)
+
+
+class SquaredErrors:
+    """Minus the mean squared errors of models on a fold's left-out rows X (n, p), of all models at once."""
+
+    def __init__(self, X, y, weight):
+        self.X, self.y, self.weight = X, y, weight
+        self._solutions = []
+
+    def add(self, part, x):
+        """Take the solution x of the fold's problem ``part``."""
+        p = self.X.shape[1]
+        at = np.flatnonzero(x[:p])
+        self._solutions.append((at, x[at], float(x[p]) + part.offset if part.fit_intercept else 0.0))
+
+    def scores(self):
+        """One a model, in their order."""
+        used = np.zeros(self.X.shape[1], dtype=bool)
+        for at, _, _ in self._solutions:
+            used[at] = True
+        columns = np.flatnonzero(used)
+        coefs = np.zeros((len(columns), len(self._solutions)))
+        for k, (at, values, _) in enumerate(self._solutions):
+            coefs[np.searchsorted(columns, at), k] = values
+        intercepts = np.array([intercept for *_, intercept in self._solutions])
+        X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
+        errors, size = np.zeros(len(intercepts)), max(1, _AT_ONCE // len(intercepts))
+        for at in range(0, len(self.y), size):
+            rows = slice(at, at + size)
+            squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
+            errors += squares.sum(axis=0) if self.weight is None else self.weight[rows] @ squares
+        return -errors / (len(self.y) if self.weight is None else self.weight.sum())
 
 
 class LogisticProblem(PathProblem):
@@ -192,21 +229,101 @@ class LogisticProblem(PathProblem):
 
 
 class SquaresProblem(PathProblem):
-    """The Lasso, whose loss is a mean: a part of the rows has a scale of its own."""
+    """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
 
-    def __init__(self, X, y, weight, penalty, fit_intercept, n_threads, shift=None):
+    With second derivatives (``hessian="exact"``) its paths are those of `SquaresSolver`. Where X has more
+    rows than columns, the sums over rows that these need are made once, and a fold's are those of all rows
+    less its left-out ones'.
+    """
+
+    moments = None
+
+    def __init__(
+        self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
+    ):  # fmt: skip
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
+        self.positive, self.compiled = positive, hessian == "exact"
         self._set_targets()
 
     def _set_targets(self):
-        y = self.values if self.shift is None else self.values - self.shift
-        self.target, self.offset = center_target(y, self.weight, self.fit_intercept, self.X.dtype)
+        self.target, self.offset = center_target(
+            self._unshifted(), self.weight, self.fit_intercept, self.X.dtype
+        )
         self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
 
+    def _unshifted(self):
+        return self.values if self.shift is None else self.values - self.shift
+
+    def prepare(self, folds):
+        if not (self.compiled and takes_gram(self.X)):
+            return
+        n, p = self.X.shape
+        self._centre = means_of(self.X, self.weight) if self.fit_intercept else np.zeros(p)
+        self._y_centre = self.offset
+        tests = np.concatenate([test for _, test in folds])
+        self._left_out: list = []
+        if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
+            self._left_out = [self._moments_of(test) for _, test in folds]
+            self.moments = sum(self._left_out[1:], self._left_out[0])
+        else:
+            self.moments = self._moments_of(slice(None))
+        if not tame(self.moments.gram, self.moments.square):
+            self.moments = None
+
+    def _moments_of(self, rows):
+        weight = None if self.weight is None else self.weight[rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # see `tame`
+            return moments(self.X[rows], self._unshifted()[rows], weight, self._centre, self._y_centre)
+
     def training(self, fold, index):
-        part = super().training(fold, index)
+        if self.moments is None:
+            part = super().training(fold, index)
+        else:
+            train, test = fold
+            part = copy.copy(self)
+            part.values = self.values[train]
+            part.weight = None if self.weight is None else self.weight[train]
+            part.shift = None if self.shift is None else self.shift[train]
+            part.n_threads = 1
+            rows = np.zeros(len(self.values), dtype=np.int8)
+            np.add.at(rows, train, 1)
+            np.add.at(rows, test, 1)
+            if (rows == 1).all():  # each row is here or there
+                known = self._left_out[index] if self._left_out else self._moments_of(test)
+                part.moments = self.moments - known
+            else:
+                part.moments = self._moments_of(train)
         part._set_targets()
         return part
+
+    def start(self, options):
+        solver = self._solver()
+        if solver is None:
+            return super().start(options)
+        v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
+        x_null = solver.null_model(v, options)
+        return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
+
+    def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
+        if isinstance(loss, SquaresSolver):
+            return loss.iterate(
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
+            )
+        return super().path(loss, l1, lambdas, x0, options, max_time)
+
+    def _solver(self):
+        if not self.compiled:
+            return None
+        centre = None if self.moments is None else self._centre
+        return squares_solver(
+            self.X, self.target, self.weight, self.fit_intercept, self.positive, self.moments, centre
+        )
+
+    def judge(self, rows, y, model, scorer, score_params):
+        if scorer is not None:
+            return super().judge(rows, y, model, scorer, score_params)
+        target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
+        return SquaredErrors(self.X[rows], target, score_params.get("sample_weight"))
 
     def whole_model(self, coef, intercept):
         return coef, in_type(intercept + self.offset, intercept.dtype)
@@ -246,14 +363,15 @@ class BlocksMixin:
         part.n_threads, part.fold = 1, index
         return part
 
-    def judge(self, rows, y, scorer, score_params):
+    def judge(self, rows, y, model, scorer, score_params):
         def seen(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers ask for one at the least
                 columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
-        return Judge(self, seen, y[rows], scorer, score_params)
+        scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
+        return Judge(self, seen, y[rows], model, scorer, score_params)
 
     def make_loss(self, X):
         return BlockProblem(
@@ -283,6 +401,9 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
 
 class SquaresBlockProblem(BlocksMixin, SquaresProblem):
     """Numbers in blocks."""
+
+    def _solver(self):
+        return None
 
     def training(self, fold, index):
         part = super().training(fold, index)

@@ -23,7 +23,7 @@ from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.cross_validation import CrossValidationMixin, run_folds
 from .._messages import numbers, shown
-from .coefficients import l1_weights, unpack
+from .coefficients import l1_weights
 from .fit import OBA_CONSTRAINTS
 from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 
@@ -157,8 +157,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
                     names.append(f"the fit to all rows at {self._penalty}={value:.3g}")
                     x = result.x
                 left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
-            coef, intercept = unpack(result.x, whole.n_outputs, X.shape[1], self.fit_intercept, X.dtype)
-            coef, intercept = whole.whole_model(coef, intercept)
+            coef, intercept = whole.unpacked(result.x)
             self.optimality_, self.objective_ = float(result.optimality), float(result.fun) / whole.scale
             self.dual_gap_ = float(result.dual_gap) / whole.scale
         else:
@@ -211,23 +210,22 @@ def _score_fold(
     whole, X, y, model, fold, index, ratios, grids, options, max_time, scorer, score_params, keep_coefs
 ):
     """Solve the paths on a fold's training part and score each model on the rest."""
-    whole, model, (_, test) = whole.beside(X), copy.copy(model), fold
+    whole, (_, test) = whole.beside(X), fold
     part = whole.training(fold, index)
     loss, l1, x_null, _ = part.start(options)
-    judge = whole.judge(test, y, scorer, _check_method_params(X=whole.X, params=score_params, indices=test))
-    n_features = whole.X.shape[1]
+    score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
+    judge = whole.judge(test, y, copy.copy(model), scorer, score_params)
     n_iters, statuses, optimality, solutions = [], [], [], []
     paths = (
         part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
         for ratio, lambdas in zip(ratios, grids)
     )
     for result in itertools.chain.from_iterable(paths):
-        coef, intercept = unpack(result.x, part.n_outputs, n_features, part.fit_intercept, whole.X.dtype)
-        coef, intercept = part.whole_model(coef, intercept)
-        judge.add(model, coef, intercept)
+        judge.add(part, result.x)
         n_iters.append(result.nit)
         statuses.append(result.status)
         optimality.append(result.optimality)
         if keep_coefs:
+            coef, intercept = part.unpacked(result.x)
             solutions.append((sp.csr_array(coef), intercept))
     return judge.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

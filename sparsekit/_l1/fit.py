@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._arrays import beside, to_host
+from .._arrays import beside, is_device, to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
 from .._linalg.special import largest
@@ -22,6 +22,7 @@ from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
 from .null_intercept import null_intercept
 from .oba import minimize_oba
+from .squares import SquaresSolver, minimize_squares
 
 # the solver states its defaults; the estimators repeat none of them
 _PARAMETERS = inspect.signature(minimize_oba).parameters
@@ -114,6 +115,17 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads):
     return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
+def check_positive(X, hessian):
+    """ValueError where there are no fits with ``positive=True``: X in blocks or on a GPU, or by L-BFGS."""
+    for there, what in (
+        (isinstance(X, BlockedMatrix), "X comes in blocks; give X in memory"),
+        (is_device(X), "X is on a GPU; give cupy.asnumpy(X)"),
+        (hessian != "exact", f"hessian is {hessian!r}; use 'exact'"),
+    ):
+        if there:
+            raise ValueError(f"positive must be False where {what}.")
+
+
 class OBAEstimatorMixin(SolverEstimatorMixin):
     """Runs OBA."""
 
@@ -133,7 +145,8 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
         The other arguments are those of `_run`.
         """
         l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio)
-        failed, solver = [], solver_of(loss)
+        failed = []
+        solver = minimize_squares if isinstance(loss, SquaresSolver) else solver_of(loss)
 
         def minimize(start, callback):
             try:

@@ -20,8 +20,19 @@ from .._estimator.training_data import with_numbers
 from .._linalg.threads import count_threads
 from .._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import center_target, pack, penalty_of, unpack
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, OBAEstimatorMixin, squares_of, weights_in_units
+from .fit import (
+    MAX_ITER,
+    MEMORY,
+    OBA_CONSTRAINTS,
+    TOL,
+    OBAEstimatorMixin,
+    check_positive,
+    squares_of,
+    weights_in_units,
+)
+from .magnitudes import named_overflow
 from .path import lasso_path
+from .squares import squares_solver
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
@@ -43,6 +54,11 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     l1_ratio : float, default=1.0
         Part of the penalty that is L1, from 0 (ridge) to 1 (the Lasso); the rest is half the squares. The
         ``penalty_weights`` multiply both.
+    positive : bool, default=False
+        Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
+        least squares. Such fits take coordinate descent and steps on the faces of the positive orthant: over
+        the Gram matrix of X, or where X has fewer rows than columns over a copy, float64 in Fortran's order
+        or sparse columns. Not with ``hessian="lbfgs"``, on a GPU, or with X in blocks of rows.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -129,6 +145,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "positive": ["boolean"],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", dict, None],
         "warm_start": ["boolean"],
@@ -143,6 +160,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         alpha: float = 1.0,
         *,
         l1_ratio: float = 1.0,
+        positive: bool = False,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
         tol: float = TOL,
@@ -158,6 +176,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
         self.tol = tol
@@ -233,7 +252,12 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
                 "needs_offset_": offset is not None,
             }
 
-        loss = squares_of(X, target, mean, weight, fit_intercept, count_threads(self.n_jobs))
+        if self.positive:
+            check_positive(X, self.hessian)
+            with named_overflow(X):
+                loss = squares_solver(X, target, weight, fit_intercept, positive=True)
+        else:
+            loss = squares_of(X, target, mean, weight, fit_intercept, count_threads(self.n_jobs))
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries
@@ -252,7 +276,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         return self
 
     def _twin(self):
-        return squares_twin(self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept)
+        positive = getattr(self, "positive", False)  # models that were saved before there was one
+        return squares_twin(self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept, positive=positive)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

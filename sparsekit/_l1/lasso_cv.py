@@ -28,7 +28,7 @@ from .._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeigh
 from .coefficients import check_penalty_weights
 from .cv_problems import SquaresBlockProblem, SquaresProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
-from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
+from .fit import MAX_ITER, MEMORY, TOL, check_positive, weights_in_units
 from .lasso import LassoOBA
 from .null_intercept import unless_zero
 
@@ -53,6 +53,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among:
         ``l1_ratio_`` is the one with the best mean score of any alpha (ties go to the larger one), and
         ``selection`` chooses alpha for it. Each costs a path in every fold.
+    positive : bool, default=False
+        Whether coefficients must be >= 0, as in :class:`LassoOBA`.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
@@ -64,8 +66,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
     fit_intercept, penalty_weights, tol, max_iter
-        As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved to ten times tol,
-        or until a model of the solver that holds promises less than 30 tol of the objective.
+        As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
+        gap is at most 30 tol of the objective.
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None
@@ -124,6 +126,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "positive": ["boolean"],
         **CV_CONSTRAINTS,
     }
 
@@ -133,6 +136,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         *,
         eps: float = 1e-3,
         l1_ratio: float | ArrayLike = 1.0,
+        positive: bool = False,
         cv: CrossValidation = None,
         scoring: Scoring = None,
         selection: Literal["best", "1se"] = "best",
@@ -150,6 +154,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         self.alphas = alphas
         self.eps = eps
         self.l1_ratio = l1_ratio
+        self.positive = positive
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
@@ -222,17 +227,22 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) else X
         folds = list(splitter.split(rows, y, **routed.splitter.split))
 
+        if self.positive:
+            check_positive(X, self.hessian)
         make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
         offset = check_offset(offset, X)
-        shift = unless_zero(offset)
-        whole = make(X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), shift)
+        n_threads = count_threads(self.n_jobs)
+        whole = make(
+            X, y, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
+            unless_zero(offset),
+        )  # fmt: skip
         self.needs_offset_ = offset is not None
         count = self.alphas if isinstance(self.alphas, Integral) else None
         return self._search(
             whole, y, folds, LassoOBA(), ratios,
             np.sort(check_penalties(self.alphas, "alphas"))[::-1] if count is None else None,
             count,
-            self._get_scorer(),
+            None if self.scoring is None else self._get_scorer(),
             routed.scorer.score,
             given_metadata(sample_weight=sample_weight, offset=offset),
             None if weight is None else _weights_of_folds(weight, folds),
@@ -292,7 +302,9 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
 
     def _twin(self):
-        return squares_twin(self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept)
+        return squares_twin(
+            self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept, positive=self.positive
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

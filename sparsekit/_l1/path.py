@@ -26,11 +26,27 @@ from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from .coefficients import center_target, check_penalty_weights
-from .fit import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL, logistic_of, squares_of, weights_in_units
+from .coefficients import center_target, check_penalty_weights, l1_weights
+from .cv_problems import SquaresProblem
+from .fit import (
+    MAX_ITER,
+    MEMORY,
+    OBA_CONSTRAINTS,
+    TOL,
+    check_positive,
+    logistic_of,
+    squares_of,
+    weights_in_units,
+)
 from .magnitudes import sum_in_units
 from .null_intercept import null_intercept, unless_zero
-from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
+from .path_solver import (
+    RegularizationPath,
+    collect_path,
+    penalty_grid,
+    solve_path,
+    warn_if_path_unconverged,
+)
 
 _PATH_CONSTRAINTS = {
     "n_lambdas": [Interval(Integral, 1, None, closed="left")],
@@ -211,7 +227,7 @@ def logistic_path(
     )
 
 
-@validate_params(_PATH_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params({"positive": ["boolean"], **_PATH_CONSTRAINTS}, prefer_skip_nested_validation=True)
 def lasso_path(
     X: MatrixLike,
     y: ArrayLike,
@@ -220,6 +236,7 @@ def lasso_path(
     n_lambdas: int = 50,
     eps: float = 1e-3,
     l1_ratio: float = 1.0,
+    positive: bool = False,
     fit_intercept: bool = True,
     penalty_weights: PenaltyWeights = None,
     sample_weight: ArrayLike | None = None,
@@ -244,7 +261,11 @@ def lasso_path(
     alphas : array-like, default=None
         Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
         ``n_lambdas`` and ``eps``.
-    n_lambdas, eps, l1_ratio, fit_intercept, penalty_weights, sample_weight
+    n_lambdas, eps, l1_ratio
+        As in :func:`l1_logistic_path`.
+    positive : bool, default=False
+        Whether coefficients must be >= 0, as in :class:`LassoOBA`; the grid begins where all are zero then.
+    fit_intercept, penalty_weights, sample_weight
         As in :func:`l1_logistic_path`.
     offset : float or array-like of shape (n_samples,), default=None
         Known part of each row's prediction, as in :meth:`LassoOBA.fit`.
@@ -269,8 +290,8 @@ def lasso_path(
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sparsekit import LassoOBA
-    >>> path = LassoOBA.path(*load_diabetes(return_X_y=True), alphas=[2, 1, 0.5])
+    >>> from sparsekit import lasso_path
+    >>> path = lasso_path(*load_diabetes(return_X_y=True), alphas=[2, 1, 0.5])
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
@@ -285,11 +306,22 @@ def lasso_path(
         weight = check_sample_weight(sample_weight, X.shape[0])
     weight, _ = weights_in_units(X, weight, in_units)
     y = y if offset is None else y - check_offset(offset, X)
-    y, mean = center_target(y, weight, fit_intercept, X.dtype)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     n_threads = count_threads(n_jobs)
+    penalty = check_penalty_weights(penalty_weights, X.shape[1], feature_names)
+    if positive:
+        check_positive(X, hessian)
+        path = _positive_path(
+            X, y, weight, penalty, fit_intercept, n_threads, options, alphas,
+            n_lambdas=n_lambdas, eps=eps, l1_ratio=l1_ratio, max_time=max_time, callback=callback,
+            coefs=coefs,
+        )  # fmt: skip
+        path.feature_names = feature_names
+        warn_if_path_unconverged(path, options, "lasso_path")
+        return path
+    y, mean = center_target(y, weight, fit_intercept, X.dtype)
 
     def make_loss(X):
         return squares_of(X, y, mean, weight, fit_intercept, n_threads)
@@ -297,7 +329,7 @@ def lasso_path(
     path = solve_path(
         make_loss,
         X,
-        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
+        penalty,
         1,
         np.zeros(1) if fit_intercept else None,
         options,
@@ -313,6 +345,24 @@ def lasso_path(
     path.intercepts = path.intercepts + path.intercepts.dtype.type(mean)
     path.feature_names = feature_names
     warn_if_path_unconverged(path, options, "lasso_path")
+    return path
+
+
+def _positive_path(
+    X, y, weight, penalty, fit_intercept, n_threads, options, alphas, *, n_lambdas, eps, l1_ratio, max_time,
+    callback, coefs,
+):  # fmt: skip
+    """`lasso_path` for checked input and coefficients >= 0."""
+    problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive=True).mixing(l1_ratio)
+    solver, v, x_null, largest = problem.start(options)
+    if alphas is None:
+        alphas = penalty_grid(largest / problem.scale, n_lambdas, eps, l1_ratio)
+    results = problem.path(solver, v, l1_weights(alphas, problem.scale), x_null, options, max_time, callback)
+    path = collect_path(
+        results, alphas, largest / problem.scale, 1, X.shape[1], fit_intercept, scale=problem.scale,
+        coefs=coefs, dtype=X.dtype,
+    )  # fmt: skip
+    path.intercepts = path.intercepts + path.intercepts.dtype.type(problem.offset)
     return path
 
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_method_params
 from .._estimator.checks import apply_class_weight, in_units
 from .._l1.coefficients import check_penalty_weights, unpack
 from .._l1.cv_problems import LogisticProblem, SquaresProblem
+from .._l1.fit import check_positive
 from .._l1.magnitudes import sum_in_units
 from .._solver import outcome
 from .._typing import Array
@@ -74,7 +75,11 @@ class LassoSource:
         self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        whole = SquaresProblem(X, y, weight, penalty, model.fit_intercept, 1, shift)
+        if model.positive:
+            check_positive(X, model.hessian)
+        whole = SquaresProblem(
+            X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
+        )
         self.whole = whole.mixing(model.l1_ratio)
         self.penalties: Array
 

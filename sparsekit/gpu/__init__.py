@@ -17,6 +17,7 @@ _COUPLED = "a general solver in main memory ends what passes leave open: a GPU m
 _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
+_ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, without positive=True"
 NOT_HERE: dict[str, str] = {
     "_chain_steps.perceptron_steps": _ROWS,
     "_chains.best_sequences": _CHAIN,
@@ -55,6 +56,12 @@ NOT_HERE: dict[str, str] = {
     "_shortlist.PART": _SHORT,
     "_shortlist.rank_shortlisted": _SHORT,
     "_shortlist.round_columns": _SHORT,
+    "_square_columns.Columns": _ONE_BY_ONE,
+    "_square_columns.DataColumns": _ONE_BY_ONE,
+    "_square_columns.DenseColumns": _ONE_BY_ONE,
+    "_square_columns.GramColumns": _ONE_BY_ONE,
+    "_square_columns.SparseColumns": _ONE_BY_ONE,
+    "_squares.Descent": _ONE_BY_ONE,
     "_structures.dense": _ONE,
     "_structures.matching": _ONE,
     "_structures.sets_that_lack": "mixtures are taken apart on the host",

@@ -194,7 +194,7 @@ class RegularizationPathDisplay:
             path = LassoOBA.path(
                 X, y, sample_weight=sample_weight, offset=offset,
                 n_lambdas=50 if n_lambdas is None else n_lambdas, l1_ratio=ratio,
-                **{name: getattr(estimator, name) for name in _OBA},
+                **{name: getattr(estimator, name) for name in (*_OBA, "positive")},
             )  # fmt: skip
             chosen = dict(chosen_alpha=getattr(estimator, "alpha_", getattr(estimator, "alpha", None)))
         elif isinstance(

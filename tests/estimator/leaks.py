@@ -70,6 +70,7 @@ def cases():
             (sk.LassoOBA(0.1), X, numbers),
             (sk.LassoOBA(0.1), csr, numbers),
             (sk.LassoOBA(0.1, hessian="lbfgs", history=True), single, numbers),
+            (sk.LassoOBA(0.1, positive=True), X, numbers),
         ],
         "LassoOBACV": [
             (sk.LassoOBACV(alphas=[0.1, 1.0], cv=2), X, numbers),

@@ -44,6 +44,7 @@ MODELS = {
     "LassoOBA of a ratio": lambda: sk.LassoOBA(0.1, l1_ratio=0.3).fit(CSR, NUMBERS),
     "LassoOBA float32": lambda: sk.LassoOBA(0.1, history=True).fit(X.astype("f4"), NUMBERS),
     "LassoOBA sparsified": lambda: sk.LassoOBA(0.1).fit(CSR, NUMBERS).sparsify(),
+    "LassoOBA positive": lambda: sk.LassoOBA(0.1, positive=True).fit(X, NUMBERS),
     "LassoOBACV": lambda: sk.LassoOBACV(alphas=[0.1, 1.0], cv=2).fit(FRAME, NUMBERS),
     "LassoOBACV not refitted": lambda: sk.LassoOBACV(alphas=3, cv=2, refit=False, scoring="r2").fit(
         X, NUMBERS

@@ -63,6 +63,7 @@ CLASSIFIERS = {
 }
 REGRESSORS = {
     "lasso": (LassoOBA(0.05), Lasso),
+    "positive lasso": (LassoOBA(0.05, positive=True), Lasso),
     "lasso cv": (LassoOBACV(alphas=3, cv=2), Lasso),
     "elastic net cv": (LassoOBACV(alphas=3, cv=2, l1_ratio=0.5), ElasticNet),
     "no penalty": (LassoOBA(0.0), LinearRegression),

@@ -96,7 +96,9 @@ MODELS = {
     "LassoOBA": (
         sk.LassoOBA,
         (NUMBERS,),
-        OBA | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES},
+        OBA
+        | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
+        | {"positive": BOOL},
     ),
     "LassoOBACV": (
         sk.LassoOBACV,
@@ -110,6 +112,7 @@ MODELS = {
             "memory": OBA["memory"],
             "fit_intercept": BOOL,
             "penalty_weights": PENALTIES,
+            "positive": BOOL,
             "refit": BOOL,
             "selection": st.sampled_from(["best", "1se"]),
         },

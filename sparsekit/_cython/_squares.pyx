@@ -1,0 +1,302 @@
+"""Least squares with a weighted elastic net, by coordinate descent and Newton steps on faces.
+
+The objective is 1/2 sum_i s_i r_i^2 + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for the residuals r of `_square_columns`, with
+x >= 0 where ``positive``. Sweeps go over a working set, and mostly over what is not zero in it; where they have cost
+as much as one, there comes a step to the minimiser on the orthant's face (`_square_faces`).
+"""
+import time
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc
+
+from ._operators cimport soft_step
+from ._orthant cimport median
+from ._square_columns cimport Columns
+from ._square_faces cimport step_on_faces, sweeps_of_a_face
+
+
+# how `Descent.solve` ended
+CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
+cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
+# variables of the largest face on which there are steps, by its matrix
+cdef int _LARGEST_FACE = 20000
+# sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
+# one round at the most
+cdef int _LOOK = 4, _MOST_LOOKS = 100, _MOST_SWEEPS = 20000
+# part of what is allowed that a working set may leave of gap and optimality
+cdef double _PART = 0.5
+# part of the residuals' sum that is rounding in a derivative that has to be zero
+cdef double _ROUNDING = 1e-10
+# part of its penalty from which a variable's pull lets it into the first set of a penalty without one before, and
+# rounds in a row in which nothing moved
+cdef double _NEAR = 0.8
+cdef int _STALLS = 2
+
+
+cdef class Descent:
+    """The method, on `Columns`, which hold the point."""
+
+    cdef readonly Columns columns
+
+    def __init__(self, Columns columns):
+        self.columns = columns
+
+    def look(self, const double[::1] l1, const double[::1] l2, bint positive):
+        """Objective, duality gap and optimality measure at x."""
+        cdef double fun = 0.0, gap = 0.0, worst = 0.0
+        self._check(l1, l2)
+        with nogil:
+            self.columns.refresh()
+            self._look(l1, l2, positive, NULL, 0, &fun, &gap, &worst)
+        return fun, gap, worst
+
+    def _check(self, const double[::1] l1, const double[::1] l2):
+        if l1.shape[0] != self.columns.m or l2.shape[0] != self.columns.m:
+            raise ValueError(f"l1 and l2 must have shape ({self.columns.m},)")
+        if self.columns.x is None:
+            raise ValueError("set_point comes first")
+
+    cdef void _look(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+                    double* fun, double* gap, double* worst) noexcept nogil:
+        # of all variables, or of ``some``: the others are at zero, and are taken to stay there
+        cdef Py_ssize_t k, j, count = self.columns.m if some == NULL else n_some
+        cdef double half = 0.0, along = 0.0, penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
+        cdef double g, p, size, r, t, beyond, dual, best, bound, open_pull = 0.0
+        cdef bint curved = False
+        self.columns.half_and_along_y(&half, &along)
+        worst[0] = 0.0
+        for k in range(count):
+            j = k if some == NULL else some[k]
+            p = self.columns.pulls[j]
+            g = l2[j] * self.columns.x[j] - p
+            size = max(p, 0.0) if positive else fabs(p)
+            if self.columns.x[j] == 0.0:
+                r = size - l1[j]
+            else:
+                penalty += l1[j] * fabs(self.columns.x[j])
+                ridge += l2[j] * self.columns.x[j] * self.columns.x[j]
+                r = min(self.columns.x[j], fabs(g + l1[j])) if positive else fabs(median(g - l1[j], self.columns.x[j], g + l1[j]))
+            if r > worst[0]:
+                worst[0] = r
+            if l2[j] > 0.0:
+                curved = True
+                if l1[j] > 0.0 and size > 0.0:
+                    reach_soft = min(reach_soft, l1[j] / size)
+            elif l1[j] > 0.0:
+                if size > 0.0:
+                    reach = min(reach, l1[j] / size)
+            elif size > open_pull:
+                open_pull = size
+        fun[0] = half + penalty + 0.5 * ridge
+        if open_pull > 0.0 and open_pull > _ROUNDING * max(1.0, self.columns.size_of_residuals()):
+            gap[0] = INFINITY
+            return
+        # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
+        bound = along / (2.0 * half) if half > 0.0 else 1.0
+        best = 0.0
+        for k in range(3):
+            t = min(bound, reach)
+            if k == 1:
+                t = min(t, 1.0)
+            elif k == 2:
+                t = min(t, reach_soft)
+            dual = t * along - t * t * half
+            beyond = self._beyond(l1, l2, positive, some, count, t) if curved else 0.0
+            best = max(best, dual - beyond)
+            if not curved:
+                break
+        gap[0] = max(fun[0] - best, 0.0) + self.columns.rounding()
+
+    cdef double _beyond(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
+                        Py_ssize_t count, double t) noexcept nogil:
+        cdef Py_ssize_t k, j
+        cdef double total = 0.0, size
+        for k in range(count):
+            j = k if some == NULL else some[k]
+            if l2[j] > 0.0:
+                size = t * (max(self.columns.pulls[j], 0.0) if positive else fabs(self.columns.pulls[j])) - l1[j]
+                if size > 0.0:
+                    total += size * size / (2.0 * l2[j])
+        return total
+
+    def solve(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive, double tol,
+              double gap_tol, double end):
+        """One round from x: sweeps over a working set until it is solved, and a full pass.
+
+        Parameters
+        ----------
+        l1, l2 : penalties (m,)
+        near : sizes of pulls (m,) from which a variable at zero is in the set
+        positive : whether x >= 0
+        tol : optimality measure that is asked for, not relative
+        gap_tol : duality gap that is asked for, in parts of the objective
+        end : when to stop, by `time.perf_counter`
+
+        Returns (status, objective, gap, optimality) after the pass: CONVERGED, WORKED where another round is of
+        use, STALLED where nothing moved, or OUT_OF_TIME.
+        """
+        cdef double fun = 0.0, gap = 0.0, worst = 0.0
+        cdef int status
+        self._check(l1, l2)
+        if near.shape[0] != self.columns.m:
+            raise ValueError(f"near must have shape ({self.columns.m},)")
+        status = self._round(l1, l2, near, positive, tol, gap_tol, end, &fun, &gap, &worst)
+        return status, fun, gap, worst
+
+    def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
+             double tol, double gap_tol, long max_rounds, double end, double[:, ::1] points, double[:, ::1] report):
+        """`solve` round after round for one lambda after the other, each from the last one's point.
+
+        Parameters
+        ----------
+        v : weights of the penalties (m,)
+        lambdas : penalties (k,)
+        l1_ratio : part of the penalty that is L1
+        before : penalty that x solves, or 0
+        positive, tol, gap_tol, end : as for `solve`
+        max_rounds : rounds of each penalty at the most
+        points : gets the solutions (k, m)
+        report : gets (status, objective, gap, optimality, rounds) of each (k, 5)
+        """
+        cdef Py_ssize_t k, j, n = lambdas.shape[0]
+        cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
+        cdef int how = 0, stalls
+        cdef long rounds
+        cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
+        self._check(l1, l2)
+        if v.shape[0] != self.columns.m or points.shape[0] != n or points.shape[1] != self.columns.m:
+            raise ValueError(f"v must have shape ({self.columns.m},), points ({n}, {self.columns.m})")
+        if report.shape[0] != n or report.shape[1] != 5:
+            raise ValueError(f"report must have shape ({n}, 5)")
+        for k in range(n):
+            lam = lambdas[k]
+            for j in range(self.columns.m):
+                l1[j], l2[j] = l1_ratio * lam * v[j], (1.0 - l1_ratio) * lam * v[j]
+                near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
+            rounds = stalls = 0
+            while True:
+                how = self._round(l1, l2, near, positive, tol, gap_tol, end, &fun, &gap, &worst)
+                rounds += 1
+                stalls = stalls + 1 if how == _STALLED else 0
+                if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _STALLS or rounds >= max_rounds:
+                    break
+                near[:] = l1
+            points[k, :] = self.columns.x
+            report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
+            before = lam
+
+    cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
+                    double tol, double gap_tol, double end, double* fun, double* gap, double* worst) except -1:
+        cdef int n_set = 0, status
+        cdef Py_ssize_t j
+        cdef int* some
+        with nogil:
+            self.columns.refresh()
+            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
+            return _CONVERGED
+        some = <int*>malloc(sizeof(int) * (self.columns.m + 1))
+        if some == NULL:
+            raise MemoryError
+        try:
+            with nogil:
+                for j in range(self.columns.m):
+                    if self.columns.x[j] != 0.0 or (self.columns.pulls[j] if positive else fabs(self.columns.pulls[j])) > min(near[j], l1[j]):
+                        some[n_set] = <int>j
+                        n_set += 1
+            status = self._solve_on(l1, l2, positive, some, n_set, tol, gap_tol, end)
+        finally:
+            free(some)
+        with nogil:
+            self.columns.begin()  # moves leave rounding behind
+            self.columns.fresh = False
+            self.columns.refresh()
+            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
+            return _CONVERGED
+        return _WORKED if status == _CONVERGED else status
+
+    cdef int _solve_on(self, const double[::1] l1, const double[::1] l2, bint positive, int* some, int n_some,
+                       double tol, double gap_tol, double end) except -1:
+        # sweeps over the set, each followed by sweeps and steps on what is not zero until that is solved
+        cdef int sweeps = 0, k, n_active = 0, since = 0, looks
+        cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0
+        cdef bint may_step = True, stepped
+        cdef int* active = <int*>malloc(sizeof(int) * (n_some + 1))
+        if active == NULL:
+            raise MemoryError
+        try:
+            while sweeps < _MOST_SWEEPS:
+                with nogil:
+                    moved = self._sweep(l1, l2, positive, some, n_some)
+                    n_active = 0
+                    for k in range(n_some):
+                        if self.columns.x[some[k]] != 0.0:
+                            active[n_active] = some[k]
+                            n_active += 1
+                sweeps += 1
+                stepped = False
+                for looks in range(_MOST_LOOKS):
+                    with nogil:
+                        moved_on = 0.0
+                        for k in range(_LOOK):
+                            moved_on = self._sweep(l1, l2, positive, active, n_active)
+                            if moved_on == 0.0:
+                                break
+                        sweeps += _LOOK
+                        since += _LOOK
+                        self._look_on(l1, l2, positive, active, n_active, &fun, &gap, &worst)
+                    if moved_on == 0.0 and stepped:
+                        break
+                    if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
+                        break
+                    if may_step and n_active and n_active <= _LARGEST_FACE and (
+                            moved_on == 0.0 or since >= sweeps_of_a_face(self.columns, active, n_active)):
+                        may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
+                        since, stepped = 0, may_step
+                    elif moved_on == 0.0:
+                        break
+                    PyErr_CheckSignals()
+                    if time.perf_counter() >= end:
+                        return _OUT_OF_TIME
+                with nogil:
+                    self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
+                if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
+                    return _CONVERGED
+                if moved == 0.0 and moved_on == 0.0:
+                    return _STALLED
+            return _STALLED
+        finally:
+            free(active)
+
+    cdef void _look_on(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+                       double* fun, double* gap, double* worst) noexcept nogil:
+        cdef int k
+        for k in range(n_some):
+            self.columns.pulls[some[k]] = self.columns.pull(some[k])
+        self._look(l1, l2, positive, some, n_some, fun, gap, worst)
+
+    cdef double _sweep(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
+                       int n_some) noexcept nogil:
+        # the largest decrease of the objective, about
+        cdef int k
+        cdef Py_ssize_t j
+        cdef double h, t, move, p, largest = 0.0
+        for k in range(n_some):
+            j = some[k]
+            h = self.columns.curvature[j] + l2[j]
+            p = self.columns.pull(j)
+            if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if positive else fabs(p)) <= l1[j]):
+                continue
+            t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j])
+            if positive and t < 0.0:
+                t = 0.0
+            move = t - self.columns.x[j]
+            if move != 0.0:
+                self.columns.move(j, move)
+                self.columns.x[j] = t
+                largest = max(largest, h * move * move)
+        return largest

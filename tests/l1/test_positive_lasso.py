@@ -1,0 +1,181 @@
+"""Coefficients >= 0, and the compiled paths of least squares: optima, KKT conditions, certificates."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import nnls
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import ElasticNet, ElasticNetCV
+
+from sparsekit import LassoOBA, LassoOBACV, StabilitySelection, lasso_path
+from sparsekit._l1.squares import SquaresSolver, data_columns, moments
+
+TIGHT = dict(tol=1e-10, max_iter=500)
+WEIGHTS = np.random.default_rng(0).uniform(0.1, 3.0, 80) * (np.arange(80) > 4)
+
+
+def problem(kind):
+    """X, y and weights of the rows."""
+    rng = np.random.default_rng(1)
+    if kind == "wide":
+        X = rng.standard_normal((30, 90)) + 0.5
+        return X, X[:, :4].sum(axis=1) + rng.standard_normal(30), None
+    X, y = load_diabetes(return_X_y=True)
+    X, y = 20 * X[:80] + 1.0, y[:80]
+    return X, y, WEIGHTS if kind == "weights" else None
+
+
+def objective(X, y, s, w, b, alpha, v, ratio):
+    s = np.ones(len(y)) if s is None else s
+    squares = float(s @ (y - X @ w - b) ** 2) / (2 * s.sum())
+    return squares + alpha * float(v @ (ratio * np.abs(w) + 0.5 * (1 - ratio) * w**2))
+
+
+def kkt(X, y, s, w, b, alpha, v, ratio):
+    """The largest violation of the optimality conditions of w >= 0."""
+    s = np.ones(len(y)) if s is None else s
+    r = s * (y - X @ w - b) / s.sum()
+    slope = -X.T @ r + alpha * v * (ratio + (1 - ratio) * w)
+    return max(abs(r.sum()), np.abs(slope[w > 0]).max(initial=0.0), -slope.min())
+
+
+@pytest.mark.parametrize("kind", ["plain", "weights", "wide"])
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_scikit_learn_finds_no_better(kind, ratio, fit_intercept):
+    X, y, s = problem(kind)
+    v, alpha = np.ones(X.shape[1]), 0.2 if kind == "wide" else 1.3
+    for container in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array):
+        model = LassoOBA(alpha, l1_ratio=ratio, positive=True, fit_intercept=fit_intercept, **TIGHT)
+        model.fit(container(X), y, s)
+        assert (model.coef_ >= 0).all() and model.coef_.any()
+        found = objective(X, y, s, model.coef_, model.intercept_, alpha, v, ratio)
+        assert model.objective_ == pytest.approx(found, rel=1e-10)
+        peer = ElasticNet(alpha, l1_ratio=ratio, positive=True, fit_intercept=fit_intercept, tol=1e-12)
+        peer.set_params(max_iter=10**4).fit(X, y, s)
+        best = objective(X, y, s, peer.coef_, peer.intercept_, alpha, v, ratio)
+        assert abs(found - best) <= 1e-8 * best
+        assert found - best <= model.dual_gap_ + 1e-13 * best and model.dual_gap_ <= 1e-8 * best
+        b = model.intercept_ if fit_intercept else np.average(y - X @ model.coef_, weights=s)
+        if fit_intercept:
+            assert kkt(X, y, s, model.coef_, b, alpha, v, ratio) <= 1e-6 * np.abs(y).max()
+
+
+def test_the_certificate_is_never_below_the_error():
+    X, y, s = problem("weights")
+    for alpha in (20.0, 1.0, 0.01):
+        best = LassoOBA(alpha, positive=True, **TIGHT).fit(X, y, s).objective_
+        for tol in (0.3, 1e-2, 1e-4):
+            loose = LassoOBA(alpha, positive=True, tol=tol).fit(X, y, s)
+            assert loose.objective_ - best <= loose.dual_gap_ + 1e-12 * best
+            assert loose.dual_gap_ <= 10 * tol * loose.objective_
+    stopped = LassoOBA(0.01, positive=True, tol=1e-12, callback=lambda current: True).fit(X, y, s)
+    assert stopped.n_iter_ == 1 and stopped.objective_ - best <= stopped.dual_gap_ + 1e-12 * best
+
+
+def test_without_a_penalty_it_is_nonnegative_least_squares():
+    X, y, _ = problem("plain")
+    model = LassoOBA(0.0, positive=True, fit_intercept=False, **TIGHT).fit(X, y)
+    assert_allclose(model.coef_, nnls(X, y)[0], atol=1e-5)
+    assert 0 <= model.dual_gap_ <= 1e-8 * model.objective_
+    free = LassoOBA(5.0, positive=True, penalty_weights={2: 0.0, 4: 3.0}, **TIGHT).fit(X, y)
+    v = np.ones(10)
+    v[[2, 4]] = 0.0, 3.0
+    assert kkt(X, y, None, free.coef_, free.intercept_, 5.0, v, 1.0) <= 1e-5
+    assert free.coef_[2] > 0 and free.dual_gap_ <= 1e-8 * free.objective_
+
+
+def test_columns_that_are_copies_or_constant():
+    X, y, _ = problem("plain")
+    twice = np.hstack([X, X[:, :3], np.ones((80, 1)), np.zeros((80, 1))])
+    for alpha in (0.0, 1.0):
+        one = LassoOBA(alpha, positive=True, **TIGHT).fit(X, y)
+        two = LassoOBA(alpha, positive=True, **TIGHT).fit(twice, y)
+        assert two.objective_ == pytest.approx(one.objective_, rel=1e-8)
+        assert_array_equal(two.coef_[-2:], 0.0)
+
+
+@pytest.mark.parametrize("ratio", [1.0, [0.5, 1.0]])
+def test_cross_validation_and_paths_are_those_of_scikit_learn(ratio):
+    X, y, s = problem("weights")
+    ours = LassoOBACV(10, l1_ratio=ratio, positive=True, cv=4, tol=1e-12).fit(X, y, s)
+    theirs = ElasticNetCV(positive=True, l1_ratio=ratio, cv=4, tol=1e-11, max_iter=10**4)
+    name = "alphas" if "n_alphas" not in theirs.get_params() else "n_alphas"
+    theirs.set_params(**{name: 10}).fit(X, y, sample_weight=s)
+    assert_allclose(ours.alphas_, theirs.alphas_, rtol=1e-9)
+    assert_allclose(ours.mse_path_, theirs.mse_path_, rtol=1e-5)
+    assert ours.alpha_ == pytest.approx(theirs.alpha_) and (ours.coef_ >= 0).all()
+    path = lasso_path(X, y, alphas=[30.0, 1.0], positive=True, sample_weight=s, **TIGHT)
+    one = LassoOBA(1.0, positive=True, **TIGHT).fit(X, y, s)
+    assert_allclose(path.coefs[:, 1], one.coef_, atol=1e-5)
+    assert path.intercepts[1] == pytest.approx(one.intercept_, rel=1e-6)
+    assert path.objectives[1] == pytest.approx(one.objective_, rel=1e-9)
+    ends = lasso_path(X, y, n_lambdas=3, positive=True)
+    assert ends.n_nonzero[0] == 0 < ends.n_nonzero[1]
+    seen = []
+
+    def third(now):
+        seen.append(now)
+        return len(seen) == 3
+
+    stopped = lasso_path(X, y, n_lambdas=9, positive=True, callback=third)
+    assert len(stopped.lambdas) < 9 and stopped.statuses[-1] == 3
+
+
+def test_warm_starts_history_and_selection():
+    X, y, _ = problem("plain")
+    model = LassoOBA(1.0, positive=True, warm_start=True, history=True).fit(X, y)
+    assert len(model.history_["fun"]) == model.n_iter_
+    assert model.history_["fun"][-1] == pytest.approx(model.objective_)
+    assert clone(model).fit(X.astype(np.float32), y).coef_.dtype == np.float32
+    assert model.fit(X, y).n_iter_ == 1
+    chosen = StabilitySelection(LassoOBA(positive=True), n_pairs=3, random_state=0).fit(X, y)
+    assert chosen.transform(X).shape[1] < 10
+
+
+def test_where_it_is_not_to_be_had():
+    X, y, _ = problem("plain")
+    for kind in (LassoOBA, LassoOBACV):
+        with pytest.raises(ValueError, match="positive must be False where hessian is 'lbfgs'"):
+            kind(positive=True, hessian="lbfgs").fit(X, y)
+    with pytest.raises(ValueError, match="positive must be False where hessian is 'lbfgs'"):
+        lasso_path(X, y, positive=True, hessian="lbfgs")
+    with pytest.raises(ValueError, match="overflow"):
+        LassoOBA(positive=True).fit(X * 1e160, y)
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="positive must be False where X comes in blocks"):
+        LassoOBA(positive=True).fit(da.from_array(X, 40), da.from_array(y, 40))
+
+
+@pytest.mark.parametrize("form", ["gram", "dense", "sparse"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_form_of_the_squares_is_that_of_plain_sums(form, weighted):
+    """Value, gap and optimality at any point, and sweeps that solve to them."""
+    X, y, s = problem("weights" if weighted else "plain")
+    weight = np.ones(80) if s is None else s
+    y = y - np.average(y, weights=weight)
+    if form == "gram":
+        columns, means, _ = moments(X, y, s, np.zeros(10), 0.0).columns(True)
+    else:
+        columns, means = data_columns(sp.csc_array(X) if form == "sparse" else X, y, s, True)
+    assert_allclose(means, np.average(X, axis=0, weights=weight))
+    centred = X - means
+    solver = SquaresSolver(columns, means, True)
+    w = np.where(np.arange(10) % 3 == 0, 2.0, 0.0)
+    solver.go_to(w)
+    l1, l2 = np.full(10, 50.0), np.full(10, 3.0)
+    fun, gap, worst = solver.descent.look(l1, l2, False)
+    r = y - centred @ w
+    assert fun == pytest.approx(0.5 * weight @ r**2 + 50 * np.abs(w).sum() + 1.5 * w @ w)
+    assert_allclose(columns.pulls, centred.T @ (weight * r), atol=1e-8)
+    g = -centred.T @ (weight * r) + l2 * w
+    assert worst == pytest.approx(np.abs(np.median([g - 50, w, g + 50], axis=0)).max())
+    theta = [t * weight * r for t in (0.3, 0.7, 1.0)]
+    for dual in theta:  # any dual value bounds the optimum from below, and so the gap must not be smaller
+        beyond = np.maximum(np.abs(centred.T @ dual) - 50, 0.0)
+        at = weight > 0
+        value = dual @ y - 0.5 * (dual[at] ** 2 / weight[at]).sum() - (beyond**2 / 6.0).sum()
+        best = solver.solve(l1, l2, **TIGHT).fun
+        assert value <= best * (1 + 1e-10) and fun - best <= gap * (1 + 1e-10)

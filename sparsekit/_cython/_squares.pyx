@@ -26,6 +26,8 @@ cdef int _LARGEST_FACE = 20000
 # sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
 # one round at the most
 cdef int _LOOK = 4, _MOST_LOOKS = 100, _MOST_SWEEPS = 20000
+# largest face to whose minimiser a solution is taken
+cdef int _POLISHED = 300
 # part of what is allowed that a working set may leave of gap and optimality
 cdef double _PART = 0.5
 # part of the residuals' sum that is rounding in a derivative that has to be zero
@@ -123,7 +125,7 @@ cdef class Descent:
         return total
 
     def solve(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive, double tol,
-              double gap_tol, double end):
+              double gap_tol, double end, bint polish=False):
         """One round from x: sweeps over a working set until it is solved, and a full pass.
 
         Parameters
@@ -134,6 +136,7 @@ cdef class Descent:
         tol : optimality measure that is asked for, not relative
         gap_tol : duality gap that is asked for, in parts of the objective
         end : when to stop, by `time.perf_counter`
+        polish : whether a solution is taken on to the minimiser on its face
 
         Returns (status, objective, gap, optimality) after the pass: CONVERGED, WORKED where another round is of
         use, STALLED where nothing moved, or OUT_OF_TIME.
@@ -144,10 +147,13 @@ cdef class Descent:
         if near.shape[0] != self.columns.m:
             raise ValueError(f"near must have shape ({self.columns.m},)")
         status = self._round(l1, l2, near, positive, tol, gap_tol, end, &fun, &gap, &worst)
+        if status == _CONVERGED and polish:
+            self._polish(l1, l2, positive, &fun, &gap, &worst)
         return status, fun, gap, worst
 
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
-             double tol, double gap_tol, long max_rounds, double end, double[:, ::1] points, double[:, ::1] report):
+             double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
+             bint polish=False):
         """`solve` round after round for one lambda after the other, each from the last one's point.
 
         Parameters
@@ -156,7 +162,7 @@ cdef class Descent:
         lambdas : penalties (k,)
         l1_ratio : part of the penalty that is L1
         before : penalty that x solves, or 0
-        positive, tol, gap_tol, end : as for `solve`
+        positive, tol, gap_tol, end, polish : as for `solve`
         max_rounds : rounds of each penalty at the most
         points : gets the solutions (k, m)
         report : gets (status, objective, gap, optimality, rounds) of each (k, 5)
@@ -184,6 +190,8 @@ cdef class Descent:
                 if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _STALLS or rounds >= max_rounds:
                     break
                 near[:] = l1
+            if how == _CONVERGED and polish:
+                self._polish(l1, l2, positive, &fun, &gap, &worst)
             points[k, :] = self.columns.x
             report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
             before = lam
@@ -218,6 +226,35 @@ cdef class Descent:
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
         return _WORKED if status == _CONVERGED else status
+
+    cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
+                     double* worst) except -1:
+        # where sweeps happened to end is no matter then: data that mean the same give the same
+        cdef int k = 0
+        cdef Py_ssize_t j
+        cdef int* face
+        for j in range(self.columns.m):
+            k += self.columns.x[j] != 0.0
+        if k == 0 or k > _POLISHED:
+            return 0
+        face = <int*>malloc(sizeof(int) * k)
+        if face == NULL:
+            raise MemoryError
+        k = 0
+        for j in range(self.columns.m):
+            if self.columns.x[j] != 0.0:
+                face[k] = <int>j
+                k += 1
+        try:
+            step_on_faces(self.columns, l1, l2, positive, face, k)
+        finally:
+            free(face)
+        with nogil:
+            self.columns.begin()
+            self.columns.fresh = False
+            self.columns.refresh()
+            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        return 0
 
     cdef int _solve_on(self, const double[::1] l1, const double[::1] l2, bint positive, int* some, int n_some,
                        double tol, double gap_tol, double end) except -1:

@@ -27,6 +27,8 @@ from .squares import SquaresSolver, means_of, moments, squares_solver, takes_gra
 
 # numbers of the moments of all folds that are kept, and predictions that are made at once
 _KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
+# columns up to which solutions are kept whole
+_FEW = 1000
 
 
 class PathProblem:
@@ -128,7 +130,7 @@ class Judge:
     """Scores models one after another on a fold's left-out rows.
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
-    coefficients do not use. ``model`` gets each model's coefficients in turn, and ``offset`` is that of the rows.
+    coefficients do not use. ``model`` gets each model's coefficients in turn; ``offset`` is that of the rows.
     """
 
     def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
@@ -160,11 +162,17 @@ class SquaredErrors:
     def add(self, part, x):
         """Take the solution x of the fold's problem ``part``."""
         p = self.X.shape[1]
+        intercept = float(x[p]) + part.offset if part.fit_intercept else 0.0
+        if p <= _FEW:
+            self._solutions.append((None, x[:p], intercept))
+            return
         at = np.flatnonzero(x[:p])
-        self._solutions.append((at, x[at], float(x[p]) + part.offset if part.fit_intercept else 0.0))
+        self._solutions.append((at, x[at], intercept))
 
-    def scores(self):
-        """One a model, in their order."""
+    def _in_columns(self):
+        """Columns that are used, and the solutions there (n_columns, n_models)."""
+        if self.X.shape[1] <= _FEW:
+            return np.arange(self.X.shape[1]), np.array([values for _, values, _ in self._solutions]).T
         used = np.zeros(self.X.shape[1], dtype=bool)
         for at, _, _ in self._solutions:
             used[at] = True
@@ -172,6 +180,11 @@ class SquaredErrors:
         coefs = np.zeros((len(columns), len(self._solutions)))
         for k, (at, values, _) in enumerate(self._solutions):
             coefs[np.searchsorted(columns, at), k] = values
+        return columns, coefs
+
+    def scores(self):
+        """One a model, in their order."""
+        columns, coefs = self._in_columns()
         intercepts = np.array([intercept for *_, intercept in self._solutions])
         X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
         errors, size = np.zeros(len(intercepts)), max(1, _AT_ONCE // len(intercepts))
@@ -237,6 +250,7 @@ class SquaresProblem(PathProblem):
     """
 
     moments = None
+    lazily = False  # whether paths are mostly left before their end
 
     def __init__(
         self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
@@ -307,8 +321,9 @@ class SquaresProblem(PathProblem):
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         if isinstance(loss, SquaresSolver):
             return loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
-            )
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback,
+                lazily=self.lazily,
+            )  # fmt: skip
         return super().path(loss, l1, lambdas, x0, options, max_time)
 
     def _solver(self):

@@ -12,6 +12,7 @@ from .._arrays import beside, is_device, to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
 from .._linalg.special import largest
+from .._messages import shown
 from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
@@ -120,7 +121,7 @@ def check_positive(X, hessian):
     for there, what in (
         (isinstance(X, BlockedMatrix), "X comes in blocks; give X in memory"),
         (is_device(X), "X is on a GPU; give cupy.asnumpy(X)"),
-        (hessian != "exact", f"hessian is {hessian!r}; use 'exact'"),
+        (hessian != "exact", f"hessian is {shown(hessian)}; use 'exact'"),
     ):
         if there:
             raise ValueError(f"positive must be False where {what}.")

@@ -226,7 +226,9 @@ class SquaresSolver:
         nit, stalls, status = 0, 0, None
         while status is None:
             with blas_threads(1):
-                how, fun, gap, worst = self.descent.solve(l1, l2, near, self.positive, goal, gap_tol, end)
+                how, fun, gap, worst = self.descent.solve(
+                    l1, l2, near, self.positive, goal, gap_tol, end, not promise_tol
+                )
             near, nit = l1, nit + 1
             stalls = stalls + 1 if how == STALLED else 0
             nnz = int(np.count_nonzero(self.w)) if history or callback is not None else 0
@@ -283,8 +285,13 @@ class SquaresSolver:
         """Features and the intercept."""
         return self.p + bool(self.fit_intercept)
 
-    def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
-        """The twin of `iterate_path`: results for falling lambdas, each from the last one's solution."""
+    def iterate(
+        self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None, lazily=False
+    ):  # fmt: skip
+        """The twin of `iterate_path`: results for falling lambdas, each from the last one's solution.
+
+        Many are solved at once, unless ``lazily`` says that not all may be asked for.
+        """
         if callback is not None:
             yield from self._one_by_one(v, lambdas, x0, options, l1_ratio, max_time, callback)
             return
@@ -293,18 +300,30 @@ class SquaresSolver:
         goal = (np.inf, promise) if promise else (options["tol"] * self.origin_scale, 10.0 * options["tol"])
         self.go_to(x0[: self.p])
         lambdas = np.minimum(lambdas, _LARGEST / max(1.0, float(v.max(initial=0.0))))
-        before, size = 0.0, max(1, _CHUNK // self.p)
+        before, size = 0.0, 1 if lazily else max(1, _CHUNK // self.p)
         for at in range(0, len(lambdas), size):
             part = np.ascontiguousarray(lambdas[at : at + size])
-            points, report = np.empty((len(part), self.p)), np.empty((len(part), 5))
+            found, report = np.empty((len(part), self.n_variables)), np.empty((len(part), 5))
+            points = found[:, : self.p]
             with blas_threads(1):
                 self.descent.path(
-                    v, part, l1_ratio, before, self.positive, *goal, options["max_iter"], end, points, report
+                    v,
+                    part,
+                    l1_ratio,
+                    before,
+                    self.positive,
+                    *goal,
+                    options["max_iter"],
+                    end,
+                    points,
+                    report,
+                    not promise,
                 )
             before = part[-1]
-            intercepts = -(points @ self.means)
-            for w, b, row in zip(points, intercepts, report):
-                yield self._result(w, b, *row, goal[0])
+            if self.fit_intercept:
+                found[:, self.p] = -(points @ self.means)
+            for x, row in zip(found, report.tolist()):
+                yield self._result(x, *row, goal[0])
 
     def _one_by_one(self, v, lambdas, x0, options, l1_ratio, max_time, callback):
         end = np.inf if max_time is None else time.perf_counter() + max_time
@@ -320,13 +339,13 @@ class SquaresSolver:
                 return
             before = l1
 
-    def _result(self, w, b, how, fun, gap, worst, nit, goal):
+    def _result(self, x, how, fun, gap, worst, nit, goal):
         status = _STATUS[int(how)]
         if status == outcome.NO_PROGRESS and worst <= goal:
             status = outcome.CONVERGED  # what rounding forbade are the gap's last digits
         return OptimizeResult(
-            x=np.append(w, b) if self.fit_intercept else w, fun=fun, nit=int(nit), status=status,
-            success=status == outcome.CONVERGED, message=MESSAGES[status],
+            x=x, fun=fun, nit=int(nit), status=status, success=status == outcome.CONVERGED,
+            message=MESSAGES[status],
             optimality=worst / self.origin_scale, dual_gap=gap,
         )  # fmt: skip
 

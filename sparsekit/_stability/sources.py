@@ -81,6 +81,7 @@ class LassoSource:
             X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
         )
         self.whole = whole.mixing(model.l1_ratio)
+        self.whole.lazily = True
         self.penalties: Array
 
     def strongest(self):

@@ -5,6 +5,11 @@ import numpy as np
 # (sequences, labels, words, seed): "tune" sets may be looked at while settings are chosen, "check" sets
 # may not
 TUNE = {"tune-9": (800, 9, 3000, 0), "tune-20": (300, 20, 3000, 1)}
+SPANS = {
+    "tune-spans": (800, 9, 3000, 2),
+    "check-spans": (1200, 5, 2000, 20),
+    "check-spans-2": (500, 21, 4000, 21),
+}
 CHECK = {"check-5": (1500, 5, 1500, 10), "check-9": (1000, 9, 6000, 11), "check-30": (300, 30, 2000, 12)}
 
 
@@ -26,10 +31,25 @@ def context(words, more=()):
     return out
 
 
-def markov(n, K, n_words, seed, length=25):
-    """Sequences of a hidden Markov model; words belong to one label mostly, endings say little."""
+def bio(K):
+    """O, and B and I of (K - 1) / 2 kinds of spans; which of them may follow each other (K, K)."""
+    names = ["O", *(f"{tag}-{kind}" for kind in range((K - 1) // 2) for tag in "BI")]
+    may = [[other[0] != "I" or (one != "O" and one[2:] == other[2:]) for other in names] for one in names]
+    return names, np.array(may)
+
+
+def markov(n, K, n_words, seed, length=25, spans=False):
+    """Sequences of a hidden Markov model; words belong to one label mostly, endings say little.
+
+    With ``spans`` the labels are BIO's, and O is what follows half of the time.
+    """
     rng = np.random.default_rng(seed)
-    follow = rng.dirichlet(np.full(K, 0.3), size=K).cumsum(axis=1)
+    follow, names = rng.dirichlet(np.full(K, 0.3), size=K), [f"L{k}" for k in range(K)]
+    if spans:
+        names, may = bio(K)
+        follow[:, 0] += 1.0
+        follow = follow * may / (follow * may).sum(axis=1, keepdims=True)
+    follow = follow.cumsum(axis=1)
     words = [
         "".join(chr(97 + c) for c in rng.integers(0, 26, size=rng.integers(3, 8))) for _ in range(n_words)
     ]
@@ -38,10 +58,10 @@ def markov(n, K, n_words, seed, length=25):
     emit = np.array([popular * np.where(own == k, 1.0, 0.02) for k in range(K)]).cumsum(axis=1)
     X, y = [], []
     for _ in range(n):
-        k, labels, text = rng.integers(K), [], []
+        k, labels, text = 0 if spans else rng.integers(K), [], []
         for _ in range(max(1, rng.poisson(length))):
             k = int(min(np.searchsorted(follow[k], rng.random()), K - 1))
-            labels.append(f"L{k}")
+            labels.append(names[k])
             text.append(words[min(np.searchsorted(emit[k], rng.random() * emit[k, -1]), n_words - 1)])
         X.append(context(text))
         y.append(labels)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._compare.show_versions import show_versions as show_versions
     from ._extreme.classifier import ExtremeSoftmaxSGD as ExtremeSoftmaxSGD
     from ._factor_graph.classifier import LPSparseMAPClassifier as LPSparseMAPClassifier
+    from ._factor_graph.classifier_cv import LPSparseMAPClassifierCV as LPSparseMAPClassifierCV
     from ._factor_graph.factors import Factor as Factor
     from ._factor_graph.graph import FactorGraph as FactorGraph
     from ._factor_graph.linear_factors import AtMostOne as AtMostOne
@@ -77,6 +78,7 @@ _EXPORTS = {
     "L1LogisticOBA": "_l1.logistic",
     "L1LogisticOBACV": "_l1.logistic_cv",
     "LPSparseMAPClassifier": "_factor_graph.classifier",
+    "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
     "LassoOBA": "_l1.lasso",
     "LassoOBACV": "_l1.lasso_cv",
     "Matching": "_factor_graph.structured_factors",

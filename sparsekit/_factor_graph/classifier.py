@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -11,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import to_host
@@ -20,23 +18,20 @@ from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
 from .._fenchel_young.classifier import pack_table
 from .._fenchel_young.loss import FenchelYoungLoss
-from .._fenchel_young.prediction import FenchelYoungClassifierMixin
 from .._fenchel_young.solver import minimize_fenchel_young
-from .._linalg.special import expit, log_expit, softmax
 from .._linalg.threads import count_threads
-from .._typing import Array, FloatArray, MatrixLike, SolverCallback
+from .._typing import MatrixLike, SolverCallback
 from .graph import FactorGraph
-from .label_decisions import decide
 from .label_loss import LOSSES, LabelLoss, Labels
 from .label_newton import are_apart, minimize_apart
+from .label_prediction import LabelSetsMixin, warn_of_unsolved
 from .label_sets import choose_pairs, logic, with_indicator
 from .label_solver import minimize_labels
 from .label_strengths import strengths
-from .layout import GraphOptions
 from .linear_factors import Xor
 
 
-class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
+class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator):
     r"""Multi-label classifier with pairwise scores, trained with the LP-SparseMAP loss.
 
     Labels have scores :math:`\eta = W x + b` and pairs of labels a score s each, eq. (23) of [1]_. Minimises
@@ -302,7 +297,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
             ),
             start, shape, data=given.for_callbacks(), attributes=attributes,
         )  # fmt: skip
-        _warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
+        warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
         return self
 
     def _refuse_factors(self):
@@ -342,97 +337,6 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, B
         s = np.array([known.get(tuple(pair), 0.0) for pair in labels.pairs]) if loss.n_pairs else np.zeros(0)
         return np.concatenate([table.ravel(), np.maximum(s, 0.0), np.maximum(-s, 0.0)])
 
-    def _inference(self, scores, quadratic):
-        factors = logic(self.factors, len(self.classes_))[1]
-        if not self.multilabel_:
-            factors = [Xor(FactorGraph().variable((len(self.classes_),)))]
-        labels = Labels(len(self.classes_), to_host(self.pairs_), factors)
-        s = self.pair_coef_
-        options = GraphOptions(tol_primal=1e-9, tol_dual=1e-9, quadratic=quadratic)
-        mu, statuses = labels.marginals(
-            scores, np.maximum(s, 0.0), np.maximum(-s, 0.0), options, count_threads(self.n_jobs)
-        )
-        _warn_of_unsolved(int(np.count_nonzero(statuses)), type(self).__name__)
-        return mu
-
-    def _probabilities(self, scores):
-        if self.loss == "logistic":
-            if self.multilabel_:
-                return expit(scores)
-            return softmax(log_expit(scores))
-        return self._inference(scores, True)
-
-    def predict_marginals(self, X: MatrixLike) -> FloatArray:
-        """Marginals of the labels: LP-SparseMAP, eq. (10); with loss="logistic" probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            Numbers between 0 and 1, many of them exactly so.
-        """
-        return self._probabilities(self._scores(X))
-
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """The same as `predict_marginals`; rows sum to 1 where y was of one dimension only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            Numbers between 0 and 1.
-        """
-        return self.predict_marginals(X)
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Labels whose marginal exceeds the threshold; with loss="hinge" that of LP-MAP.
-
-        With ``factors`` it is the set of labels that obeys them and is nearest: LP-MAP with what marginals
-        exceed the threshold by as scores; a set that must not be empty is found by one factor more, an `Or`
-        of all labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels), or of shape (n_samples,) where y was of one dimension
-            Zeros and ones, or labels from ``classes_``.
-
-        Raises
-        ------
-        ValueError
-            If no set of labels obeys all ``factors`` (with ``never_empty``, none that has a label).
-        """
-        scores = self._scores(X)
-        if not self.multilabel_:
-            return self.classes_[scores.argmax(axis=1)]
-        mu = self._inference(scores, False) if self.loss == "hinge" else self._probabilities(scores)
-        return decide(mu, scores, self.threshold, self.never_empty_, self.factors, count_threads(self.n_jobs))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        # It is one; but scikit-learn's checks of multi-label classifiers demand probabilities that are
-        # strictly between 0 and 1, and nothing else reads the tag.
-        tags.classifier_tags.multi_label = False
-        return tags
-
 
 def _minimize_classes(loss, *, alpha, x0, **options):
     return minimize_fenchel_young(loss, alpha, x0, penalize_intercept=False, **options)
-
-
-def _warn_of_unsolved(n_rows, who):
-    if n_rows:
-        warnings.warn(
-            f"{who}: inference stopped before its tolerance in {n_rows} rows.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

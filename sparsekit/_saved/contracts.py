@@ -121,6 +121,17 @@ class Truth(Field):
 
 
 @dataclass
+class Threshold(Field):
+    """A share from 0 to below 1, or the name of a rule that follows from the marginals."""
+
+    def check(self, name, value, sizes):
+        if not (
+            value == "expected_f1" if isinstance(value, str) else type(value) is float and 0 <= value < 1
+        ):
+            raise ValueError(f"{name} is {shown(value)} in place of a threshold")
+
+
+@dataclass
 class Strings(Field):
     """An array of objects, all of them strings."""
 
@@ -312,6 +323,13 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
         "never_empty_": Truth(),
+    },
+    "LPSparseMAPClassifierCV": {
+        **_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"),
+        "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
+        "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
+        "never_empty_": Truth(), "threshold_": Threshold(),
+        "threshold_scores_": Floats(("thresholds", "folds", "values"), ("f8",), finite=False),
     },
     "SequenceTagger": {
         **_INPUT, **_SOLVED, "coef_": Floats(("K", "p"), matrix=True), "classes_": Classes(),

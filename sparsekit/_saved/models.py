@@ -32,6 +32,7 @@ CLASSES = {
     "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
     "ExtremeSoftmaxSGD": "_extreme.classifier",
     "LPSparseMAPClassifier": "_factor_graph.classifier",
+    "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
     "SequenceTagger": "_tagger.tagger",
 }
 _REMEDIES = {
@@ -219,7 +220,7 @@ def _make(name, parameters, attributes):
     check(name, attributes, getattr(model, "hash_bits", None))
     for key, value in attributes.items():
         setattr(model, key, value)
-    if name == "LPSparseMAPClassifier":
+    if name.startswith("LPSparseMAPClassifier"):
         _check_rules(model)
     check_is_fitted(model)
     return model

@@ -101,6 +101,10 @@ def cases():
             (lp(alpha=0.1, loss="logistic", max_iter=5), single, several),
             (lp(alpha=0.1), X, kinds),
         ],
+        "LPSparseMAPClassifierCV": [
+            (sk.LPSparseMAPClassifierCV([0.1, 0.01], cv=2, max_iter=5), X, several),
+            (sk.LPSparseMAPClassifierCV([0.1], cv=2, max_iter=5), csr, kinds),
+        ],
         "SequenceTagger": [
             (sk.SequenceTagger(max_iter=5, history=True), [[{"a": "b", "c": 1}] * 3] * 4, [[0, 1, 0]] * 4),
             (sk.SequenceTagger(loss="sparsemap", max_iter=5), [X, single], [kinds, kinds]),

@@ -85,6 +85,7 @@ MODELS = {
     "LPSparseMAPClassifier": lambda: sk.LPSparseMAPClassifier(
         0.1, pairs="all", factors=RULES, max_iter=20
     ).fit(X, np.maximum(SEVERAL, [1, 0, 0, 0])),
+    "LPSparseMAPClassifierCV": lambda: sk.LPSparseMAPClassifierCV([0.1, 0.01], cv=2).fit(CSR, SEVERAL),
     "LPSparseMAPClassifier hinge": lambda: sk.LPSparseMAPClassifier(
         0.1, loss="hinge", pairs=[[0, 1], [1, 3]], history=True, max_iter=20
     ).fit(CSR, SEVERAL),

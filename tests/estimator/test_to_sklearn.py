@@ -35,6 +35,7 @@ from sparsekit import (
     LassoOBA,
     LassoOBACV,
     LPSparseMAPClassifier,
+    LPSparseMAPClassifierCV,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
     SparsemaxClassifier,
@@ -58,6 +59,7 @@ CLASSIFIERS = {
     "sparsemax": (SparsemaxClassifier(), LinearSVC, ROUNDED, EXACT),
     "sparsemax cv": (SparsemaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
     "structured": (LPSparseMAPClassifier(alpha=1e-3), LinearSVC, ROUNDED, EXACT),
+    "structured cv": (LPSparseMAPClassifierCV([1e-2, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
     # whose kernel sums in its own order
     "extreme": (ExtremeSoftmaxSGD(random_state=0), LogisticRegression, ROUNDED, ROUNDED),
 }
@@ -127,7 +129,7 @@ def test_classifiers_predict_the_same(name, n_classes, dtype, labels):
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
             np.testing.assert_array_equal(model.predict(rows), twin.predict(rows))
         if not hasattr(twin, "predict_proba"):
-            assert "sparsemax" in name or "hinge" in name or name == "structured"
+            assert "sparsemax" in name or "hinge" in name or "structured" in name
             continue
         ours, theirs = model.predict_proba(rows), twin.predict_proba(rows)
         if exact and n_classes == 3:

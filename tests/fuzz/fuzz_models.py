@@ -217,6 +217,31 @@ MODELS = {
 }
 
 
+MODELS["LPSparseMAPClassifierCV"] = (
+    sk.LPSparseMAPClassifierCV,
+    (SETS, LABELS),
+    {
+        **{
+            key: MODELS["LPSparseMAPClassifier"][2][key]
+            for key in (
+                "loss",
+                "pairs",
+                "pair_alpha",
+                "factors",
+                "fit_intercept",
+                "never_empty",
+                "tol",
+                "n_jobs",
+            )
+        },
+        "max_iter": st.just(10),
+        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
+        "thresholds": st.sampled_from([["expected_f1"], [0.5, 0.0, 0.999], []]),
+        "cv": st.sampled_from([2, 3]),
+        "scoring": SCORING,
+    },
+)
+
 # of lists of sequences, not of matrices: tests/fuzz/test_fuzz_sequences.py
 SEQUENCES = {
     "C": C,

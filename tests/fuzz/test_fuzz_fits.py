@@ -33,7 +33,7 @@ def predict(model, name, X):
             with clear():
                 found = function(X)
             if method == "predict_proba":
-                one_of = name != "LPSparseMAPClassifier" or not model.multilabel_
+                one_of = not name.startswith("LPSparseMAPClassifier") or not model.multilabel_
                 check_probabilities(model, found, one_of)
             else:
                 assert not np.isnan(found).any(), method

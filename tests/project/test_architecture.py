@@ -57,7 +57,7 @@ WINGS = {
         "targets",
         "tracking",
     },
-    "_factor_graph": {"classifier", "label_decisions", "label_sets"},
+    "_factor_graph": {"classifier", "classifier_cv", "label_decisions", "label_prediction", "label_sets"},
 }
 
 

@@ -164,8 +164,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         self.n_jobs = n_jobs
 
     @property
-    def threshold(self):
-        # what `predict` decides by
+    def _decides_by(self):
         return self.threshold_
 
     @fit_context(prefer_skip_nested_validation=True)

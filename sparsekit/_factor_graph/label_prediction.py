@@ -31,6 +31,10 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
     loss: str
     n_jobs: int | None
 
+    @property
+    def _decides_by(self):
+        return self.threshold
+
     def _inference(self, scores, quadratic):
         factors = logic(self.factors, len(self.classes_))[1]
         if not self.multilabel_:
@@ -104,7 +108,9 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         if not self.multilabel_:
             return self.classes_[scores.argmax(axis=1)]
         mu = self._inference(scores, False) if self.loss == "hinge" else self._probabilities(scores)
-        return decide(mu, scores, self.threshold, self.never_empty_, self.factors, count_threads(self.n_jobs))
+        return decide(
+            mu, scores, self._decides_by, self.never_empty_, self.factors, count_threads(self.n_jobs)
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

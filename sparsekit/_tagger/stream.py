@@ -54,11 +54,10 @@ class TaggerStreamMixin:
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """One pass of the perceptron over a batch, in its order, from the last call's or `fit`'s
-        coefficients.
+        """One pass of the perceptron over a batch, in its order.
 
-        Only with ``loss="perceptron"``. ``coef_`` and the others are means over all sequences so far.
-        Features of dicts that are new get coefficients.
+        Only with ``loss="perceptron"``. It goes on from the last call or `fit`; ``coef_`` and the others are
+        means over all sequences so far. Features of dicts that are new get coefficients.
 
         Parameters
         ----------

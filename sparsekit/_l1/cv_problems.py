@@ -20,6 +20,7 @@ from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
 from .coefficients import all_classes, center_target, unpack
 from .fit import logistic_of, squares_of
+from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
 from .path_solver import LEAST_RATIO, iterate_path, path_start
@@ -58,6 +59,7 @@ class PathProblem:
 
     n_outputs = 1
     scale = 1.0
+    starts_between = False  # whether the fit to all rows starts between the folds' solutions
 
     def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
         self.X, self.values, self.weight = X, values, weight
@@ -131,7 +133,10 @@ class Judge:
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
     coefficients do not use. ``model`` gets each model's coefficients in turn; ``offset`` is that of the rows.
+    Where there are ``codes``, the numbers of the rows' classes, the score is plain accuracy.
     """
+
+    codes = None
 
     def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
         self.problem, self.seen, self.y, self.offset = problem, seen, y, offset
@@ -142,6 +147,9 @@ class Judge:
         """Score the solution x of the fold's problem ``part``."""
         coef, intercept = part.unpacked(x)
         X, coef = self.seen(coef)
+        if self.codes is not None:
+            self._scores.append(accuracy(X, self.codes, coef, intercept))
+            return
         self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
         self.model.n_features_in_ = X.shape[1]
         model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
@@ -198,6 +206,8 @@ class SquaredErrors:
 class LogisticProblem(PathProblem):
     """L1 logistic regression; ``values`` are codes of ``classes``, and ``unit`` is that of the weights."""
 
+    starts_between = True
+
     def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit, shift=None):
         super().__init__(X, codes, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.scale = 1.0 / unit
@@ -226,6 +236,12 @@ class LogisticProblem(PathProblem):
         if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
             shift = part.shift[:, present]
             part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
+
+    def judge(self, rows, y, model, scorer, score_params):
+        judge = super().judge(rows, y, model, scorer, score_params)
+        if self.shift is None and not score_params and is_accuracy(scorer):
+            judge.codes = self.values[rows]
+        return judge
 
     def whole_model(self, coef, intercept):
         return all_classes(coef, intercept, self.present, self.n_classes)

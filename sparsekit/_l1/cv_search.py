@@ -25,11 +25,15 @@ from .._estimator.cross_validation import CrossValidationMixin, run_folds
 from .._messages import numbers, shown
 from .coefficients import l1_weights
 from .fit import OBA_CONSTRAINTS
+from .fold_scores import start_between
 from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 
 # multiples of tol for fits that are only scored, which end where models promise no more than that part of the
 # objective: 3e-4 at the default, which no score shows
 _SCORED, _PROMISED = 10.0, 30.0
+# bytes of a fold's solutions that are kept where only the last fit's start is made of them: a ridge leaves
+# no coefficient at zero
+_KEPT_BYTES = 2**26
 
 CV_CONSTRAINTS: dict = {
     "eps": [Interval(Real, 0, 1, closed="neither")],
@@ -146,9 +150,12 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 
         at = getattr(self, f"{self._penalty}_")
         last = int(np.flatnonzero(penalties[chosen] == at)[0])
+        parts = [fold[chosen * len(lambdas) + last] for fold in solutions]
         if self.refit:
-            solver, x, left = l1_weights(lambdas, whole.scale), x_null, self.max_time
-            for part, how in (solver[:last], scored), (solver[last : last + 1], options):
+            solver, x, left, first = l1_weights(lambdas, whole.scale), x_null, self.max_time, 0
+            if whole.starts_between:
+                x, first = start_between(whole, parts, x_null), last
+            for part, how in (solver[first:last], scored), (solver[last : last + 1], options):
                 begin = time.perf_counter()
                 for lam, result in zip(part, whole.mixing(ratio).path(loss, l1, part, x, how, left)):
                     statuses.append(result.status)
@@ -161,7 +168,6 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             self.optimality_, self.objective_ = float(result.optimality), float(result.fun) / whole.scale
             self.dual_gap_ = float(result.dual_gap) / whole.scale
         else:
-            parts = [fold[chosen * len(lambdas) + last] for fold in solutions]
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
         self.coef_, self.intercept_ = whole.as_attributes(coef, intercept)
@@ -216,6 +222,7 @@ def _score_fold(
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
     judge = whole.judge(test, y, copy.copy(model), scorer, score_params)
     n_iters, statuses, optimality, solutions = [], [], [], []
+    left = np.inf if keep_coefs else _KEPT_BYTES if whole.starts_between else 0
     paths = (
         part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
         for ratio, lambdas in zip(ratios, grids)
@@ -225,7 +232,11 @@ def _score_fold(
         n_iters.append(result.nit)
         statuses.append(result.status)
         optimality.append(result.optimality)
-        if keep_coefs:
+        kept = None
+        if left > 0:
             coef, intercept = part.unpacked(result.x)
-            solutions.append((sp.csr_array(coef), intercept))
+            # an entry takes its value and its column's number
+            left -= np.count_nonzero(coef) * (coef.itemsize + 4)
+            kept = (sp.csr_array(coef), intercept) if left >= 0 else None
+        solutions.append(kept)
     return judge.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

@@ -79,7 +79,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         folds, which are only scored, are solved to ten times tol, or until a model of the solver that holds
         promises less than 30 tol of the objective.
     max_time : float, default=None
-        Largest time in seconds of each path.
+        Largest time in seconds of each path, and of the fit to all rows.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads.
     hessian, memory

@@ -13,6 +13,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+from sparsekit._l1 import cv_search, fold_scores
 
 TIGHT = 1e-8
 
@@ -47,6 +48,60 @@ def test_scores_are_those_of_plain_cross_validation(data, scoring, request):
     np.testing.assert_allclose(model.coef_, final.coef_, atol=1e-4)
     assert model.objective_ == pytest.approx(final.objective_, rel=1e-8)
     assert model.score(X, y) == pytest.approx(get_scorer(scoring or "accuracy")(final, X, y), rel=1e-5)
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_accuracy_is_that_of_the_scorer(data, make, request):
+    X, y = request.getfixturevalue(data)
+    names = np.array(["b", "c", "a"])[y]
+    seen = []
+
+    def scoring(model, X, y):
+        seen.append(accuracy_score(y, model.predict(X)))
+        return seen[-1]
+
+    kind = dict(Cs=[0.003, 0.02, 0.3], cv=StratifiedKFold(3))
+    own = L1LogisticOBACV(**kind).fit(make(X), names)
+    slow = L1LogisticOBACV(scoring=scoring, **kind).fit(make(X), names)
+    np.testing.assert_array_equal(own.scores_, slow.scores_)
+    assert len(seen) == own.scores_.size and own.scores_.max() < 1.0
+
+
+@pytest.mark.parametrize("scoring, plain", [("accuracy", True), ("balanced_accuracy", False), ("f1", False)])
+def test_only_accuracy_is_counted_without_its_scorer(scoring, plain):
+    assert fold_scores.is_accuracy(get_scorer(scoring)) == plain
+    assert not fold_scores.is_accuracy(make_scorer(accuracy_score, normalize=False))
+    assert not fold_scores.is_accuracy(make_scorer(accuracy_score, greater_is_better=False))
+
+
+@pytest.mark.parametrize("data", ["cancer", "iris"])
+def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
+    X, y = request.getfixturevalue(data)
+    starts = []
+    between = fold_scores.start_between
+
+    def note(whole, solutions, x_null):
+        starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))
+        return starts[-1][3]
+
+    monkeypatch.setattr(cv_search, "start_between", note)
+    model = L1LogisticOBACV(Cs=[0.05, 0.2], cv=3).fit(X, y)
+    whole, folds, x_null, start = starts.pop()
+    expected = np.mean([coef.toarray() for coef, _ in folds], axis=0).T.ravel()
+    expected = np.append(expected, np.mean([intercept for _, intercept in folds], axis=0))
+    np.testing.assert_allclose(start, expected)
+    # where they would take too much memory, or lack a class, the null model
+    assert between(whole, [None, *folds], x_null) is x_null
+    lacking = (folds[0][0], np.full_like(folds[0][1], -np.inf))
+    assert between(whole, [lacking, *folds], x_null) is x_null
+    monkeypatch.setattr(cv_search, "_KEPT_BYTES", 0)
+    far = clone(model).fit(X, y)
+    assert starts[-1][3] is starts[-1][2]
+    for fitted in (model, far):
+        assert fitted.dual_gap_ <= 1e-4 * fitted.objective_ and fitted.optimality_ <= fitted.tol
+    assert far.objective_ == pytest.approx(model.objective_, rel=1e-4)
+    np.testing.assert_array_equal(far.scores_, model.scores_)
 
 
 def test_grid_starts_at_the_null_model(cancer):
@@ -189,7 +244,7 @@ def test_metadata_routing(cancer):
 
 def test_convergence_warning_counts_the_solves(cancer):
     X, y = cancer
-    with pytest.warns(ConvergenceWarning, match=r"L1LogisticOBACV: 8 of 8 points .* fold 0 at C=\S+, fold 0"):
+    with pytest.warns(ConvergenceWarning, match=r"L1LogisticOBACV: 7 of 7 points .* fold 0 at C=\S+, fold 0"):
         L1LogisticOBACV(Cs=[0.1, 1.0], cv=3, max_iter=1, tol=1e-12, scoring="neg_log_loss").fit(X, y)
 
 

@@ -28,6 +28,7 @@ WINGS = {
         "cv_problems",
         "cv_search",
         "fit",
+        "fold_scores",
         "lasso",
         "lasso_cv",
         "logistic",

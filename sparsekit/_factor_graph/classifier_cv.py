@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -227,7 +229,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)
         done = []
-        with blas_threads(1):  # one setting for all threads
+        with blas_threads(1), _said_once():  # one setting for all threads
             calls = (
                 delayed(self._score_fold)(X, target, weight, fold, k, thresholds, scorer, routed.scorer.score)
                 for k, fold in enumerate(folds)
@@ -239,7 +241,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         self._choose(np.array([scores for scores, _ in done]).transpose(1, 0, 2), thresholds)
         self.n_iter_ = np.array([steps for _, steps in done], dtype=np.int32)
         final = self._part(self.alpha_, self.n_jobs).set_params(threshold=self.threshold_)
-        final.fit(X, target, sample_weight=weight)
+        with _said_once():
+            final.fit(X, target, sample_weight=weight)
         for name in _FITTED:
             setattr(self, name, getattr(final, name))
         if context is not None:
@@ -293,6 +296,14 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         folds = scores.shape[1]
         spread = scores[t].std(axis=0, ddof=1) if folds > 1 else np.zeros(len(self.alphas_))
         self.se_ = spread / np.sqrt(folds)
+
+
+@contextmanager
+def _said_once():
+    """What was said of all labels is not said again of each fold's."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The number of unique classes")
+        yield
 
 
 def _refuse_device(X, y):

@@ -16,6 +16,7 @@ from sparsekit import (
     L1LogisticOBA,
     L1LogisticOBACV,
     LPSparseMAPClassifier,
+    LPSparseMAPClassifierCV,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
     SparsemaxClassifier,
@@ -34,6 +35,7 @@ MODELS = [
     SoftmaxClassifierCV(alphas=[1.0], cv=2),
     ExtremeSoftmaxSGD(learning_rate=0.1, max_iter=1),
     LPSparseMAPClassifier(),
+    LPSparseMAPClassifierCV([0.1], cv=2),
 ]
 FITS = {type(model).__name__: lambda X, y, model=model: clone(model).fit(X, y) for model in MODELS}
 FITS |= {
@@ -160,7 +162,13 @@ def test_few_rows_say_nothing():
 
 @pytest.mark.parametrize(
     "model",
-    [m for m in MODELS if not isinstance(m, (L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV))],
+    [
+        m
+        for m in MODELS
+        if not isinstance(
+            m, (L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV, LPSparseMAPClassifierCV)
+        )
+    ],
 )
 def test_measurements_on_a_gpu(cupy, model):
     X, _ = rows()

@@ -183,14 +183,16 @@ static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *
         const sk_size p = i / K, k = i % K;
         if (here[i]) {
             if (p == 0) fg_rows_enter(&s->on, 0, 1.0);
-            if (p > 0) fg_rows_enter(&s->on, side[(2 * p - 1) * K + k], -1.0);
-            if (p < T - 1) fg_rows_enter(&s->on, side[2 * p * K + k], 1.0);
+            /* a flow may bring a tag so little weight that no transition counts as in use */
+            if (p > 0 && side[(2 * p - 1) * K + k] > 0) fg_rows_enter(&s->on, side[(2 * p - 1) * K + k], -1.0);
+            if (p < T - 1 && side[2 * p * K + k] > 0) fg_rows_enter(&s->on, side[2 * p * K + k], 1.0);
         }
         fg_rows_next(&s->on);
     }
     for (sk_size i = 0; ready && i < arcs; i++) {
         const sk_size p = i / (K * K), j = i / K % K, k = i % K;
-        tied[i] = tied_below >= 0.0 && tied[i] && side[2 * p * K + j] == side[(2 * p + 1) * K + k];
+        tied[i] = tied_below >= 0.0 && tied[i] && side[2 * p * K + j] > 0 &&
+                  side[2 * p * K + j] == side[(2 * p + 1) * K + k];
         n_arc += tied[i];
     }
     if (ready && n_arc > 0) {

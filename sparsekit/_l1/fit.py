@@ -23,7 +23,6 @@ from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
 from .null_intercept import null_intercept
 from .oba import minimize_oba
-from .squares import SquaresSolver, minimize_squares
 
 # the solver states its defaults; the estimators repeat none of them
 _PARAMETERS = inspect.signature(minimize_oba).parameters
@@ -147,7 +146,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
         """
         l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio)
         failed = []
-        solver = minimize_squares if isinstance(loss, SquaresSolver) else solver_of(loss)
+        solver = getattr(loss, "minimizer", None) or solver_of(loss)
 
         def minimize(start, callback):
             try:

@@ -32,7 +32,6 @@ from .fit import (
 )
 from .magnitudes import named_overflow
 from .path import lasso_path
-from .squares import squares_solver
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
@@ -253,6 +252,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             }
 
         if self.positive:
+            from .squares import squares_solver  # few need it
+
             check_positive(X, self.hessian)
             with named_overflow(X):
                 loss = squares_solver(X, target, weight, fit_intercept, positive=True)

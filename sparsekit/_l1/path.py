@@ -27,7 +27,6 @@ from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import center_target, check_penalty_weights, l1_weights
-from .cv_problems import SquaresProblem
 from .fit import (
     MAX_ITER,
     MEMORY,
@@ -353,6 +352,8 @@ def _positive_path(
     callback, coefs,
 ):  # fmt: skip
     """`lasso_path` for checked input and coefficients >= 0."""
+    from .cv_problems import SquaresProblem  # few need it
+
     problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive=True).mixing(l1_ratio)
     solver, v, x_null, largest = problem.start(options)
     if alphas is None:

@@ -274,6 +274,11 @@ class SquaresSolver:
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
         return self.solve(l1, l2, max_time=left, **options)
 
+    @staticmethod
+    def minimizer(*args, **options):
+        """What `OBAEstimatorMixin` asks a loss for: `minimize_squares`."""
+        return minimize_squares(*args, **options)
+
     def l1_vector(self, penalty):
         """Penalty of each variable, (p,) and 0 for the intercept, of one number or one a feature."""
         out = np.zeros(self.n_variables)

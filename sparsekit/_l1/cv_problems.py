@@ -24,7 +24,7 @@ from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
 from .path_solver import LEAST_RATIO, iterate_path, path_start
-from .squares import SquaresSolver, means_of, moments, squares_solver, takes_gram, tame
+from .squares import SquaresSolver, descends, means_of, moments, squares_solver, takes_gram, tame
 
 # numbers of the moments of all folds that are kept, and predictions that are made at once
 _KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
@@ -343,7 +343,7 @@ class SquaresProblem(PathProblem):
         return super().path(loss, l1, lambdas, x0, options, max_time)
 
     def _solver(self):
-        if not self.compiled:
+        if not (self.compiled and descends(self.X, self.moments is not None, self.positive)):
             return None
         centre = None if self.moments is None else self._centre
         return squares_solver(

@@ -90,8 +90,8 @@ def l1_logistic_path(
 
     .. math:: \min_{w, b} \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b))) + \lambda \sum_j v_j |w_j|
 
-    (for more than two classes the multinomial loss). :math:`\lambda = 1/C` with the C of
-    :class:`L1LogisticOBA`.
+    (for more than two classes the multinomial loss; with an ``offset`` that is added to each row's
+    :math:`x_i^T w + b`). :math:`\lambda = 1/C` with the C of :class:`L1LogisticOBA`.
 
     Parameters
     ----------

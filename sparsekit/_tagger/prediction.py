@@ -19,6 +19,7 @@ from .._linalg.class_design import design_of
 from .._linalg.class_products import matmat
 from .._linalg.structure import sound
 from .._linalg.threads import blas_threads, count_threads
+from .._messages import shown
 from .._typing import FloatArray
 from .chains import add_ends, best, forward_backward, scored
 from .constraints import allowed_by
@@ -28,7 +29,7 @@ from .sparse_loss import SparseChains
 
 def _has_marginals(model):
     if model.loss not in ("crf", "sparsemap"):
-        raise AttributeError(f"loss={model.loss!r} has no probabilities; 'crf' and 'sparsemap' have")
+        raise AttributeError(f"loss={shown(model.loss)} has no probabilities; 'crf' and 'sparsemap' have")
     return True
 
 

@@ -23,7 +23,7 @@ from .states import rows_of
 
 def _streams(model):
     if model.loss != "perceptron":
-        raise AttributeError(f"partial_fit needs loss='perceptron'; with loss={model.loss!r} use fit")
+        raise AttributeError(f"partial_fit needs loss='perceptron'; with loss={shown(model.loss)} use fit")
     return True
 
 

@@ -20,6 +20,7 @@ from .._estimator.decorators import fit_context
 from .._l1.oba import minimize_oba
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads, count_threads
+from .._messages import shown
 from .._typing import ClassWeight, RandomState, SolverCallback
 from .constraints import SCHEMES, allowed_by, broken
 from .hinge import HingeLoss, minimize_hinge
@@ -265,7 +266,9 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
             If the fit stopped before ``tol`` was reached.
         """
         if self.loss != "crf" and self.l1_ratio > 0:
-            raise ValueError(f"l1_ratio must be 0 with loss={self.loss!r}; OBA needs the smooth loss 'crf'.")
+            raise ValueError(
+                f"l1_ratio must be 0 with loss={shown(self.loss)}; OBA needs the smooth loss 'crf'."
+            )
         given = read(X)
         labels = read_labels(y, given.starts)
         classes, codes = np.unique(labels, return_inverse=True)

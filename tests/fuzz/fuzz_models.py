@@ -114,6 +114,7 @@ MODELS = {
             "penalty_weights": PENALTIES,
             "positive": BOOL,
             "refit": BOOL,
+            "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
             "selection": st.sampled_from(["best", "1se"]),
         },
     ),

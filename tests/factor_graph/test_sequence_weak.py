@@ -159,14 +159,18 @@ def test_the_mixture_is_one_of_sequences(shape):
 def test_beside_other_factors(scale):
     u, c = normal((14, 7), scale)
     u[:, 0] += 0.3
-    # derivatives by many structures keep six digits
     rest = dict(budgets=[(np.s_[:, 0], 2), (np.s_[3:6, 1:3], 1)], pairs=[((0, 1), (8, 1), 0.1)])
-    got = compare(u, c, tol=2e-6, **rest)
+    # derivatives by many structures keep four to six digits, which depends on the processor
+    got = compare(u, c, tol=1e-4, **rest)
     assert has_no_structures(got)
     # what they are a projection of
     d = np.random.default_rng(5).standard_normal(u.size)
     once = got.vjp(d).scores
     np.testing.assert_allclose(got.vjp(once).scores, once, rtol=0, atol=1e-10)
+    # and differences, which symmetry makes the same, so short that no face is left
+    step = 1e-7 * d.reshape(u.shape)
+    (_, v, more), (_, w, less) = solved(u + step, c, **rest), solved(u - step, c, **rest)
+    np.testing.assert_allclose((more[v] - less[w]).ravel() / 2e-7, once, rtol=0, atol=1e-4)
 
 
 def test_two_sequences_that_share_variables():

@@ -201,7 +201,8 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
         n_ista=run.n_ista,
         history=run.history.columns(),
     )
-    result.dual_gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     if result.status == outcome.NO_PROGRESS and optimality <= opts.tol:
         # what rounding forbade was the gap's last digits
         result.status, result.success = outcome.CONVERGED, True

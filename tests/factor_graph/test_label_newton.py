@@ -41,7 +41,8 @@ def by_lbfgs(loss):
 def test_optimum_is_that_of_another_optimiser(loss, alpha, intercept, p):
     f = problem(loss, alpha=alpha, intercept=intercept, sparse=intercept, p=p)
     found, theirs = minimize_apart(f, None, tol=1e-9, max_iter=100), by_lbfgs(f)
-    assert found.status == outcome.CONVERGED and found.optimality <= 1e-9 and found.nit <= 40
+    assert found.status == outcome.CONVERGED and found.optimality <= 1e-9
+    assert found.nit <= 60  # 44 on some processors
     assert found.fun == pytest.approx(theirs.fun, rel=1e-9)
     value, gradient = f.value_and_gradient(found.x)
     assert value == pytest.approx(found.fun, rel=1e-12)

@@ -293,7 +293,7 @@ class Objective:
                 raise ValueError("with jac=True, fun must return f and its gradient.")
             f, g = as_number(returned[0], "fun"), returned[1]
         else:
-            f = as_number(self.fun(x.copy(), *self.args), "fun")
+            f = as_number(self.fun(x.copy(), *self.args), "fun, without jac=True,")
             g = self.jac(x.copy(), *self.args) if callable(self.jac) else self._forward(x, f)
         return f, as_vector(g, x, "the gradient")
 

@@ -140,6 +140,10 @@ class Factor:
         self._full_shape = scores.shape if full_shape is None else full_shape
         self._additional = scores
 
+    def __repr__(self) -> str:
+        many, size = self.index.shape
+        return f"{type(self).__name__}({'' if many == 1 else f'{many} x '}{size} variables)"
+
     @property
     def n_additional(self) -> int:
         """Number of its additional scores."""
@@ -218,3 +222,9 @@ class _Oracle:
                 "variable is 0 or 1 (or between, where a structure may share it)"
             )
         return flat
+
+
+def listed(factors, most=6):
+    """Factors in words, the first few of many."""
+    more = [f"{len(factors) - most} more"] if len(factors) > most else []
+    return ", ".join([*map(repr, factors[:most]), *more]) or "no factors"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._arrays import is_device, namespace
 from .._linalg.threads import count_threads
 from .._typing import FloatArray, SolveOptions
-from .factors import Factor, as_scores
+from .factors import Factor, as_scores, listed
 from .layout import Layout, check_options
 from .solution import BatchSolution, Gradients, Solution
 from .solver import GraphRun, solve_runs
@@ -68,6 +68,9 @@ class FactorGraph:
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._known = set(map(id, self._factors))
+
+    def __repr__(self) -> str:
+        return f"FactorGraph({self.n_variables} variables: {listed(self._factors)})"
 
     @property
     def n_variables(self) -> int:

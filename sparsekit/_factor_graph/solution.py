@@ -84,6 +84,10 @@ class BatchSolution:
         self.x[self.status == outcome.INFEASIBLE] = np.nan
         self.additional[self.status == outcome.INFEASIBLE] = np.nan
 
+    def __repr__(self) -> str:
+        n, size = self.x.shape
+        return f"BatchSolution({n} graphs of {size} variables: {int(self.success.sum())} converged)"
+
     def __getitem__(self, where: Variable | Factor) -> FloatArray:
         if isinstance(where, Factor):
             self._check_fresh()
@@ -234,6 +238,11 @@ class Solution(BatchSolution):
             + extra[on_too] @ self.additional[on_too]
             - (0.5 * self.x @ self.x if options.quadratic else 0.0)
         )
+
+    def __repr__(self) -> str:
+        on = int((self.x != 0).sum())
+        value = f"{on} of {self.x.size} variables not 0, fun={self.fun:.6g}, nit={self.nit}"
+        return f"Solution({value}: {self.message})"
 
     def local(self, factor: Factor) -> dict[str, Array]:
         """A factor's own solution.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ LEAST_RATIO = 1e-3
 _DENSE_BYTES = 2**26
 
 
-@dataclass
+@dataclass(repr=False)
 class RegularizationPath:
     """Solutions of an L1-regularised problem along a falling penalty.
 
@@ -78,7 +78,16 @@ class RegularizationPath:
     statuses: np.ndarray
     lambda_max: float
     classes: np.ndarray | None = None
-    feature_names: np.ndarray | None = field(default=None, repr=False)
+    feature_names: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        # six arrays of the length of the path, and the coefficients, would fill a screen
+        ends = f"{self.lambdas[0]:.4g} to {self.lambdas[-1]:.4g}"
+        return (
+            f"RegularizationPath({len(self.lambdas)} penalties, lambda from {ends}, "
+            f"n_nonzero from {int(self.n_nonzero[0])} to {int(self.n_nonzero[-1])}, "
+            f"{int((self.statuses == outcome.CONVERGED).sum())} converged)"
+        )
 
     @property
     def Cs(self) -> FloatArray:

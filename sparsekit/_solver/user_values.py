@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from .._arrays import is_device, namespace, to_host
-from .._messages import numbers
+from .._messages import numbers, shown
 
 
 def as_number(value: Any, name: str) -> float:
     """A real number as a float; ValueError, which names the function, where it is none."""
-    value = np.asarray(to_host(value))
+    try:
+        value = np.asarray(to_host(value))
+    except ValueError:
+        raise ValueError(f"{name} must return a number; got {shown(value)}.") from None
     if value.size != 1 or value.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must return a number; got an array of shape {value.shape} and type {value.dtype}."

@@ -30,6 +30,11 @@ def test_as_a_method_of_scipy():
     np.testing.assert_allclose(result.x, [-0.5, -0.5], atol=1e-5)
 
 
+def test_a_pair_without_jac_is_refused_by_name():
+    with pytest.raises(ValueError, match="fun, without jac=True, must return a number"):
+        minimize_nqn(corner, [-0.7, 3.0])
+
+
 def test_forms_of_the_gradient_and_arguments():
     def fun(x, a, b):
         return np.sum(a * (x - b) ** 2)

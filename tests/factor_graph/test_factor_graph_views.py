@@ -136,3 +136,20 @@ def test_copies():
     np.testing.assert_array_equal(graph.solve().x, expected)
     np.testing.assert_array_equal(graph.additional_scores, np.eye(2).ravel())
     assert graph.n_variables == 8 and len(graph.factors) == 3
+
+
+def test_graphs_factors_and_solutions_say_what_they_are():
+    graph = FactorGraph()
+    u = graph.variable(np.ones((3, 2)))
+    assert repr(graph) == "FactorGraph(6 variables: no factors)"
+    graph.add(Xor(u))
+    graph.add(sk.Sequence(u))
+    assert repr(graph) == "FactorGraph(6 variables: Xor(3 x 2 variables), Sequence(6 variables))"
+    solution = graph.solve()
+    assert repr(solution) == (
+        f"Solution(6 of 6 variables not 0, fun={solution.fun:.6g}, nit={solution.nit}: {solution.message})"
+    )
+    assert repr(graph.solve_batch(np.ones((4, 6)))) == "BatchSolution(4 graphs of 6 variables: 4 converged)"
+    for _ in range(9):
+        graph.add(Xor(graph.variable((2,))))
+    assert repr(graph).endswith("Xor(2 variables), 5 more)")

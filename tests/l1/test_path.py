@@ -193,3 +193,11 @@ def test_starts_ahead_never_rise(make, cancer):
     assert _ahead(loss, l1, [10.0, 10.0, 5.0], before, last, objective(last, 10.0)) is last
     with np.errstate(all="raise"):
         assert _ahead(loss, l1, [1e200, 1e199, 1e-200], -1e300 * last, last, 1e300) is last
+
+
+def test_a_path_says_what_it_is_in_a_line(cancer):
+    path = l1_logistic_path(*cancer, n_lambdas=5)
+    ends = (
+        f"lambda from {path.lambda_max:.4g} to {path.lambdas[4]:.4g}, n_nonzero from 0 to {path.n_nonzero[4]}"
+    )
+    assert repr(path) == f"RegularizationPath(5 penalties, {ends}, 5 converged)"

@@ -45,6 +45,8 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
     others, leave nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
     """
     gap = result.dual_gap
+    if result.fun <= 0.0:  # there is nothing below
+        return
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
@@ -116,14 +118,24 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads):
 
 
 def check_positive(X, hessian):
-    """ValueError where there are no fits with ``positive=True``: X in blocks or on a GPU, or by L-BFGS."""
+    """ValueError where there are no fits with ``positive=True``: X in blocks, or by L-BFGS."""
     for there, what in (
         (isinstance(X, BlockedMatrix), "X comes in blocks; give X in memory"),
-        (is_device(X), "X is on a GPU; give cupy.asnumpy(X)"),
         (hessian != "exact", f"hessian is {shown(hessian)}; use 'exact'"),
     ):
         if there:
             raise ValueError(f"positive must be False where {what}.")
+
+
+def nonnegative_of(X, target, weight, fit_intercept):
+    """The least squares of coefficients >= 0 and a target that is centred already, wherever X is."""
+    if is_device(X):
+        from .nonnegative import NonnegativeSquares  # few need it
+
+        return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept)
+    from .squares import squares_solver
+
+    return squares_solver(X, target, weight, fit_intercept, positive=True)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):

@@ -124,8 +124,7 @@ def _segment(state, trial, bound, level, enough, run):
 
     None where the ISTA point itself is above its upper model.
     """
-    ista = state.x - state.g / bound
-    ista = np.sign(ista) * np.maximum(np.abs(ista) - state.l1 / bound, 0.0)
+    ista = run.kernels.ista_point(state.x, state.g, state.l1, bound)
     to_ista = state.problem.move_all().direction(ista - state.x)
     full, share = trial.x - ista, 0.5
     while True:

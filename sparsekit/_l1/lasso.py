@@ -27,6 +27,7 @@ from .fit import (
     TOL,
     OBAEstimatorMixin,
     check_positive,
+    nonnegative_of,
     squares_of,
     weights_in_units,
 )
@@ -57,7 +58,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
         least squares. Such fits take coordinate descent and steps on the faces of the positive orthant: over
         the Gram matrix of X, or where X has fewer rows than columns over a copy, float64 in Fortran's order
-        or sparse columns. Not with ``hessian="lbfgs"``, on a GPU, or with X in blocks of rows.
+        or sparse columns; on a GPU OBA with one orthant. Not with ``hessian="lbfgs"`` or X in blocks of rows.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -252,11 +253,9 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             }
 
         if self.positive:
-            from .squares import squares_solver  # few need it
-
             check_positive(X, self.hessian)
             with named_overflow(X):
-                loss = squares_solver(X, target, weight, fit_intercept, positive=True)
+                loss = nonnegative_of(X, target, weight, fit_intercept)
         else:
             loss = squares_of(X, target, mean, weight, fit_intercept, count_threads(self.n_jobs))
         x0 = None

@@ -23,7 +23,6 @@ from .._linalg.threads import blas_threads
 from .._messages import numbers
 from .._solver import outcome
 from .._solver.user_values import as_number, check_start
-from .duality import duality_gap
 from .extrapolation import DualExtrapolation
 from .few_rows import few_rows, start_from_few_rows
 from .globalise import ROUNDING
@@ -70,12 +69,13 @@ def minimize_oba(
     gradient=False,
     promise_tol=OBAOptions.promise_tol,
     l2=None,
+    make_kernels=Kernels,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
     ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
-    variable, adds sum_j l2_j / 2 x_j^2.
+    variable, adds sum_j l2_j / 2 x_j^2. ``make_kernels`` makes the run's kernels of an array.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -106,7 +106,7 @@ def minimize_oba(
         part = problem.screened(l1)
         if part is not problem:
             x, l1 = x[part.variables], l1[part.variables]
-        result = _minimize(loss, part, l1, x, n, opts, callback, history, gap)
+        result = _minimize(loss, part, l1, x, n, opts, callback, history, gap, make_kernels)
         if part is not problem:
             result.x = part.expand(result.x)
             problem.absorb(part)
@@ -161,11 +161,11 @@ def _joined(before, result, history):
     return result
 
 
-def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
+def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels):
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
-    kernels = Kernels(x)
+    kernels = make_kernels(x)
     if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
         loss.value(np.zeros(n_variables, like=x)), "loss.value"
     ):
@@ -177,7 +177,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap):
     run = OBARun(
         opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
     )
-    run.certify = partial(duality_gap, loss) if gap else _no_gap
+    run.certify = partial(kernels.certificate, loss) if gap else _no_gap
     run.dual = DualExtrapolation() if gap else None
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
@@ -247,7 +247,7 @@ def _solve(problem, x, l1, g, run):
     is worthless; the stages keep each Newton step short. Returns x, its gradient and its optimality.
     """
     opts = run.options
-    boost, stalls, best, working = np.inf, 0, np.inf, WorkingSet(problem, opts)
+    boost, stalls, best, working = np.inf, 0, np.inf, WorkingSet(problem, opts, run.kernels.pulls)
     # more new variables than rows would make the model singular
     most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
@@ -259,7 +259,7 @@ def _solve(problem, x, l1, g, run):
             run.status = _verdict(problem, x, l1, g, optimality, working, run)
         if run.out_of_budget():
             return x, g, optimality
-        boost = _lower(boost, x, g, l1, opts)
+        boost = _lower(boost, run.kernels.pulls(g, l1), l1, opts)
         if boost > 1.0 or not working.pays(x, g, l1):
             # a stage of one iteration does not repay a copy of its columns
             limit = opts.stage_iter if boost > 1.0 else None
@@ -279,11 +279,11 @@ def _solve(problem, x, l1, g, run):
         best = min(best, optimality)
 
 
-def _lower(boost, x, g, l1, opts):
+def _lower(boost, pulls, l1, opts):
     """The next stage's multiple of the penalty: a part of the last one's, and of what keeps all at zero."""
     penalised = l1 > 0
     with np.errstate(over="ignore"):
-        ratio = min(largest(np.abs(g[penalised]) / l1[penalised]), _FARTHEST)
+        ratio = min(largest(pulls[penalised] / l1[penalised]), _FARTHEST)
     return max(1.0, opts.stage * min(boost, ratio))
 
 

@@ -10,6 +10,7 @@ from .._linalg.special import largest
 from .._messages import shown
 from .._solver import outcome
 from .._solver.outcome import History, Limits
+from .duality import duality_gap
 from .extrapolation import DualExtrapolation
 from .preconditioner import Preconditioner
 
@@ -180,10 +181,21 @@ class Kernels:
         Any array of the problem: the kernels are those of its side, CPU or GPU.
     """
 
+    certificate = staticmethod(duality_gap)
+
     def __init__(self, like):
         self.model = kernel_module("_model", like)
         self.orthant = kernel_module("_orthant", like)
         self.on_device = is_device(like)
+
+    def pulls(self, g, l1):
+        """How strongly each variable is drawn away from zero, (n,): it stays there up to ``l1``."""
+        return np.abs(g)
+
+    def ista_point(self, x, g, l1, bound):
+        """Minimiser of the upper model (2.14) with the Lipschitz constant ``bound``, (n,)."""
+        point = x - g / bound
+        return np.sign(point) * np.maximum(np.abs(point) - l1 / bound, 0.0)
 
 
 @dataclass

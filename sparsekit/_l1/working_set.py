@@ -16,10 +16,12 @@ class WorkingSet:
     problem : Problem
         That of all variables.
     options : OBAOptions
+    pulls : callable
+        That of the run's kernels, of gradient and penalty.
     """
 
-    def __init__(self, problem, options):
-        self.problem = problem
+    def __init__(self, problem, options, pulls):
+        self.problem, self.pulls = problem, pulls
         self.whole = options.working_set is False or not problem.restricts
         if options.working_set is None and problem.size <= _ALL:
             self.whole = True
@@ -30,7 +32,7 @@ class WorkingSet:
         if self.whole:
             return False
         if self.part is None or self.misses(x, g, l1):
-            self.inside = _moving(x, g, l1) | (np.abs(g) >= _NEAR * l1)
+            self.inside = self._moving(x, g, l1) | (self.pulls(g, l1) >= _NEAR * l1)
             self.chosen = np.flatnonzero(self.inside)
             self.whole = not self.problem.restriction_pays(self.chosen)
             self.part = None  # it holds a copy of its columns, and goes before the next is made
@@ -40,13 +42,12 @@ class WorkingSet:
 
     def misses(self, x, g, l1):
         """Whether a variable may move that is not in the set."""
-        return not self.whole and bool((_moving(x, g, l1) & ~self.inside).any())
+        return not self.whole and bool((self._moving(x, g, l1) & ~self.inside).any())
 
     def enter(self, x):
         """The problem on the set at x, a point of all variables, and the set's variables."""
         self.problem.base = x
         return self.part, self.chosen
 
-
-def _moving(x, g, l1):
-    return (x != 0) | (np.abs(g) > l1)
+    def _moving(self, x, g, l1):
+        return (x != 0) | (self.pulls(g, l1) > l1)

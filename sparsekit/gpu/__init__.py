@@ -17,7 +17,7 @@ _COUPLED = "a general solver in main memory ends what passes leave open: a GPU m
 _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
-_ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, without positive=True"
+_ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, with one side or two"
 NOT_HERE: dict[str, str] = {
     "_chain_steps.perceptron_steps": _ROWS,
     "_chains.best_sequences": _CHAIN,

@@ -37,18 +37,25 @@ class Effort(Protocol):
 
 
 def solve_model(
-    op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray, effort: Effort
+    op: QuadOperator,
+    x0: DeviceArray,
+    g0: DeviceArray,
+    l1: DeviceArray,
+    x: DeviceArray,
+    effort: Effort,
+    one_sided: bool = False,
 ) -> tuple[float, int, int, int, int]:
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     As on the CPU, but without sweeps. A face is solved directly where ``op.direct`` says that this costs no
-    more than a few products.
+    more than a few products. ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are
+    not in x0.
     """
     op.crossed = 0
     if op.size == 0:
         return 0.0, 0, 0, 0, 0
     q, x[:] = 0.0, x0
-    search = _Search(op, x0, g0, l1, x)
+    search = _Search(op, x0, g0, l1, x, one_sided)
     res, moving, _ = search.settle(x, np.zeros_like(x), None)
     search.take()
     goal, holds, cycle, n_cycles, first = effort.forcing * res, effort.holds, 0, 0, 0
@@ -61,7 +68,9 @@ def solve_model(
         alpha, trials = 1.0, 0
         while True:
             found = search.try_step(alpha)
-            straight = search.try_straight(min(found[2], q)) if trials == 0 else None
+            # beyond zero there is nothing where variables have one side
+            may_cross = trials == 0 and not one_sided
+            straight = search.try_straight(min(found[2], q)) if may_cross else None
             op.crossed += straight is not None
             res_new, moving_new, q_new = straight or found
             if q_new <= q:
@@ -117,8 +126,15 @@ class _Search:
     """Vectors of one model: the point, its face, the direction, the trial."""
 
     def __init__(
-        self, op: QuadOperator, x0: DeviceArray, g0: DeviceArray, l1: DeviceArray, x: DeviceArray
+        self,
+        op: QuadOperator,
+        x0: DeviceArray,
+        g0: DeviceArray,
+        l1: DeviceArray,
+        x: DeviceArray,
+        one_sided: bool = False,
     ) -> None:
+        self.one_sided = int(one_sided)
         self.op, self.x0, self.g0, self.l1, self.x, self.m = op, x0, g0, l1, x, op.size
         rows = np.empty((11, self.m), like=x)
         self.grad, self.d, self.r, self.p, self.hp, self.pg, self.trial, self.step = rows[:8]
@@ -135,7 +151,8 @@ class _Search:
     def settle(self, x: DeviceArray, step: DeviceArray, hp: DeviceArray | None) -> tuple[float, int, float]:
         """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
         hp = step if hp is None else hp  # a step of zeros is its own product
-        args = (x, step, hp, self.x0, self.g0, self.l1, self.m, self.grad_new, self.pg_new, self.kind_new)
+        given = (x, step, hp, self.x0, self.g0, self.l1, self.one_sided, self.m)
+        args = (*given, self.grad_new, self.pg_new, self.kind_new)
         res, moving, q = finish(reduced("sk_model_settle", self.m, 3, args, x), maxima=1)
         return float(res), int(moving), float(q)
 

@@ -14,6 +14,11 @@ static __device__ __forceinline__ double median(double a, double b, double c) {
 
 static __device__ __forceinline__ double positive(double h) { return h > 0.0 ? h : 1.0; }
 
+// The penalty below zero: l1 as well, or where ``one_sided`` is not 0 infinite, if the variable has a penalty.
+static __device__ __forceinline__ double below(double l1, long long one_sided) {
+    return one_sided && l1 > 0.0 ? (double)INFINITY : l1;
+}
+
 // whether a variable of this kind moves: free (1) or leaving zero (2)
 static __device__ __forceinline__ bool moves(signed char kind) { return kind == 1 || kind == 2; }
 
@@ -37,19 +42,20 @@ static __device__ __forceinline__ double max_parts(const double* parts, long lon
 
 // Sets A (0), F (1), U (2) and the size on U; part (blocks, 4): measure, spoilt, |F|, |U|.
 extern "C" __global__ void sk_identify(const double* __restrict__ x, const double* __restrict__ g,
-                                       const double* __restrict__ l1, long long n,
+                                       const double* __restrict__ l1, long long one_sided, long long n,
                                        signed char* __restrict__ kind, double* __restrict__ size, double* part) {
     __shared__ double room[33];
     double worst = 0.0, spoilt = 0.0, n_free = 0.0, n_unsure = 0.0;
     for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
         double r, out = 0.0;
+        const double up = g[j] + l1[j], down = g[j] - model::below(l1[j], one_sided);
         signed char what = 0;
         if (x[j] != 0.0) {
             what = 1;
             n_free += 1.0;
-            r = fabs(model::median(g[j] - l1[j], x[j], g[j] + l1[j]));
+            r = fabs(model::median(down, x[j], up));
         } else {
-            r = fabs(g[j]) - l1[j];
+            r = -up > down ? -up : down;
             if (r > 0.0) {
                 what = 2;
                 out = r;
@@ -78,11 +84,13 @@ extern "C" __global__ void sk_identify(const double* __restrict__ x, const doubl
 
 // part (blocks, 2): measure, spoilt
 extern "C" __global__ void sk_measure(const double* __restrict__ x, const double* __restrict__ g,
-                                      const double* __restrict__ l1, long long n, double* part) {
+                                      const double* __restrict__ l1, long long one_sided, long long n,
+                                      double* part) {
     __shared__ double room[33];
     double worst = 0.0, spoilt = 0.0;
     for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
-        const double r = fabs(model::median(g[j] - l1[j], x[j], g[j] + l1[j]));
+        const double down = g[j] - model::below(l1[j], one_sided);
+        const double r = fabs(model::median(down, x[j], g[j] + l1[j]));
         spoilt += g[j] - g[j];
         if (r > worst) worst = r;
     }
@@ -105,14 +113,16 @@ extern "C" __global__ void sk_penalty(const double* __restrict__ x, const double
 }
 
 extern "C" __global__ void sk_ista_bound(const double* __restrict__ x, const double* __restrict__ g,
-                                         const double* __restrict__ l1, double L, long long n, double* part) {
+                                         const double* __restrict__ l1, double L, long long one_sided,
+                                         long long n, double* part) {
     __shared__ double room[33];
     const double step = 1.0 / L;
     double total = 0.0;
     for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
-        if (x[j] == 0.0 && fabs(g[j]) <= l1[j]) continue;
+        const double lower = model::below(l1[j], one_sided);
+        if (x[j] == 0.0 && -g[j] <= l1[j] && g[j] <= lower) continue;
         double point = x[j] - step * g[j], shift = step * l1[j];
-        point = point > shift ? point - shift : point < -shift ? point + shift : 0.0;
+        point = point > shift ? point - shift : point < -step * lower ? point + shift : 0.0;
         shift = point - x[j];
         total += shift * (g[j] + 0.5 * L * shift) + l1[j] * fabs(point);
     }
@@ -125,12 +135,13 @@ extern "C" __global__ void sk_ista_bound(const double* __restrict__ x, const dou
 extern "C" __global__ void sk_model_settle(const double* __restrict__ x, const double* __restrict__ step,
                                            const double* __restrict__ hp, const double* __restrict__ x0,
                                            const double* __restrict__ g0, const double* __restrict__ l1,
-                                           long long m, double* __restrict__ grad, double* __restrict__ pg,
+                                           long long one_sided, long long m, double* __restrict__ grad,
+                                           double* __restrict__ pg,
                                            signed char* __restrict__ kind, double* part) {
     __shared__ double room[33];
     double worst = 0.0, n_free = 0.0, q = 0.0;
     for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
-        const double g = g0[j] + hp[j], up = g + l1[j], down = g - l1[j];
+        const double g = g0[j] + hp[j], up = g + l1[j], down = g - model::below(l1[j], one_sided);
         q += step[j] * (g0[j] + 0.5 * hp[j]) + l1[j] * (fabs(x[j]) - fabs(x0[j]));
         double slope = 0.0, r = 0.0;
         signed char what = 0;

@@ -87,6 +87,12 @@ def test_without_a_penalty_it_is_nonnegative_least_squares():
     assert free.coef_[2] > 0 and free.dual_gap_ <= 1e-8 * free.objective_
 
 
+def test_data_that_are_fitted_exactly():
+    X = np.random.default_rng(3).standard_normal((40, 6))
+    model = LassoOBA(0.0, positive=True, tol=1e-8).fit(X, X @ [1.0, 0.0, 2.0, 0.0, 0.0, 3.0])
+    assert_allclose(model.coef_, [1.0, 0.0, 2.0, 0.0, 0.0, 3.0], atol=1e-6)
+
+
 def test_columns_that_are_copies_or_constant():
     X, y, _ = problem("plain")
     twice = np.hstack([X, X[:, :3], np.ones((80, 1)), np.zeros((80, 1))])

@@ -1,0 +1,178 @@
+"""Coefficients >= 0 on a GPU: kernels beside plain formulas, fits beside those in main memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import LassoOBA
+from sparsekit._l1.minimise_model import Effort
+from sparsekit._l1.nonnegative import BARE
+
+TIGHT = dict(tol=1e-10, max_iter=500, positive=True)
+
+
+def _data(n, p, layout="C", dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.5
+    if layout == "csr":
+        X = sp.csr_array(np.where(rng.random((n, p)) < 0.3, X, 0.0))
+    w = np.where(np.arange(p) < 6, rng.uniform(-2.0, 2.0, p), 0.0)
+    return X.astype(dtype), X @ w + rng.standard_normal(n) + 3.0
+
+
+def _to_device(cupy, X):
+    if not sp.issparse(X):
+        return cupy.asarray(X)
+    import cupyx.scipy.sparse
+
+    return cupyx.scipy.sparse.csr_matrix(X)
+
+
+def _both(cupy, X, y, weight=None, offset=None, **parameters):
+    here = LassoOBA(**{**TIGHT, **parameters}).fit(X, y, weight, offset=offset)
+    there = LassoOBA(**{**TIGHT, **parameters})
+    on_device = [None if a is None else cupy.asarray(a) for a in (y, weight, offset)]
+    return here, there.fit(_to_device(cupy, X), *on_device[:2], offset=on_device[2])
+
+
+def _same(cupy, here, there, rtol=1e-8):
+    assert isinstance(there.coef_, cupy.ndarray)
+    coef = there.coef_.get()
+    assert (coef >= 0).all()
+    assert there.objective_ == pytest.approx(here.objective_, rel=rtol)
+    assert -1e-13 * here.objective_ <= there.dual_gap_ <= 10 * there.tol * there.objective_
+    # of a strongly convex function whose value is right to rtol, about
+    np.testing.assert_allclose(coef, here.coef_, atol=1e-4 * max(1.0, np.abs(here.coef_).max()))
+    assert float(there.intercept_) == pytest.approx(here.intercept_, abs=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize("shape", [(60, 12), (40, 90)])
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 0.0])
+def test_fits_are_those_of_main_memory(cupy, layout, shape, ratio):
+    X, y = _data(*shape, layout)
+    weight = np.random.default_rng(5).uniform(0.0, 2.0, shape[0]) * (np.arange(shape[0]) > 2)
+    for fit_intercept in (True, False):
+        here, there = _both(cupy, X, y, weight, alpha=0.1, l1_ratio=ratio, fit_intercept=fit_intercept)
+        _same(cupy, here, there)
+        assert 0 < (here.coef_ > 0).sum() < shape[1] or ratio == 0.0
+
+
+def test_offsets_penalty_weights_and_single_precision(cupy):
+    X, y = _data(80, 20)
+    offset = 3.0 * np.cos(np.arange(80.0))
+    v = np.where(np.arange(20) % 5 == 0, 0.0, 1.0 + np.arange(20) % 3)
+    for ratio in (1.0, 0.3):
+        _same(cupy, *_both(cupy, X, y, None, offset, alpha=0.2, l1_ratio=ratio, penalty_weights=v))
+    X = X.astype(np.float32)
+    here, there = _both(cupy, X.astype(np.float64), y, alpha=0.2)
+    _, single = _both(cupy, X, y, alpha=0.2)
+    assert single.coef_.dtype == np.float32
+    _same(cupy, here, there)
+    _same(cupy, here, single, rtol=1e-8)
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_without_a_penalty_it_is_nonnegative_least_squares(cupy, layout):
+    X, y = _data(60, 15, layout)
+    for fit_intercept in (True, False):
+        _same(cupy, *_both(cupy, X, y, alpha=0.0, fit_intercept=fit_intercept))
+
+
+def test_many_columns_are_solved_on_working_sets(cupy, monkeypatch):
+    from sparsekit._l1.linear_problem import LinearProblem
+
+    used = []
+    restrict = LinearProblem.restrict
+    monkeypatch.setattr(LinearProblem, "restrict", lambda self, v: used.append(len(v)) or restrict(self, v))
+    X, y = _data(50, 700, "csr")
+    here, there = _both(cupy, X, y, alpha=0.3)
+    _same(cupy, here, there)
+    assert used and max(used) < 700
+
+
+def test_the_certificate_is_never_below_the_error(cupy):
+    X, y = _data(60, 15)
+    for v, alpha in ((None, 3.0), (None, 0.1), (None, 0.0), (np.arange(15) % 3, 0.5)):
+        for ratio in (1.0, 0.5):
+            fixed = dict(alpha=alpha, l1_ratio=ratio, penalty_weights=v)
+            best = LassoOBA(**{**TIGHT, **fixed}).fit(X, y).objective_
+            for stop in (1, 2, 3):
+                there = LassoOBA(**{**TIGHT, **fixed}, callback=lambda now, stop=stop: now.nit >= stop)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    there.fit(cupy.asarray(X), cupy.asarray(y))
+                assert there.objective_ - best <= there.dual_gap_ + 1e-12 * best
+                assert float(there.coef_.min()) >= 0.0
+
+
+def test_starts_and_histories(cupy):
+    X, y = _data(60, 15)
+    there = LassoOBA(0.1, **TIGHT, warm_start=True, history=True).fit(cupy.asarray(X), cupy.asarray(y))
+    assert there.history_["fun"][-1] == pytest.approx(there.objective_)
+    assert (np.diff(there.history_["fun"]) <= 1e-12 * there.objective_).all()
+    first = there.coef_.get()
+    there.fit(cupy.asarray(X), cupy.asarray(y))
+    assert there.n_iter_ <= 1
+    # a start beyond the bound counts from it
+    there.coef_ = -there.coef_
+    there.fit(cupy.asarray(X), cupy.asarray(y))
+    np.testing.assert_allclose(there.coef_.get(), first, atol=1e-6)
+    there.to_cpu().predict(X)
+
+
+def _sides(m=400, seed=0):
+    """A point, gradients, and penalties of which some are the least that there are, and the last is none."""
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(m) < 0.5, rng.random(m), 0.0)
+    g, l1 = 2 * rng.standard_normal(m), rng.random(m)
+    l1[::7], l1[-1] = BARE, 0.0
+    x[-1] = -1.0  # of no sign
+    return x, g, l1
+
+
+def test_sides_of_the_orthant(cupy):
+    from sparsekit.gpu import _orthant as gpu
+
+    x, g, l1 = _sides()
+    lower = np.where(l1 > 0, np.inf, l1)
+    residual = np.abs(np.median([g - lower, x, g + l1], axis=0))
+    kind = np.where(x != 0, 1, np.where((g + l1 < 0) | (g - lower > 0), 2, 0))
+    dx, dg, dl = map(cupy.asarray, (x, g, l1))
+    dkind, dsize = cupy.empty(len(x), dtype=np.int8), cupy.empty(len(x))
+    found = gpu.identify(dx, dg, dl, dkind, dsize, one_sided=True)
+    assert found == (residual.max(), (kind == 1).sum(), (kind == 2).sum())
+    np.testing.assert_array_equal(dkind.get(), kind)
+    np.testing.assert_array_equal(dsize.get(), np.where(kind == 2, residual, 0.0))
+    assert gpu.measure(dx, dg, dl, one_sided=True) == residual.max()
+    L = 3.0
+    point = x - (g + l1) / L
+    point = np.where(l1 > 0, np.maximum(point, 0.0), point)
+    move = point - x
+    expected = g @ move + 0.5 * L * move @ move + l1 @ np.abs(point)
+    assert gpu.ista_bound(dx, dg, dl, L, one_sided=True) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("how", ["direct", "gradients"])
+def test_models_are_minimised_on_one_side(cupy, how):
+    from scipy.optimize import nnls
+
+    from sparsekit.gpu import _model
+    from sparsekit.gpu._operators import GramOperator
+
+    x, g, l1 = _sides(30)
+    x[-1], l1[-1] = 0.5, 0.3
+    A = np.random.default_rng(1).standard_normal((60, 30))
+    G = A.T @ A
+    operator = GramOperator(cupy.asarray(G), 0.0)
+    operator.direct = how == "direct"
+    out, effort = cupy.empty(30), Effort(60, 1e-12, cg_tol=1e-12, cg_max=200, direct_size=0, holds=20)
+    decrease, *_ = _model.solve_model(operator, *map(cupy.asarray, (x, g, l1)), out, effort, one_sided=True)
+    # G x = (G x0 - g - l1) + forces, as nonnegative least squares with the same gradient
+    best = nnls(A, np.linalg.lstsq(A.T, G @ x - g - l1, rcond=None)[0])[0]
+    np.testing.assert_allclose(out.get(), best, atol=1e-8)
+    move = best - x
+    assert decrease == pytest.approx(-(g @ move + 0.5 * move @ G @ move + l1 @ move), rel=1e-8)

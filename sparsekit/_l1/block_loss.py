@@ -40,9 +40,14 @@ class LossOfBlocks:
 
         Products with dense rows in single precision are ``exact`` at the cost of a copy.
         """
-        X = as_matrix(block.X)
+        X, values, weight = self.rows_of(block, fold)
         if exact and isinstance(X, np.ndarray):
             X = X.astype(np.float64, copy=False)
+        return self.on(X, values, weight)
+
+    def rows_of(self, block: Block, fold: int | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """A block's X, targets as the loss takes them, and weights or None."""
+        X = as_matrix(block.X)
         y = np.asarray(block.y).reshape(-1)
         weight = None
         if block.weight is not None:
@@ -51,14 +56,13 @@ class LossOfBlocks:
             missed = (block.fold >> block.fold.dtype.type(fold)) & 1
             weight = np.where(missed, 0.0, 1.0 if weight is None else weight)
         if self.classes is None:
-            target = y.astype(np.float64, copy=False) - self.offset
-            return self.on(X, target, weight)
+            return X, y.astype(np.float64, copy=False) - self.offset, weight
         # a fold may lack a class, whose rows then all lie in the part without weight
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
-        return self.on(X, codes, weight)
+        return X, codes, weight
 
     def on(self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> Any:
         """The loss of rows whose targets are numbers, less the offset, or codes."""

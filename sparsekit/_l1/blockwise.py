@@ -117,14 +117,18 @@ class BlockProblem:
 
     def working(self, columns: np.ndarray) -> HeldColumns | RemoteColumns:
         """Sorted features ``columns``, in main memory where they fit there."""
-        assert self.gathered is not None
         if self._working is None or not np.array_equal(self._working[0], columns):
             self._working = None  # or two copies would be in memory
-            kind = HeldColumns if self.gathered.has_room(columns) else RemoteColumns
+            kind = HeldColumns if self.has_room(columns) else RemoteColumns
             self._working = columns, kind(self, columns)
         part = self._working[1]
         part.loss.origin_scale = self.origin_scale
         return part
+
+    def has_room(self, columns: np.ndarray) -> bool:
+        """Whether features fit into this process."""
+        assert self.gathered is not None
+        return self.gathered.has_room(columns)
 
     def open(self, x: np.ndarray) -> np.ndarray:
         """The gradient at x, by a round unless it is known; sets what the first round finds out."""
@@ -160,6 +164,15 @@ class BlockProblem:
         out[mask] = found[1]
         return out
 
+    def largest_penalty(self, x_null: np.ndarray, l1: np.ndarray) -> float:
+        """The smallest factor of l1 at which the null model ``x_null`` is optimal."""
+        return largest(self.sizes(self.open(x_null))[l1 > 0] / l1[l1 > 0])
+
+    @staticmethod
+    def sizes(g: np.ndarray) -> np.ndarray:
+        """How large a penalty has to be that keeps a variable with gradient g at zero."""
+        return np.abs(g)
+
     def null_model(self, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
         """Variables of the best model in which every penalised coefficient is zero."""
         x = self.start()
@@ -186,13 +199,14 @@ def minimize_on_blocks(
     RoundError
         If a round fails; its ``result`` holds the last iterate.
     """
-    run = _Run(problem, l1, l2, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
+    run = Run(problem, l1, l2, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
     return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
 
 
 def solver_of(loss: Any) -> Any:
-    """The solver of what the loss is: one in memory, or a `BlockProblem`."""
-    return minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba
+    """The solver of what the loss is: its own ``minimizer``, that of blocks, or that of main memory."""
+    own = getattr(loss, "minimizer", None)
+    return own or (minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba)
 
 
 def mixed(penalty, l1_ratio):
@@ -205,7 +219,7 @@ def mixed(penalty, l1_ratio):
     return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}
 
 
-class _Run:
+class Run:
     """One call."""
 
     def __init__(self, problem, l1, l2, tol, max_iter, max_time, callback, history):
@@ -255,7 +269,7 @@ class _Run:
         K, end = problem.spec.n_outputs, problem.n_features * problem.spec.n_outputs
         needed = ((x[:end] != 0) | (l1[:end] == 0)).reshape(-1, K).any(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = problem.by_feature(np.where(mask & (l1 > 0), np.abs(g) / l1, 0.0))
+            ratio = problem.by_feature(np.where(mask & (l1 > 0), problem.sizes(g) / l1, 0.0))
         ratio[needed] = np.inf
         counts = problem.census.counts
         order = np.argsort(-ratio, kind="stable")
@@ -281,7 +295,7 @@ class _Run:
         new = new[np.argsort(-worst[new], kind="stable")][:most]
         grown = np.union1d(columns, new)
         room = self.problem.columns_of_a_round
-        if len(grown) <= room or self.problem.working(columns).is_here:
+        if len(grown) <= room or self.problem.has_room(columns):
             return grown
         K, end = self.problem.spec.n_outputs, self.problem.n_features * self.problem.spec.n_outputs
         used = ((x[:end] != 0) | (self.l1[:end] == 0)).reshape(-1, K).any(axis=1)
@@ -301,25 +315,36 @@ class _Run:
             loss.with_hessian = self.options["hessian"] == "exact"
         begun = time.perf_counter() - self.begun
         rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
-        aim = max(_PART_TOL * self.target, min(_PART_FALL * before, 1e-2))
         result = minimize_oba(
-            loss, self.l1[variables], x[variables], tol=aim, max_iter=rest,
+            loss, self.l1[variables], x[variables], tol=self.aim(before), max_iter=rest,
             max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
             callback=None if self.callback is None else self._report_to(variables, x),
             l2=self.l2[variables] if self.has_ridge else None, **self.options,
         )  # fmt: skip
-        for name in self.counts:
-            self.counts[name] += int(getattr(result, name, 0))
-        self.n_corrections += list(result.n_corrections)
-        for name, values in (result.history or {}).items():
-            self.history.setdefault(name, []).extend(values + begun if name == "time" else values)
+        self._note(result, begun)
         x = x.copy()
         x[variables] = result.x
+        return x, self._word_of(result, x)
+
+    def aim(self, before):
+        """The tolerance of a working set, after an optimality of all variables."""
+        return max(_PART_TOL * self.target, min(_PART_FALL * before, 1e-2))
+
+    def _note(self, result, begun):
+        """Count what the solver of a working set did, which ``begun`` so many seconds after the start."""
+        for name in self.counts:
+            self.counts[name] += int(getattr(result, name, 0))
+        self.n_corrections += list(getattr(result, "n_corrections", ()))
+        for name, values in (result.history or {}).items():
+            self.history.setdefault(name, []).extend(values + begun if name == "time" else values)
+
+    def _word_of(self, result, x):
+        """The solver's word at x, if it is the last; else None."""
         # of which no round knows more yet
         self.x, self.fun = x, float(result.fun)
         self.gap, self.optimality = np.nan, np.inf
         self.stuck, self.content = result.status == outcome.NO_PROGRESS, result.message == CONTENT
-        return x, None if self.stuck or result.status == outcome.CONVERGED else result.status
+        return None if self.stuck or result.status == outcome.CONVERGED else result.status
 
     def _report_to(self, variables, x):
         done, begun = self.counts["nit"], time.perf_counter() - self.begun

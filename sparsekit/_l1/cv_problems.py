@@ -17,9 +17,8 @@ from .._estimator.offset import with_rows_offset
 from .._messages import shown
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
-from .blockwise import BlockProblem
 from .coefficients import all_classes, center_target, unpack
-from .fit import logistic_of, squares_of
+from .fit import block_squares, logistic_of, squares_of
 from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
@@ -373,6 +372,7 @@ class BlocksMixin:
     """Over blocks of rows: a fold keeps all of them, those beyond its training part with weight zero."""
 
     fold = None
+    positive = False
 
     def prepare(self, folds):
         # of each row a bit for each fold whose training part lacks it
@@ -405,7 +405,7 @@ class BlocksMixin:
         return Judge(self, seen, y[rows], model, scorer, score_params)
 
     def make_loss(self, X):
-        return BlockProblem(
+        return block_squares(self.positive)(
             X.blocks, X.census, self.spec(X), self.values_of_rows(), self.weight, self.n_threads, self.fold,
             self.gathered,
         )  # fmt: skip

@@ -109,26 +109,39 @@ def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
     return null if x0 is None else x0
 
 
-def squares_of(X, target, offset, weight, fit_intercept, n_threads):
-    """The least squares of a target from which ``offset`` is subtracted already, wherever X is."""
+def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=False):
+    """The least squares of a target from which ``offset`` is subtracted already, wherever X is.
+
+    ``positive`` is for X in blocks.
+    """
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset)
-        return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads)
+        return block_squares(positive)(X.blocks, X.census, spec, target, weight, n_threads)
     return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
-def check_positive(X, hessian):
-    """ValueError where there are no fits with ``positive=True``: X in blocks, or by L-BFGS."""
-    for there, what in (
-        (isinstance(X, BlockedMatrix), "X comes in blocks; give X in memory"),
-        (hessian != "exact", f"hessian is {shown(hessian)}; use 'exact'"),
-    ):
-        if there:
-            raise ValueError(f"positive must be False where {what}.")
+def block_squares(positive):
+    """The kind of problem that least squares in blocks are."""
+    if not positive:
+        return BlockProblem
+    from .block_squares import PositiveBlockProblem  # few need it
+
+    return PositiveBlockProblem
 
 
-def nonnegative_of(X, target, weight, fit_intercept):
-    """The least squares of coefficients >= 0 and a target that is centred already, wherever X is."""
+def check_positive(hessian):
+    """ValueError where fits with ``positive=True`` are asked for a Hessian that they have no use for."""
+    if hessian != "exact":
+        raise ValueError(
+            f"positive must be False where hessian is {shown(hessian)}; use 'exact': fits of coefficients "
+            ">= 0 make no model by L-BFGS."
+        )
+
+
+def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
+    """`squares_of` coefficients >= 0."""
+    if isinstance(X, BlockedMatrix):
+        return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
     if is_device(X):
         from .nonnegative import NonnegativeSquares  # few need it
 
@@ -158,7 +171,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
         """
         l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio)
         failed = []
-        solver = getattr(loss, "minimizer", None) or solver_of(loss)
+        solver = solver_of(loss)
 
         def minimize(start, callback):
             try:

@@ -58,7 +58,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
         least squares. Such fits take coordinate descent and steps on the faces of the positive orthant: over
         the Gram matrix of X, or where X has fewer rows than columns over a copy, float64 in Fortran's order
-        or sparse columns; on a GPU OBA with one orthant. Not with ``hessian="lbfgs"`` or X in blocks of rows.
+        or sparse columns; on a GPU OBA with one orthant. They make no model by L-BFGS: ``hessian="lbfgs"`` is
+        an error.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -252,12 +253,13 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
                 "needs_offset_": offset is not None,
             }
 
+        threads = count_threads(self.n_jobs)
         if self.positive:
-            check_positive(X, self.hessian)
+            check_positive(self.hessian)
             with named_overflow(X):
-                loss = nonnegative_of(X, target, weight, fit_intercept)
+                loss = nonnegative_of(X, target, mean, weight, fit_intercept, threads)
         else:
-            loss = squares_of(X, target, mean, weight, fit_intercept, count_threads(self.n_jobs))
+            loss = squares_of(X, target, mean, weight, fit_intercept, threads)
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries

@@ -228,7 +228,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         folds = list(splitter.split(rows, y, **routed.splitter.split))
 
         if self.positive:
-            check_positive(X, self.hessian)
+            check_positive(self.hessian)
         make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
         offset = check_offset(offset, X)
         n_threads = count_threads(self.n_jobs)

@@ -228,6 +228,10 @@ class LinearProblem(Selection):
             moved = moved + step
             theta = theta - self.state.d * dz
             grad = self.gradient_of(theta)
+            if getattr(self.design, "rounds", False):
+                # of a theta in single precision the gradient is never zero
+                cols, _ = self._split(free)
+                grad[cols] = self.design.exact_products(cols, theta)
             # what remains on the free variables is rounding, or a singular H that cannot be mended
             if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
                 return theta, grad, moved

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimator.block_data import labels_of_blocks, numbers_of_blocks
+from .._estimator.block_data import BlockedMatrix, labels_of_blocks, numbers_of_blocks
 from .._estimator.checks import (
     X_CHECKS,
     apply_class_weight,
@@ -311,7 +311,8 @@ def lasso_path(
     n_threads = count_threads(n_jobs)
     penalty = check_penalty_weights(penalty_weights, X.shape[1], feature_names)
     if positive:
-        check_positive(X, hessian)
+        check_positive(hessian)
+    if positive and not isinstance(X, BlockedMatrix):
         path = _positive_path(
             X, y, weight, penalty, fit_intercept, n_threads, options, alphas,
             n_lambdas=n_lambdas, eps=eps, l1_ratio=l1_ratio, max_time=max_time, callback=callback,
@@ -323,7 +324,7 @@ def lasso_path(
     y, mean = center_target(y, weight, fit_intercept, X.dtype)
 
     def make_loss(X):
-        return squares_of(X, y, mean, weight, fit_intercept, n_threads)
+        return squares_of(X, y, mean, weight, fit_intercept, n_threads, positive)
 
     path = solve_path(
         make_loss,

@@ -327,9 +327,7 @@ def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_
     l1 = loss.l1_vector(penalty_weights)
     if isinstance(loss, BlockProblem):
         x_null = loss.null_model(penalty_weights, options)
-        penalised = l1 > 0
-        ratios = np.abs(loss.open(x_null)[penalised]) / l1[penalised]
-        return loss, l1, x_null, float(np.max(ratios, initial=0.0)) / share
+        return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
     x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
     return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share
 

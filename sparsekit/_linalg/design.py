@@ -38,6 +38,7 @@ _STRIDE = 8  # and the part of all rows, 1 in so many
 _DENSE_GRAM = 600
 _TALL_GRAM, _TALL, _MANY_PRODUCTS, _IN_A_ROW = 2000, 1.5, 20, 2
 _GRAM_ROOM = 8e6  # entries of its partial sums
+_EXACT_ROWS = 8192  # rows of an exact product that are widened at once
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
@@ -313,6 +314,11 @@ class DenseDesign(_Scratch):
         # the last operator that works by products, and models in a row that took many of them
         self._operator, self._many = None, 0
 
+    @property
+    def rounds(self):
+        """Whether products take vectors in single precision."""
+        return self.X.dtype != np.float64
+
     def matvec(self, w, out=None):
         return self._multiply(self.X, w, out)
 
@@ -332,6 +338,14 @@ class DenseDesign(_Scratch):
         if out is None:
             return res.astype(np.float64, copy=False)
         out[:] = res
+        return out
+
+    def exact_products(self, cols, u):
+        """X[:, cols]^T u in double precision whatever X is in, (len(cols),)."""
+        out = np.zeros(len(cols))
+        for at in range(0, len(u) if len(cols) else 0, _EXACT_ROWS):
+            rows = slice(at, at + _EXACT_ROWS)
+            out += self.X[rows, cols].T.astype(np.float64, copy=False) @ u[rows]
         return out
 
     def _parts(self):

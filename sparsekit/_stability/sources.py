@@ -76,7 +76,7 @@ class LassoSource:
         self.options = _options(model)
         self.max_time = model.max_time
         if model.positive:
-            check_positive(X, model.hessian)
+            check_positive(model.hessian)
         whole = SquaresProblem(
             X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
         )

@@ -105,3 +105,18 @@ def test_inspection_knows_the_names(frame):
     found = training_function(model.fit(X, y), X, y)
     twin = training_function(clone(model).set_params(penalty_weights=[3.0, 1.0, 1.0, 0.0]).fit(X, y), X, y)
     assert found.fun(found.x)[0] == twin.fun(twin.x)[0]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("model", [LassoOBA(0.05, l1_ratio=0.5), L1LogisticOBA(0.8, l1_ratio=0.5)])
+def test_single_precision_has_a_certificate_as_well(model, order):
+    """Features without a penalty ask the dual point for an exact zero, which rounded products never are."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 12)) + 0.5
+    y = X[:, 0] - X[:, 3] + rng.standard_normal(120)
+    y = y if isinstance(model, LassoOBA) else (y > 0).astype(int)
+    X = np.asarray(X, dtype=np.float32, order=order)
+    for weights in ({0: 0.0}, {0: 0.0, 5: 3.0}, {0: 0.0, 1: 0.0, 7: 0.0}):
+        found = clone(model).set_params(penalty_weights=weights, fit_intercept=order == "C").fit(X, y)
+        assert found.coef_[..., 0].all()
+        assert 0 <= found.dual_gap_ <= 1e-4 * found.objective_

@@ -150,9 +150,6 @@ def test_where_it_is_not_to_be_had():
         lasso_path(X, y, positive=True, hessian="lbfgs")
     with pytest.raises(ValueError, match="overflow"):
         LassoOBA(positive=True).fit(X * 1e160, y)
-    da = pytest.importorskip("dask.array")
-    with pytest.raises(ValueError, match="positive must be False where X comes in blocks"):
-        LassoOBA(positive=True).fit(da.from_array(X, 40), da.from_array(y, 40))
 
 
 @pytest.mark.parametrize("form", ["gram", "dense", "sparse"])

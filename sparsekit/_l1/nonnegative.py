@@ -68,7 +68,7 @@ class OneSided(Kernels):
         """Primal minus dual value, >= 0 up to rounding; inf where no dual point was found.
 
         It is made of the derivatives by row at x as in `duality.duality_gap`: corrected until nothing pulls
-        at variables without penalty and ridge, then scaled until pulls are at most l1 where there is no ridge.
+        at variables without penalty and ridge, then scaled until pulls are at most l1 where no ridge is.
         """
         l2, fun, below = problem.l2, problem.f, problem.inner
         theta = below.state.u
@@ -87,7 +87,7 @@ class OneSided(Kernels):
         return float(primal - loss.dual_value(theta))
 
     def _without_pulls(self, problem, bare, l1, x, theta, grad):
-        """theta with no pull but rounding on ``bare`` variables, and its gradient; None for both if none is."""
+        """theta with no pull but rounding on ``bare`` variables, and its gradient, or None for both."""
         free = bare & (l1 == 0.0)  # the intercept, whose correction costs nothing
         for chosen in (free, free | (bare & ((x > 0.0) | (grad < 0.0)))):
             if bool(chosen.any()):

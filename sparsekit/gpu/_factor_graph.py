@@ -22,6 +22,8 @@ WARP_FROM = 24
 # joint assignments of a Dense factor, which a thread goes through one by one
 DENSE_MOST = 4096
 DENSE = 0
+# doubles that the state of a Dense factor begins with, as factor_active.cuh has them
+HEAD = 5
 _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
 
 
@@ -49,7 +51,7 @@ def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Array, int]:
         heads.append([given["slot"], d, given["add"], given["n_add"], K, most, used, at])
         tables += [given["sizes"], given["offsets"]]
         at += 2 * K
-        used += 4 + 3 * most + most * most + 2 * d + (most * (K + 1) + 1) // 2
+        used += HEAD + 3 * most + most * most + 2 * d + (most * (K + 1) + 1) // 2
     return np.concatenate([np.ravel(heads), *tables, []]).astype(np.int32), used
 
 
@@ -197,12 +199,13 @@ class States:
 
         _, d, _, n_add, K, most, at, _ = map(int, self.plan.dense[8 * k : 8 * k + 8])
         state = self.block[i, self.plan.dense_at + at :]
-        m, first = int(state[0]), 4 + 3 * most + most * most + 2 * d
+        # without those that a derivative's face has besides
+        m, first = int(state[0] - state[3]), HEAD + 3 * most + most * most + 2 * d
         ints = cupy.ascontiguousarray(state[first : first + (most * (K + 1) + 1) // 2]).view(np.int32)
         parts, joint = cupy.zeros((m, d)), cupy.zeros((m, n_add))
         parts[cupy.arange(m)[:, None], ints[: m * K].reshape(m, K)] = 1.0
         joint[cupy.arange(m), ints[most * K : most * K + m]] = 1.0
-        return state[4 : 4 + m].copy(), parts, joint
+        return state[HEAD : HEAD + m].copy(), parts, joint
 
     def report(self) -> dict[str, DeviceArray]:
         """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
@@ -223,7 +226,15 @@ class States:
         """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
-            self._launch("vjp", to_eta, to_add, self.plan.n_shared)
+            self._launch("vjp", to_eta, to_add, *self._rooms(), self.plan.n_shared)
+
+    def _rooms(self) -> tuple[DeviceArray, int]:
+        """What the faces of Dense factors need, a part a graph, and its size."""
+        import cupy
+
+        plan = self.plan
+        size = plan.stride - plan.dense_at + 5 * plan.n_slot if plan.n_dense else 0
+        return cupy.empty((self.n, size)), size
 
     def jvp(self, d_eta: DeviceArray, d_add: DeviceArray) -> DeviceArray:
         """How mu (n, n_var) moves with the scores."""
@@ -232,7 +243,7 @@ class States:
         self._check(d_eta, d_add, "directions")
         out = cupy.empty((self.n, self.plan.n_var))
         if self.plan.n_var:
-            self._launch("jvp", d_eta, d_add, out, self.plan.n_shared)
+            self._launch("jvp", d_eta, d_add, out, *self._rooms(), self.plan.n_shared)
         return out
 
 

@@ -1,6 +1,7 @@
 // SparseMAP of Dense factors, by the active set method, and its Jacobian: the twin of
 // sparsekit/_cython/factor_active.h, whose comments say why. A factor is one thread's. Structures that are in use are
-// affinely independent, which bounds their number by that of the variables, and so a factor's room.
+// affinely independent, which bounds their number by that of the variables, and so a factor's room. The longer functions
+// are called and not put in place: it halves the time of compilation, and takes registers from nobody else.
 #ifndef SK_FACTOR_ACTIVE_CUH
 #define SK_FACTOR_ACTIVE_CUH
 
@@ -14,12 +15,15 @@ enum { D_SLOT, D_SIZE, D_ADD, D_N_ADD, D_VARIABLES, D_MOST, D_ROOM, D_TABLE };
 struct Active {
     int d, n_add, K, most;        // variables; joint assignments; variables of several values; structures at most
     const int *sizes, *offsets;   // (K): values of each, and where their indicators begin
-    double* head;                 // number of structures, shift, whether the last call ended as none is better
+    // number of structures, shift, whether the last call ended as none is better; of the last so many that have no
+    // weight (factor_face.cuh), and the last call's `inv`
+    double* head;
     double *p, *ones, *target, *L;
     double *u, *wu;               // (d)
     int *on, *bonus;              // (most, K), (most)
 
-    __device__ __forceinline__ Active(const Plan& g, const State& t, int i) {
+    __device__ __forceinline__ Active(const Plan& g, const State& t, int i) : Active(g, t.dense, i) {}
+    __device__ __forceinline__ Active(const Plan& g, double* room, int i) {
         const int* f = g.dense + 8 * i;
         d = f[D_SIZE];
         n_add = f[D_N_ADD];
@@ -27,8 +31,8 @@ struct Active {
         most = f[D_MOST];
         sizes = g.dense + f[D_TABLE];
         offsets = sizes + K;
-        head = t.dense + f[D_ROOM];
-        p = head + 4;
+        head = room + f[D_ROOM];
+        p = head + 5;
         ones = p + most;
         target = ones + most;
         L = target + most;
@@ -61,8 +65,17 @@ struct Active {
             for (int j = 0; j < i; j++) x[j] -= L[i * most + j] * x[i];
         }
     }
+    __device__ __noinline__ void set_ones() const {
+        for (int k = 0; k < count(); k++) ones[k] = 1.0;
+        forward(count(), ones);
+        backward(count(), ones);
+    }
+    __device__ __forceinline__ void forget_extra() const {
+        head[0] -= head[3];
+        head[3] = 0.0;
+    }
     // target = K^-1 target on what sums to 0
-    __device__ __forceinline__ void project() const {
+    __device__ __noinline__ void project() const {
         const int m = count();
         double total = 0.0, sum = 0.0;
         forward(m, target);
@@ -71,7 +84,7 @@ struct Active {
         for (int k = 0; k < m; k++) target[k] -= total / sum * ones[k];
     }
     // take structure `gone` out; rotations bring back the triangle
-    __device__ __forceinline__ void leave(int gone) {
+    __device__ __noinline__ void leave(int gone) {
         const int m = count();
         for (int i = gone; i < m - 1; i++) {
             p[i] = p[i + 1];
@@ -90,7 +103,7 @@ struct Active {
         head[0] = m - 1;
     }
     // row of L for the structure in place m: its pivot's square relative to its own
-    __device__ __forceinline__ double row(const double* w) {
+    __device__ __noinline__ double row(const double* w) {
         const int m = count();
         double *at = L + m * most, own = 0.0, pivot;
         for (int i = 0; i < d; i++) wu[i] = 0.0;
@@ -128,17 +141,16 @@ struct Active {
         return false;
     }
     // the weights of least loss among those of sum 1; what falls to 0 on the way leaves
-    __device__ __forceinline__ double least(const double* v, const double* w, const double* c, double inv) {
+    __device__ __noinline__ double least(const double* v, const double* w, const double* c, double inv) {
         for (int i = 0; i < d; i++) u[i] = w[i] * v[i];
         for (;;) {
             const int m = count();
             int gone = -1;
             double step = 1.0, total = 0.0, sum = 0.0, level;
-            for (int k = 0; k < m; k++) target[k] = score(k, u, c, inv), ones[k] = 1.0;
+            for (int k = 0; k < m; k++) target[k] = score(k, u, c, inv);
             forward(m, target);
             backward(m, target);
-            forward(m, ones);
-            backward(m, ones);
+            set_ones();
             for (int k = 0; k < m; k++) total += target[k], sum += ones[k];
             level = (total - 1.0) / sum;
             for (int k = 0; k < m; k++) {
@@ -157,10 +169,12 @@ struct Active {
         }
     }
     // x (d) becomes the solution for v, w (d), c (n_add) times inv, after at most `rounds` calls of the oracle
-    __device__ __forceinline__ void solve(const double* v, const double* w, const double* c, double inv, int rounds,
+    __device__ __noinline__ void solve(const double* v, const double* w, const double* c, double inv, int rounds,
                                           double* x) {
         bool lost = false;
+        forget_extra();
         head[2] = 0.0;
+        head[4] = inv;
         if (count() == 0) {
             for (int i = 0; i < d; i++) u[i] = w[i] * v[i];
             ask(u, [&](int k) { return c[k] * inv; });

@@ -3,7 +3,7 @@
 #ifndef SK_FACTOR_BACKWARD_CUH
 #define SK_FACTOR_BACKWARD_CUH
 
-#include "factor_passes.cuh"
+#include "factor_face.cuh"
 
 namespace factors {
 
@@ -30,8 +30,10 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     __syncthreads();
 }
 
-// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add)
-static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add) {
+// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); room as for complete_all
+static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add,
+                                           double* room) {
+    complete_all(g, t, room);
     project(team, g, t, to_eta);
     SK_SHARE(i, g.n_pair) {
         const int o = g.n_pair + i;
@@ -49,7 +51,8 @@ static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const Stat
 
 // mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add)
 static __device__ __forceinline__ void jvp(Team& team, const Plan& g, const State& t, const double* d_eta,
-                                           const double* d_add, double* out) {
+                                           const double* d_add, double* out, double* room) {
+    complete_all(g, t, room);
     SK_SHARE(s, g.n_slot) {
         const int i = s < g.n_pair ? s : s - g.n_pair;
         t.z[s] = s < 2 * g.n_pair ? (s < g.n_pair ? t.n1[i] : t.n2[i]) * d_add[g.pair_add[i]] : 0.0;

@@ -68,17 +68,20 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
 }
 
-// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add)
+// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). rooms (n, size):
+// what the faces of Dense factors need.
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_vjp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
-                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, long long n_shared) {
+                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, double* rooms,
+                        long long size, long long n_shared) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, room);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
     factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
-    factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add);
+    factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add,
+                 rooms + i * size);
 }
 
 // out (n, n_var): how mu moves with the scores
@@ -86,14 +89,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_jvp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
                         const unsigned char* __restrict__ off, const double* __restrict__ d_eta,
-                        const double* __restrict__ d_add, double* out, long long n_shared) {
+                        const double* __restrict__ d_add, double* out, double* rooms, long long size,
+                        long long n_shared) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, room);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
     factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
     factors::jvp(team, work.plan, work.state, d_eta + i * work.plan.n_var, d_add + i * work.plan.n_add,
-                 out + i * work.plan.n_var);
+                 out + i * work.plan.n_var, rooms + i * size);
 }
 
 // out (n, n_add) = N p of the pairs. Two variables with a score of 0 count as independent.

@@ -9,11 +9,14 @@
 #include "factor_graph.h"
 #include "factor_oracles.h"
 #include "factor_span.h"
+#include "factor_triangle.h"
 
 static void fg_free_constraints(fg_active *t);
 
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
+/* structures with which a pass over L costs less than what else a step takes */
+#define FG_SMALL 64
 
 SK_INLINE double fg_of_parts(const fg_spec *f, const fg_active *t, sk_size k, const double *u, const double *c) {
     double s = 0.0;
@@ -64,19 +67,24 @@ static int fg_grow(const fg_spec *f, fg_active *t) {
         if (bonus == NULL) return 0;
         t->bonus = bonus;
     }
-    /* one block: p, ones, target, theta, L */
-    L = malloc((size_t)(more * (more + 4)) * sizeof(double));
+    /* one block: p, ones, target, load, unit, turn, L */
+    L = malloc((size_t)(more * (more + 7)) * sizeof(double));
     if (L == NULL) return 0;
+    memset(L, 0, (size_t)(5 * more) * sizeof(double));
     for (sk_size i = 0; i < m; i++) {
         L[i] = t->p[i];
         L[more + i] = t->ones[i]; /* derivatives read it, and the last structure asked for need not enter */
-        memcpy(L + 4 * more + i * more, t->L + i * size, (size_t)m * sizeof(double));
+        L[3 * more + i] = t->load[i];
+        L[4 * more + i] = t->unit[i];
+        memcpy(L + 7 * more + i * more, t->L + i * size, (size_t)m * sizeof(double));
     }
     t->p = L;
     t->ones = L + more;
     t->target = L + 2 * more;
-    t->theta = L + 3 * more;
-    t->L = L + 4 * more;
+    t->load = L + 3 * more;
+    t->unit = L + 4 * more;
+    t->turn = L + 5 * more;
+    t->L = L + 7 * more;
     t->size = more;
     free(old);
     return 1;
@@ -92,22 +100,9 @@ static void fg_release(fg_active *t) {
 }
 
 /* x = L^-1 x, and x = L^-T x */
-SK_INLINE void fg_forward(const fg_active *t, sk_size m, double *x) {
-    for (sk_size i = 0; i < m; i++) {
-        double s = x[i];
-        const double *row = t->L + i * t->size;
-        for (sk_size j = 0; j < i; j++) s -= row[j] * x[j];
-        x[i] = s / row[i];
-    }
-}
+SK_INLINE void fg_forward(const fg_active *t, sk_size m, double *x) { fg_lower_forward(m, t->size, t->L, x); }
 
-SK_INLINE void fg_backward(const fg_active *t, sk_size m, double *x) {
-    for (sk_size i = m - 1; i >= 0; i--) {
-        const double *row = t->L + i * t->size;
-        x[i] /= row[i];
-        for (sk_size j = 0; j < i; j++) x[j] -= row[j] * x[i];
-    }
-}
+SK_INLINE void fg_backward(const fg_active *t, sk_size m, double *x) { fg_lower_back(m, t->size, t->L, x); }
 
 /* x = Q x: K^-1 x on what sums to 0 (eq. 38, where the shift drops out) */
 static double fg_project(const fg_active *t, double *x) {
@@ -127,12 +122,8 @@ static void fg_set_ones(fg_active *t) {
 
 /* take structure `gone` out */
 static void fg_leave(const fg_spec *f, fg_active *t, sk_size gone) {
-    sk_size m = t->m, size = t->size;
-    double *L = t->L;
-    for (sk_size i = gone; i < m - 1; i++) {
-        t->p[i] = t->p[i + 1];
-        memcpy(L + i * size, L + (i + 1) * size, (size_t)(i + 2) * sizeof(double));
-    }
+    sk_size m = t->m;
+    memmove(t->p + gone, t->p + gone + 1, (size_t)(m - 1 - gone) * sizeof(double));
     if (f->kind == FG_CUSTOM) {
         sk_size n = f->d + f->n_add;
         memmove(t->value + gone * n, t->value + (gone + 1) * n, (size_t)((m - 1 - gone) * n) * sizeof(double));
@@ -142,34 +133,35 @@ static void fg_leave(const fg_spec *f, fg_active *t, sk_size gone) {
         memmove(t->bonus + gone * f->n_bonus, t->bonus + (gone + 1) * f->n_bonus,
                 (size_t)((m - 1 - gone) * f->n_bonus) * sizeof(int32_t));
     }
-    for (sk_size j = gone; j < m - 1; j++) { /* rotations of columns j and j + 1 bring back the triangle */
-        double r = hypot(L[j * size + j], L[j * size + j + 1]);
-        double c = L[j * size + j] / r, s = L[j * size + j + 1] / r;
-        for (sk_size i = j; i < m - 1; i++) {
-            double u = c * L[i * size + j] + s * L[i * size + j + 1];
-            L[i * size + j + 1] = c * L[i * size + j + 1] - s * L[i * size + j];
-            L[i * size + j] = u;
-        }
-    }
+    fg_lower_leave(m, t->size, t->L, gone, t->load, t->unit, t->turn);
     t->m = m - 1;
+}
+
+/* Row `place` of K, up to the diagonal, whose entry is returned, in place of L's. wu: d zeros. */
+static double fg_shared(const fg_spec *f, fg_active *t, sk_size place, const double *w, double *wu) {
+    double *row = t->L + place * t->size, own;
+    fg_add_parts(f, t, place, 1.0, wu, NULL);
+    for (sk_size i = 0; i < f->d; i++) wu[i] *= w[i];
+    own = fg_of_parts(f, t, place, wu, NULL);
+    if (t->shift == 0.0) t->shift = own > 0.0 ? own : 1.0;
+    for (sk_size k = 0; k < place; k++) row[k] = fg_of_parts(f, t, k, wu, NULL) + t->shift;
+    memset(wu, 0, (size_t)f->d * sizeof(double));
+    return own + t->shift;
+}
+
+/* the pivot of row `place` of L, whose other entries are there: its square relative to K's */
+static double fg_pivot(fg_active *t, sk_size place, double own) {
+    double *row = t->L + place * t->size;
+    const double pivot = own - fg_line_dot(place, row, row);
+    row[place] = sqrt(pivot > 0.0 ? pivot : 0.0);
+    return pivot / own;
 }
 
 /* Row of L for the structure in place m: its pivot's square relative to its own. wu: d zeros. */
 static double fg_row(const fg_spec *f, fg_active *t, const double *w, double *wu) {
-    sk_size m = t->m;
-    double *row = t->L + m * t->size, own, pivot;
-    fg_add_parts(f, t, m, 1.0, wu, NULL);
-    for (sk_size i = 0; i < f->d; i++) wu[i] *= w[i];
-    own = fg_of_parts(f, t, m, wu, NULL);
-    if (t->shift == 0.0) t->shift = own > 0.0 ? own : 1.0;
-    own += t->shift;
-    for (sk_size k = 0; k < m; k++) row[k] = fg_of_parts(f, t, k, wu, NULL) + t->shift;
-    memset(wu, 0, (size_t)f->d * sizeof(double));
-    fg_forward(t, m, row);
-    pivot = own;
-    for (sk_size k = 0; k < m; k++) pivot -= row[k] * row[k];
-    row[m] = sqrt(pivot > 0.0 ? pivot : 0.0);
-    return pivot / own;
+    const double own = fg_shared(f, t, t->m, w, wu);
+    fg_forward(t, t->m, t->L + t->m * t->size);
+    return fg_pivot(t, t->m, own);
 }
 
 /* whether the structure in place m is one of those before it */
@@ -200,31 +192,86 @@ static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double 
     return 0;
 }
 
-/* the weights of least loss among those of sum 1, given theta; what falls to 0 on the way leaves */
-static double fg_least(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c, double *wv,
-                       fg_watch *watch) {
-    for (sk_size i = 0; i < f->d; i++) wv[i] = w[i] * v[i];
+/* what structure k scores under w v and c */
+static double fg_score(const fg_spec *f, const fg_active *t, sk_size k, const double *v, const double *w,
+                       const double *c) {
+    double s = 0.0;
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        for (sk_size i = 0; i < f->d; i++) s += value[i] * w[i] * v[i];
+        for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
+        return s;
+    }
+    for (sk_size i = 0; i < f->n_on; i++) {
+        const sk_size at = t->on[k * f->n_on + i];
+        s += w[at] * v[at];
+    }
+    for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
+    return s;
+}
+
+/* load = L^-1 scores and unit = L^-1 1, which change with structures that enter and leave */
+static void fg_refresh(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c) {
+    for (sk_size k = 0; k < t->m; k++) t->load[k] = fg_score(f, t, k, v, w, c), t->unit[k] = 1.0;
+    fg_forward(t, t->m, t->load);
+    fg_forward(t, t->m, t->unit);
+}
+
+/* the structure in place m, whose row is there, enters with the weight p */
+static void fg_enter(const fg_spec *f, fg_active *t, double p, const double *v, const double *w, const double *c) {
+    const sk_size m = t->m;
+    const double *row = t->L + m * t->size;
+    t->load[m] = (fg_score(f, t, m, v, w, c) - fg_line_dot(m, row, t->load)) / row[m];
+    t->unit[m] = (1.0 - fg_line_dot(m, row, t->unit)) / row[m];
+    t->p[m] = p;
+    t->m++;
+}
+
+/* target = K^-1 (scores - level), of sum 1; what the scores of all are, less what they share. `exact`: once more for
+ * what is missing, which takes three passes over L and not one; x, u (d) are work. */
+static double fg_target(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+                        double *x, double *u) {
+    const sk_size m = t->m;
+    const double ones = fg_line_dot(m, t->unit, t->unit);
+    double level = (fg_line_dot(m, t->unit, t->load) - 1.0) / ones, *r = t->ones, total = 0.0, more;
+    for (sk_size k = 0; k < m; k++) t->target[k] = t->load[k] - level * t->unit[k];
+    fg_backward(t, m, t->target);
+    level += t->shift;
+    if (!exact) return level;
+    memset(x, 0, (size_t)f->d * sizeof(double));
+    for (sk_size k = 0; k < m; k++) fg_add_parts(f, t, k, t->target[k], x, NULL), total += t->target[k];
+    for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
+    for (sk_size k = 0; k < m; k++) r[k] = fg_of_parts(f, t, k, u, c) - level;
+    fg_forward(t, m, r);
+    more = (fg_line_dot(m, t->unit, r) - (1.0 - total)) / ones;
+    for (sk_size k = 0; k < m; k++) r[k] -= more * t->unit[k];
+    fg_backward(t, m, r);
+    for (sk_size k = 0; k < m; k++) t->target[k] += r[k];
+    return level + more;
+}
+
+/* The weights of least loss among those of sum 1; what falls to 0 on the way leaves. Structures from `first` on came
+ * at once: all of them but that one may leave at once as well, before they have a weight. */
+static double fg_least(const fg_spec *f, fg_active *t, int exact, sk_size first, const double *v, const double *w,
+                       const double *c, double *x, double *u, fg_watch *watch) {
     for (;;) {
         sk_size gone = -1, m = t->m;
-        double level, step = 1.0, total = 0.0, ones = 0.0;
+        const double level = fg_target(f, t, exact, v, w, c, x, u);
+        double step = 1.0;
         t->spent += (double)(m * (f->n_on + 2 * m));
-        for (sk_size k = 0; k < m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
-        fg_forward(t, m, t->target);
-        fg_backward(t, m, t->target);
-        fg_set_ones(t);
-        for (sk_size k = 0; k < m; k++) total += t->target[k], ones += t->ones[k];
-        level = (total - 1.0) / ones;
-        for (sk_size k = 0; k < m; k++) {
-            t->target[k] -= level * t->ones[k];
+        for (sk_size k = 0; k < m; k++)
             if (t->target[k] <= 0.0) {
                 double s = t->p[k] > 0.0 ? t->p[k] / (t->p[k] - t->target[k]) : 0.0;
                 if (gone < 0 || s < step) gone = k, step = s;
             }
-        }
         if (gone < 0 || m == 1) {
             for (sk_size k = 0; k < m; k++) t->p[k] = m == 1 ? 1.0 : t->target[k];
-            return level + t->shift; /* what the scores of all of them are, less what they share */
+            return level;
         }
+        for (sk_size k = m - 1; step == 0.0 && k > first; k--)
+            if (t->p[k] == 0.0 && t->target[k] <= 0.0) fg_leave(f, t, k), gone = k;
+        if (gone < first) first--;
+        if (t->m < m) continue;
         for (sk_size k = 0; k < m; k++) t->p[k] += step * (t->target[k] - t->p[k]);
         fg_leave(f, t, gone);
         /* the weights are those of a mixture, so it may end here */
@@ -232,11 +279,54 @@ static double fg_least(const fg_spec *f, fg_active *t, const double *v, const do
     }
 }
 
+/* More structures after the one in place m, up to `most` in all, which is what they are best for: one step after
+ * another from x to the last of them, as Frank and Wolfe's method goes. `level`: the score of x's mixture under u, c.
+ * count: how many there are; x and u are work. */
+static int fg_follow(const fg_spec *f, fg_active *t, sk_size most, double level, const double *v, const double *w,
+                     const double *c, double *x, double *u, double *work, sk_size *count) {
+    const sk_size m = t->m, d = f->d;
+    double bonus = level, best = fg_of_parts(f, t, m, u, c);
+    for (sk_size i = 0; i < d; i++) bonus -= u[i] * x[i];
+    for (*count = 1; *count < most;) {
+        const sk_size last = m + *count - 1;
+        double gap = best - bonus, size = 0.0, step, plain;
+        int status, known;
+        plain = fg_of_parts(f, t, last, u, NULL);
+        for (sk_size i = 0; i < d; i++) gap -= u[i] * x[i];
+        for (sk_size i = 0; i < d; i++) size += w[i] * x[i] * x[i];
+        for (sk_size i = 0; i < f->n_on; i++) {
+            const sk_size at = t->on[last * f->n_on + i];
+            size += w[at] * (1.0 - 2.0 * x[at]);
+        }
+        if (!(gap > 0.0 && size > 0.0)) return 0;
+        step = gap < size ? gap / size : 1.0;
+        for (sk_size i = 0; i < d; i++) x[i] *= 1.0 - step;
+        fg_add_parts(f, t, last, step, x, NULL);
+        bonus += step * (best - plain - bonus);
+        for (sk_size i = 0; i < d; i++) u[i] = w[i] * (v[i] - x[i]);
+        t->m = m + *count;
+        status = fg_ask(f, t, u, c, work, &best);
+        known = !status && fg_known(f, t);
+        t->m = m;
+        if (status || known) return status;
+        ++*count;
+    }
+    return 0;
+}
+
+/* how many structures are asked for at once, where a pass over L costs more than the oracle */
+static sk_size fg_at_once(const fg_spec *f, const fg_active *t) {
+    const sk_size most = t->m / 32;
+    if (f->kind == FG_CUSTOM || t->m < FG_SMALL) return 1;
+    return most < 16 ? most : 16;
+}
+
 /* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
 static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                            sk_size rounds, double *x, double *work, fg_watch *watch) {
     double *u = work, *wu = work + f->d, best;
-    int status, lost = 0;
+    int status = 0, lost = 0, exact = t->m < FG_SMALL;
+    sk_size first = PTRDIFF_MAX;
     /* of a call of the oracle: exact for none, and too little for none but the largest */
     const sk_size effort = f->d * (f->rows + f->columns);
     t->solved = 0;
@@ -250,22 +340,40 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         t->p[0] = 1.0;
         t->m = 1;
     }
+    fg_refresh(f, t, v, w, c);
     for (sk_size round = 0; round <= rounds; round++) {
-        double level = fg_least(f, t, v, w, c, u, watch), size = 1.0, miss;
+        const double level = fg_least(f, t, exact, first, v, w, c, x, u, watch);
+        double size = 1.0, miss;
+        sk_size count = 1, most;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
-        if (fg_stopped(watch, effort + t->m * (f->d + t->m))) return FG_INTERRUPTED;
+        if (fg_stopped(watch, effort + t->m * (f->d + t->m))) {
+            status = FG_INTERRUPTED;
+            break;
+        }
         if (round == rounds || lost || fg_late(watch) || (t->most > 0.0 && t->spent > t->most)) break;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
-        if ((status = fg_ask(f, t, u, c, work, &best))) return status;
+        if ((status = fg_ask(f, t, u, c, work, &best))) break;
         t->spent += 0.25 * (double)(f->d * f->columns);
         /* rounding of what the scores are made of */
         size += fabs(level) + fabs(best);
         if (!(best > level + 1e-13 * size) || fg_known(f, t)) {
-            t->solved = 1;
-            break;
+            t->solved = exact;
+            if (exact) break;
+            exact = 1;
+            continue;
         }
-        miss = fg_row(f, t, w, wu);
+        most = fg_at_once(f, t);
+        most = most < rounds - round ? most : rounds - round;
+        if (most > 1) {
+            if ((status = fg_follow(f, t, most, level, v, w, c, x, u, work, &count))) break;
+            round += count - 1;
+            t->spent += 0.25 * (double)((count - 1) * f->d * f->columns);
+        }
+        first = t->m;
+        for (sk_size k = 0; k < count; k++) t->target[first + k] = fg_shared(f, t, first + k, w, wu);
+        fg_lower_forward_all(first, t->size, t->L, count, t->L + first * t->size);
+        miss = fg_pivot(t, first, t->target[first]);
         if (miss <= FG_DEPENDENT) {
             double *along = t->target, step = DBL_MAX;
             sk_size gone = -1, m = t->m;
@@ -279,17 +387,25 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             t->m = m + 1; /* its row is of no use, but moves with the others */
             fg_leave(f, t, gone);
             t->m = m - 1;
-            if (fg_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) t->m = m;
+            if (fg_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_enter(f, t, t->p[m - 1], v, w, c);
             else { /* nearly dependent on the rest as well: do without it */
                 for (sk_size k = 0; k < m - 1; k++) t->p[k] /= 1.0 - step;
                 lost = 1;
             }
-        } else {
-            t->p[t->m] = 0.0;
-            t->m++;
+        } else
+            fg_enter(f, t, 0.0, v, w, c);
+        for (sk_size k = 1; k < count && miss > FG_DEPENDENT; k++) {
+            double *row = t->L + t->m * t->size;
+            for (sk_size j = first; j < t->m; j++)
+                row[j] = (row[j] - fg_line_dot(j, row, t->L + j * t->size)) / t->L[j * t->size + j];
+            miss = fg_pivot(t, t->m, t->target[t->m]);
+            if (miss > FG_DEPENDENT) fg_enter(f, t, 0.0, v, w, c);
         }
+        /* entering and leaving lose digits, which the end needs */
+        exact = t->m < FG_SMALL || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
     }
-    return 0;
+    fg_set_ones(t); /* derivatives read it */
+    return status;
 }
 
 /* x = J (v, c), and c = J_N' W x: eq. (39). c may be NULL where there is none. */

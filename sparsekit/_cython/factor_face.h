@@ -80,13 +80,13 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
     }
 }
 
-/* q becomes the structures of t that have weights */
+/* q becomes the structures of t that have weights, which are the first ones: so is their part of L */
 static int fg_in_use(fg_face *s, fg_active *q) {
     const fg_spec *f = s->f;
     const fg_active *t = s->t;
-    q->m = 0;
-    q->shift = 0.0;
-    for (sk_size k = 0; k < t->m - t->extra; k++) {
+    q->shift = t->shift;
+    for (q->m = 0; q->m < t->m - t->extra; q->m++) {
+        const sk_size k = q->m;
         if (!fg_grow(f, q)) return FG_NO_MEMORY;
         if (f->kind == FG_CUSTOM) {
             const sk_size n = f->d + f->n_add;
@@ -95,9 +95,8 @@ static int fg_in_use(fg_face *s, fg_active *q) {
             memcpy(q->on + k * f->n_on, t->on + k * f->n_on, (size_t)f->n_on * sizeof(int32_t));
             memcpy(q->bonus + k * f->n_bonus, t->bonus + k * f->n_bonus, (size_t)f->n_bonus * sizeof(int32_t));
         }
-        fg_row(f, q, s->w, s->zero);
+        memcpy(q->L + k * q->size, t->L + k * t->size, (size_t)(k + 1) * sizeof(double));
         q->p[k] = t->p[k];
-        q->m++;
     }
     return 0;
 }

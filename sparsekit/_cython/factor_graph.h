@@ -56,7 +56,8 @@ typedef struct {
     sk_size m, size;
     int32_t *on, *bonus;
     double *value;                      /* FG_CUSTOM: (size, d + n_add) */
-    double *p, *L, *ones, *target, *theta;
+    double *p, *L, *ones, *target;
+    double *load, *unit, *turn;         /* L^-1 times scores, and L^-1 1; (2 size): work */
     double shift;                       /* 0 until there is a structure */
     int solved;                         /* whether the last call ended because no structure is better */
     sk_size calls;                      /* of the oracle since the solve began */

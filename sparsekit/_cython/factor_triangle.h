@@ -1,0 +1,143 @@
+/* The Cholesky factor L of K, for the structures that an active set has in use: triangular systems, and what is left of
+ * L without one of them. With many structures it fills the caches, and each pass over it is what a step costs. */
+#ifndef SPARSEKIT_FACTOR_TRIANGLE_H
+#define SPARSEKIT_FACTOR_TRIANGLE_H
+
+#include <math.h>
+
+#include "simd.h"
+
+SK_MULTI(double, fg_line_dot,
+         (sk_size m, const double *restrict a, const double *restrict b),
+         (m, a, b)) {
+    double s = 0.0;
+    SK_SIMD_WITH(reduction(+ : s)) for (sk_size i = 0; i < m; i++) s += a[i] * b[i];
+    return s;
+}
+
+/* sums of two rows of L times four of X */
+SK_INLINE void fg_two_by_four(sk_size n, sk_size size, const double *restrict L, const double *restrict X,
+                              double *restrict sums) {
+    const double *restrict u = L, *restrict v = L + size;
+    const double *restrict p = X, *restrict q = X + size, *restrict r = X + 2 * size, *restrict s = X + 3 * size;
+    double up = 0.0, uq = 0.0, ur = 0.0, us = 0.0, vp = 0.0, vq = 0.0, vr = 0.0, vs = 0.0;
+    SK_SIMD_WITH(reduction(+ : up, uq, ur, us, vp, vq, vr, vs)) for (sk_size j = 0; j < n; j++) {
+        up += u[j] * p[j];
+        uq += u[j] * q[j];
+        ur += u[j] * r[j];
+        us += u[j] * s[j];
+        vp += v[j] * p[j];
+        vq += v[j] * q[j];
+        vr += v[j] * r[j];
+        vs += v[j] * s[j];
+    }
+    sums[0] = up, sums[1] = uq, sums[2] = ur, sums[3] = us;
+    sums[4] = vp, sums[5] = vq, sums[6] = vr, sums[7] = vs;
+}
+
+/* Rows 0 .. n - 1 of X, `size` apart, become L^-1 times them: L is read once for all, two of its rows at a time. */
+SK_MULTI(void, fg_lower_forward_all,
+         (sk_size m, sk_size size, const double *restrict L, sk_size n, double *restrict X),
+         (m, size, L, n, X)) {
+    for (sk_size i = 0; i < m; i += 2) {
+        const double *restrict row = L + i * size, *restrict next = row + size;
+        const int both = i + 1 < m;
+        sk_size k = 0;
+        for (; both && k + 4 <= n; k += 4) {
+            double sums[8];
+            fg_two_by_four(i, size, row, X + k * size, sums);
+            for (sk_size r = 0; r < 4; r++) {
+                double *restrict x = X + (k + r) * size;
+                x[i] = (x[i] - sums[r]) / row[i];
+                x[i + 1] = (x[i + 1] - sums[4 + r] - next[i] * x[i]) / next[i + 1];
+            }
+        }
+        for (; k < n; k++)
+            for (sk_size r = i; r < i + 1 + both; r++) {
+                double *restrict x = X + k * size, sum = 0.0;
+                const double *restrict one = L + r * size;
+                SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < r; j++) sum += one[j] * x[j];
+                x[r] = (x[r] - sum) / one[r];
+            }
+    }
+}
+
+/* x[0] = c x[0] + s x[1], x[1] = c x[1] - s x[0] and so on along the row: `n` rotations, (c, s) of each */
+SK_INLINE double fg_rotations(sk_size n, const double *restrict turn, double carry, double *restrict x) {
+    for (sk_size j = 0; j < n; j++) {
+        const double next = x[j + 1], c = turn[2 * j], s = turn[2 * j + 1];
+        x[j] = c * carry + s * next;
+        carry = c * next - s * carry;
+    }
+    return carry;
+}
+
+/* L without row `gone` of its m: rotations of columns that are neighbours bring back the triangle, and turn the vectors
+ * a and b, L^-1 times something, as well. turn (2 m): work. Row after row, four at a time, since each entry of a row
+ * waits for the one before it. */
+SK_MULTI(void, fg_lower_leave,
+         (sk_size m, sk_size size, double *restrict L, sk_size gone, double *restrict a, double *restrict b,
+          double *restrict turn),
+         (m, size, L, gone, a, b, turn)) {
+    for (sk_size first = gone; first < m - 1; first += 4) {
+        const sk_size done = first - gone, rows = m - 1 - first < 4 ? m - 1 - first : 4;
+        double *restrict x = L + first * size, carry[4];
+        for (sk_size r = 0; r < rows; r++)
+            memcpy(x + r * size, x + (r + 1) * size, (size_t)(first + r + 2) * sizeof(double));
+        if (rows == 4) {
+            double *restrict p = x + gone, *restrict q = p + size, *restrict u = q + size, *restrict v = u + size;
+            double k = p[0], l = q[0], n = u[0], o = v[0];
+            for (sk_size j = 0; j < done; j++) {
+                const double c = turn[2 * j], s = turn[2 * j + 1];
+                const double pj = p[j + 1], qj = q[j + 1], uj = u[j + 1], vj = v[j + 1];
+                p[j] = c * k + s * pj;
+                q[j] = c * l + s * qj;
+                u[j] = c * n + s * uj;
+                v[j] = c * o + s * vj;
+                k = c * pj - s * k;
+                l = c * qj - s * l;
+                n = c * uj - s * n;
+                o = c * vj - s * o;
+            }
+            carry[0] = k, carry[1] = l, carry[2] = n, carry[3] = o;
+        } else
+            for (sk_size r = 0; r < rows; r++) carry[r] = fg_rotations(done, turn, x[r * size + gone], x + r * size + gone);
+        for (sk_size r = 0; r < rows; r++) {
+            const sk_size i = first + r;
+            double *restrict row = x + r * size, *restrict own = turn + 2 * (i - gone), length;
+            carry[r] = fg_rotations(r, turn + 2 * done, carry[r], row + first);
+            length = hypot(carry[r], row[i + 1]);
+            own[0] = carry[r] / length;
+            own[1] = row[i + 1] / length;
+            row[i] = length;
+        }
+    }
+    if (gone < m - 1) {
+        a[m - 1] = fg_rotations(m - 1 - gone, turn, a[gone], a + gone);
+        b[m - 1] = fg_rotations(m - 1 - gone, turn, b[gone], b + gone);
+    }
+}
+
+/* x = L^-1 x, and x = L^-T x; rows of L are `size` apart */
+SK_MULTI(void, fg_lower_forward,
+         (sk_size m, sk_size size, const double *restrict L, double *restrict x),
+         (m, size, L, x)) {
+    for (sk_size i = 0; i < m; i++) {
+        const double *restrict row = L + i * size;
+        double s = 0.0;
+        SK_SIMD_WITH(reduction(+ : s)) for (sk_size j = 0; j < i; j++) s += row[j] * x[j];
+        x[i] = (x[i] - s) / row[i];
+    }
+}
+
+SK_MULTI(void, fg_lower_back,
+         (sk_size m, sk_size size, const double *restrict L, double *restrict x),
+         (m, size, L, x)) {
+    for (sk_size i = m - 1; i >= 0; i--) {
+        const double *restrict row = L + i * size;
+        const double by = x[i] /= row[i];
+        SK_SIMD for (sk_size j = 0; j < i; j++) x[j] -= row[j] * by;
+    }
+}
+
+#endif

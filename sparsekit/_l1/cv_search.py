@@ -73,6 +73,15 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
 
+    def _scored_options(self, options):
+        """The options of what is only scored, or only a start: it need not be as exact as what is returned."""
+        if not self.refit:
+            return options
+        if self.hessian != "exact":
+            # a model by L-BFGS promises little wherever it knows little; the gap is ten times this
+            return {**options, "tol": 0.1 * _PROMISED * self.tol}
+        return {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
+
     @property
     def _tried(self):
         """The penalties of ``l1_ratio_``, the strongest first."""
@@ -114,12 +123,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
             if tasks[k] is not None:
                 tasks[k].call_on_fit_task_begin(estimator=self)
-        # what is only scored, or only a start, need not be as exact as what is returned
-        scored: dict[str, Any] = (
-            {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
-            if self.refit
-            else options
-        )
+        scored = self._scored_options(options)
         light = whole.beside(None)
         calls = (
             delayed(_score_fold)(

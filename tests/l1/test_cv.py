@@ -254,3 +254,13 @@ def test_bad_parameters(cancer):
                         ("scoring", "nothing"), ("cv", 1)):  # fmt: skip
         with pytest.raises(ValueError, match=name):
             L1LogisticOBACV(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("data", [load_breast_cancer, load_iris])
+def test_folds_by_l_bfgs_are_as_exact_as_others(data):
+    """Its models promise little where they know little, which is no reason to stop."""
+    X, y = data(return_X_y=True)
+    X, options = scale(X), dict(Cs=[0.1, 10.0], cv=2, scoring="neg_log_loss")
+    exact = L1LogisticOBACV(**options, tol=1e-8, refit=False).fit(X, y)
+    found = L1LogisticOBACV(**options, hessian="lbfgs").fit(X, y)
+    np.testing.assert_allclose(found.mean_score_, exact.mean_score_, rtol=5e-4)

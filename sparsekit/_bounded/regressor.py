@@ -13,7 +13,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from .._arrays import namespace
 from .._estimator.decorators import fit_context
-from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset import check_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import regression_twin
 from .._estimator.training_data import with_numbers
@@ -197,7 +197,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then. Not with X in blocks, where y less the offset is fitted to the same.
+            theirs then.
 
         Returns
         -------
@@ -217,14 +217,13 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         """
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
-        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
         names = _get_feature_names(X)
-        given = with_numbers(self, X, y, sample_weight)
+        given = with_numbers(self, X, y, sample_weight, offset=offset)
         X, y = given.X, given.values
         lower, upper = check_coefficient_bounds(self.bounds, 1, X.shape[1], names, like=X)
         weight = normalized(given.weight, X)
         y = y.astype(np.float64, copy=False)
-        given.offset = offset = check_offset(offset, X)
+        given.offset = offset = check_offset(given.offset, X)
         y = y if offset is None else y - offset
         # the intercept takes it up, and sums lose no digits to a large common part
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0

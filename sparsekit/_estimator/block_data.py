@@ -51,13 +51,15 @@ class BlockedMatrix:
         return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
-def _count(estimator: Any, X: Any, y: Any, sample_weight: Any) -> BlockedMatrix:
+def _count(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> BlockedMatrix:
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
         )
-    blocks = as_row_blocks(X, y, sample_weight)
+    blocks = as_row_blocks(X, y, sample_weight, offset)
     census = take_census(blocks)
+    if not np.ndim(offset):
+        census.offset = offset  # whatever the shape of others
     if not census.shape[0]:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={census.shape}) while a minimum of 1 is required by "
@@ -85,10 +87,13 @@ def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[A
 
 
 def labels_of_blocks(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, offset: Any = None
 ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray | None, np.ndarray]:
-    """X, codes (n,), weights (n,) or None with those of the classes, and the classes."""
-    found = _count(estimator, X, y, sample_weight)
+    """X, codes (n,), weights (n,) or None with those of the classes, and the classes.
+
+    The offset of all rows is then in the census.
+    """
+    found = _count(estimator, X, y, sample_weight, offset)
     refuse_missing_labels(found.census.y)
     y = column_or_1d(found.census.y, warn=True)
     own = check_sample_weight(found.census.weight, found.shape[0])
@@ -132,10 +137,10 @@ def distributions_of_blocks(
 
 
 def numbers_of_blocks(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None
 ) -> tuple[BlockedMatrix, np.ndarray, np.ndarray | None]:
-    """X, targets (n,), and weights (n,) or None."""
-    found = _count(estimator, X, y, sample_weight)
+    """X, targets (n,), and weights (n,) or None; the offset of all rows is in the census."""
+    found = _count(estimator, X, y, sample_weight, offset)
     y = numbers(column_or_1d(found.census.y, warn=True), "y")
     if not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,9 +12,10 @@ import scipy.sparse as sp
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from .._row_blocks.blocks import LocalBlocks
+from .._row_blocks.blocks import LocalBlocks, as_rows
 from .._row_blocks.dask_blocks import DaskBlocks, is_dask
 from .._row_blocks.make import comes_in_blocks
+from .offset import with_rows_offset
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -25,54 +27,72 @@ def by_blocks(method: Method) -> Method:
     matrix in memory.
     """
 
+    takes_offset = "offset" in inspect.signature(method).parameters
+
     @functools.wraps(method)
     def call(self, X, *args, **options):
         if not comes_in_blocks(X):
             return method(self, X, *args, **options)
         check_is_fitted(self)
-        if any(np.ndim(value) for value in (*args, *options.values())):
-            raise ValueError(
-                "offset is not taken with X in blocks of rows: predict the blocks one by one, or pass one "
-                "number."
-            )
-        one = functools.partial(_of_block, self, method.__name__, args, options)
+        model: Any = self
+        offset: Any = None
+        if takes_offset:
+            offset = args[0] if args else options.get("offset")
+            if offset is None and getattr(self, "_rows_offset", None) is not None:
+                model, offset = with_rows_offset(self, None), self._rows_offset
+            args, options = (), {"offset": 0.0 if np.ndim(offset) else offset}
+        offset = offset if np.ndim(offset) else None
+        one = functools.partial(_of_block, model, method.__name__, args, options)
         if is_dask(X):
-            return _lazily(one, DaskBlocks(X), _chunk_sizes(X), method(self, _row_like(X), *args, **options))
-        parts = [one(X.block(i)) for i in range(X.n_blocks) if X.starts[i + 1] > X.starts[i]]
+            like = method(model, _row_like(X), *args, **options)
+            return _lazily(one, DaskBlocks(X, offset=offset), _chunk_sizes(X), like)
+        blocks = LocalBlocks(X, offset=offset)
+        parts = [
+            one(X.block(i), blocks.rows(i, blocks.offset))
+            for i in range(X.n_blocks)
+            if X.starts[i + 1] > X.starts[i]
+        ]
         return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
     return call  # type: ignore[return-value]
 
 
 def score_by_blocks(method: Method) -> Method:
-    """Let ``score(self, X, y, sample_weight)``, a mean over rows or R^2, take X in blocks too.
-
-    For a Dask collection the answer is a Dask array of no dimension, which ``float`` computes.
-    """
+    """Let ``score(self, X, y, sample_weight)``, a mean over rows or R^2, take X in blocks too."""
 
     @functools.wraps(method)
     def call(self, X, y, sample_weight=None, **options):
         if not comes_in_blocks(X):
             return method(self, X, y, sample_weight, **options)
-        check_is_fitted(self)
-        sums = _residuals if is_regressor(self) else _mean
-        if not is_dask(X):
-            blocks = LocalBlocks(X, y, sample_weight)
-            return blocks.map_reduce(_sums_of_block, sums, self).value()
-        from dask import array, delayed
-
-        blocks = DaskBlocks(X, y, sample_weight)
-        model, one = delayed(self, traverse=False), delayed(sums)
-        parts = [one(model, *rows) for rows in zip(blocks.blocks, blocks.y, blocks.weight)]
-        return array.from_delayed(delayed(_value_of)(parts), shape=(), dtype=np.float64)
+        return score_of_blocks(self, X, y, sample_weight)
 
     return call  # type: ignore[return-value]
 
 
-def _of_block(model, name, args, options, X):
+def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Any:
+    """What ``model.score`` is, a mean over rows or R^2, of X in blocks.
+
+    For a Dask collection the answer is a Dask array of no dimension, which ``float`` computes.
+    """
+    check_is_fitted(model)
+    sums = _residuals if is_regressor(model) else _mean
+    if not is_dask(X):
+        return LocalBlocks(X, y, sample_weight, offset).map_reduce(_sums_of_block, sums, model).value()
+    from dask import array, delayed
+
+    blocks = DaskBlocks(X, y, sample_weight, offset)
+    whole, one = delayed(model, traverse=False), delayed(_sums)
+    rows = zip(blocks.blocks, blocks.y, blocks.weight, blocks.offset)
+    parts = [one(sums, whole, *row) for row in rows]
+    return array.from_delayed(delayed(_value_of)(parts), shape=(), dtype=np.float64)
+
+
+def _of_block(model, name, args, options, X, offset=None):
     if not X.shape[0]:
         # scikit-learn refuses to predict nothing
         return getattr(model, name)(_row_like(X), *args, **options)[:0]
+    if offset is not None:
+        options = {**options, "offset": as_rows(offset)}
     return getattr(model, name)(X, *args, **options)
 
 
@@ -95,8 +115,8 @@ def _lazily(one, blocks, sizes, like):
 
     task = delayed(one, traverse=False)
     chunks = [
-        array.from_delayed(task(part), shape=(size, *like.shape[1:]), dtype=like.dtype, meta=like[:0])
-        for part, size in zip(blocks.blocks, sizes)
+        array.from_delayed(task(part, offset), shape=(size, *like.shape[1:]), dtype=like.dtype, meta=like[:0])
+        for part, offset, size in zip(blocks.blocks, blocks.offset, sizes)
     ]
     return array.concatenate(chunks, axis=0)
 
@@ -149,7 +169,12 @@ class _residuals:
 
 
 def _sums_of_block(block, sums, model):
-    return sums(model, block.X, block.y, block.weight)
+    return _sums(sums, model, block.X, block.y, block.weight, block.offset)
+
+
+def _sums(sums, model, X, y, weight, offset):
+    bound = model if offset is None else with_rows_offset(model, as_rows(offset))
+    return sums(bound, X, y, weight)
 
 
 def _value_of(parts):

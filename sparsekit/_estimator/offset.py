@@ -12,7 +12,6 @@ from sklearn.utils import check_array
 from .._arrays import aligned, is_device, namespace
 from .._linalg.special import largest
 from .._messages import numbers, shown
-from .._row_blocks.make import comes_in_blocks
 from .._typing import EitherArray, EitherMatrix, Offset
 from .checks import in_type
 from .device_checks import check_finite
@@ -64,13 +63,7 @@ def _sound_number(offset):
     return float(offset)
 
 
-def refuse_offset_of_blocks(offset: Offset, X: Any, instead: str) -> None:
-    """ValueError where X comes in blocks of rows and there is an offset."""
-    if offset is not None and comes_in_blocks(X):
-        raise ValueError(f"offset is not taken with X in blocks of rows: {instead}.")
-
-
-def offset_of_scores(model: Any, X: Any, offset: Offset) -> Offset:
+def offset_of_scores(model: Any, offset: Offset) -> Offset:
     """What a prediction adds to X w + b, or None, which a model that was fitted with an offset refuses."""
     if offset is None:
         offset = getattr(model, "_rows_offset", None)
@@ -80,8 +73,6 @@ def offset_of_scores(model: Any, X: Any, offset: Offset) -> Offset:
             "of these rows, or offset=0 for what the features alone say; needs_offset_ = False makes zero "
             "the default."
         )
-    if offset is not None and np.ndim(offset):
-        refuse_offset_of_blocks(offset, X, "predict the blocks one by one, or pass one number")
     return offset
 
 

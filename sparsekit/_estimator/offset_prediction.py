@@ -8,11 +8,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import namespace
+from .._row_blocks.make import comes_in_blocks
 from .._typing import FloatArray, MatrixLike, Offset
-from .block_prediction import by_blocks
+from .block_prediction import by_blocks, score_of_blocks
 from .device_checks import device_r2
 from .linear_prediction import LinearRegressionMixin
-from .offset import add_offset, offset_of_scores, refuse_offset_of_blocks
+from .offset import add_offset, offset_of_scores
 
 
 class OffsetRegressionMixin(LinearRegressionMixin):
@@ -35,7 +36,7 @@ class OffsetRegressionMixin(LinearRegressionMixin):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        offset = offset_of_scores(self, X, offset)
+        offset = offset_of_scores(self, offset)
         return add_offset(super().predict(X), offset)
 
     def score(
@@ -60,7 +61,8 @@ class OffsetRegressionMixin(LinearRegressionMixin):
         """
         if offset is None:
             return super().score(X, y, sample_weight)
-        refuse_offset_of_blocks(offset, X, "score the blocks one by one")
+        if comes_in_blocks(X):
+            return score_of_blocks(self, X, y, sample_weight, offset)
         found = self.predict(X, offset=offset)
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             return r2_score(y, found, sample_weight=sample_weight)

@@ -42,7 +42,7 @@ class TrainingData:
     values : targets as the loss takes them: numbers or codes (n,), distributions or an indicator (n, K).
     weight : float64 (n,), with weights of classes folded in, or None for "all equal to one".
     sample_weight : as it was given.
-    offset : of the scores, checked; estimators that take one set it.
+    offset : of the scores; estimators that take one check it.
     """
 
     X: EitherMatrix
@@ -98,10 +98,12 @@ def with_numbers(
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
     stay_in_blocks: bool = False,
+    offset: Any = None,
 ) -> TrainingData:
-    """Data of a regression, y (n,)."""
+    """Data of a regression, y (n,), with an offset of all rows that nobody has checked."""
     if comes_in_blocks(X):
-        X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight)
+        X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight, offset)
+        offset = X.census.offset
         X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
     elif is_device(X):
         X = check_device_X(estimator, X)
@@ -109,7 +111,7 @@ def with_numbers(
         weight = device_weight(X, sample_weight)
     else:
         X, y, weight = check_host_data(estimator, X, y, sample_weight, y_numeric=True)
-    return TrainingData(X, y, y, weight, sample_weight)
+    return TrainingData(X, y, y, weight, sample_weight, offset)
 
 
 def with_labels(
@@ -119,11 +121,12 @@ def with_labels(
     sample_weight: ArrayLike | DeviceArray | None,
     class_weight: ClassWeight,
     stay_in_blocks: bool = False,
+    offset: Any = None,
 ) -> LabelledData:
-    """Data of a classification, one label a row; its ``values`` are codes."""
+    """Data of a classification, one label a row; its ``values`` are codes, its offset as it was given."""
     if comes_in_blocks(X):
-        X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight)
-        y = X.census.y
+        X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight, offset)
+        y, offset = X.census.y, X.census.offset
         X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
     elif is_device(X):
         X = check_device_X(estimator, X)
@@ -133,7 +136,7 @@ def with_labels(
         X, y, weight = check_host_data(estimator, X, y, sample_weight)
         classes, codes = encode_labels(y, stacklevel=5)
         weight = apply_class_weight(class_weight, classes, codes, weight)
-    return LabelledData(X, y, codes, weight, sample_weight, classes=classes)
+    return LabelledData(X, y, codes, weight, sample_weight, offset, classes=classes)
 
 
 def with_distributions(

@@ -37,7 +37,7 @@ class HeldColumns:
     def __init__(self, problem, columns):
         X = problem.gathered.matrix(columns)
         X = X.tocsr() if sp.issparse(X) else X  # models are made of rows
-        self.loss = problem.spec.on(X, problem.values, problem.weight, problem.n_threads)
+        self.loss = problem.spec.on(X, problem.values, problem.weight, problem.n_threads, problem.shift)
 
     def look(self, x, free):
         """Value and gradient at x, and the move that makes theta feasible on ``free``, None if none does.

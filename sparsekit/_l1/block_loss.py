@@ -23,12 +23,16 @@ class LossOfBlocks:
     classes : labels in their order; None for least squares.
     class_weight : factor of each class' weights, or None.
     offset : what is subtracted from numbers that are the target.
+    shifted : whether the rows have offsets.
+    columns : columns of these that the classes have, where a fold lacks some; or None.
     """
 
     fit_intercept: bool
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     offset: float = 0.0
+    shifted: bool = False
+    columns: np.ndarray | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -40,13 +44,15 @@ class LossOfBlocks:
 
         Products with dense rows in single precision are ``exact`` at the cost of a copy.
         """
-        X, values, weight = self.rows_of(block, fold)
+        X, values, weight, shift = self.rows_of(block, fold)
         if exact and isinstance(X, np.ndarray):
             X = X.astype(np.float64, copy=False)
-        return self.on(X, values, weight)
+        return self.on(X, values, weight, shift=shift)
 
-    def rows_of(self, block: Block, fold: int | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """A block's X, targets as the loss takes them, and weights or None."""
+    def rows_of(
+        self, block: Block, fold: int | None
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """A block's X, targets as the loss takes them, weights or None, and offsets of scores or None."""
         X = as_matrix(block.X)
         y = np.asarray(block.y).reshape(-1)
         weight = None
@@ -55,22 +61,38 @@ class LossOfBlocks:
         if fold is not None:
             missed = (block.fold >> block.fold.dtype.type(fold)) & 1
             weight = np.where(missed, 0.0, 1.0 if weight is None else weight)
+        shift = self._shift(block, len(y))
         if self.classes is None:
-            return X, y.astype(np.float64, copy=False) - self.offset, weight
+            target = y.astype(np.float64, copy=False) - self.offset
+            return X, target if shift is None else target - shift, weight, None
         # a fold may lack a class, whose rows then all lie in the part without weight
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
-        return X, codes, weight
+        return X, codes, weight, shift
 
-    def on(self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> Any:
-        """The loss of rows whose targets are numbers, less the offset, or codes."""
+    def _shift(self, block, n):
+        if not self.shifted:
+            return None
+        shift, K = np.asarray(block.offset, dtype=np.float64), self.n_outputs
+        if shift.ndim == 0:
+            return np.full((n, K) if K > 1 else n, shift)
+        if self.columns is None:
+            return shift.reshape(-1) if K == 1 else shift
+        shift = shift[:, self.columns]
+        return shift if K > 1 else shift[:, 1] - shift[:, 0]
+
+    def on(
+        self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1,
+        shift: np.ndarray | None = None,
+    ) -> Any:  # fmt: skip
+        """The loss of rows whose targets are numbers, less the offset, or codes, with offsets of scores."""
         if self.classes is None:
             return LeastSquaresLoss._of_sound(
                 X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads
             )
-        return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads)
+        return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads, shift)
 
 
 @dataclass(frozen=True)
@@ -99,7 +121,7 @@ def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, 
     z = loss.predictor(x)
     value, theta, *second = loss.derivatives(z)
     if move is not None:
-        dz = loss.predictor(move)
+        dz = loss._product(move)
         theta = theta - (second[0] * dz if second else loss.curve(z, dz))
     return value, theta
 
@@ -138,7 +160,7 @@ class HessianOf:
     def of(self, problem: Any, loss: Any) -> tuple[np.ndarray, int]:
         """The matrix, and how many rows have more curvature in it than where the problem is."""
         if self.step is not None:
-            problem.remember(loss.predictor(self.step.dense()))
+            problem.remember(loss._product(self.step.dense()))
         radius = problem.radius(self.damping, self.bend)
         return problem.hessian(self.variables, radius), 0 if radius is None else int(np.count_nonzero(radius))
 
@@ -180,9 +202,9 @@ def dual_value_of_block(
 
 
 def start_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, origin: Sparse
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Value and gradient at zero, gradient at x, and the reach of each feature's gradient, (p,).
+    """Value and gradient at an origin, gradient at x, and the reach of each feature's gradient, (p,).
 
     A feature whose gradient is below its penalty wherever the model is stays at zero. Only the logistic
     loss of two classes has such bounds; the others' are infinite.
@@ -190,11 +212,11 @@ def start_of_block(
     if not block.X.shape[0]:
         return None
     loss = spec.of(block, fold)
-    origin, theta = theta_at(loss, np.zeros(x.size), None)
+    value, theta = theta_at(loss, origin.dense(), None)
     problem = loss.problem()
     first = problem.gradient_of(theta)
     reach = np.full((loss.n_features, 2), np.inf)
     slopes = loss.slope_range() if hasattr(loss, "slope_range") else None
     if slopes is not None:
         reach = np.ascontiguousarray(slopes[:, :2])
-    return origin, first, problem.gradient_of(theta_at(loss, x.dense(), None)[1]), reach
+    return value, first, problem.gradient_of(theta_at(loss, x.dense(), None)[1]), reach

@@ -96,7 +96,7 @@ def sums_of_block(block: Block, spec: LossOfBlocks, fold: int | None) -> tuple[n
     """Weighted sums of the columns (p,), and the weights' sum."""
     if not block.X.shape[0]:
         return None
-    X, _, weight = spec.rows_of(block, fold)
+    X, _, weight, _ = spec.rows_of(block, fold)
     s = np.ones(X.shape[0]) if weight is None else weight
     return np.asarray(X.T @ s, dtype=np.float64).ravel(), float(s.sum())
 
@@ -107,7 +107,7 @@ def moments_of_block(
     """`Moments` of some columns; ``centre`` (len(columns),) is taken off those of dense blocks."""
     if not block.X.shape[0]:
         return None
-    X, y, weight = spec.rows_of(block, fold)
+    X, y, weight, _ = spec.rows_of(block, fold)
     if not sp.issparse(X):
         return moments(np.ascontiguousarray(X[:, columns]), y, weight, centre, 0.0)
     s = np.ones(X.shape[0]) if weight is None else weight

@@ -54,6 +54,7 @@ class BlockProblem:
 
     census : of the blocks.
     values, weight : codes or targets, less the offset, and weights of all rows, (n,), or None.
+    shift : offsets of all rows' scores, (n,) or (n, n_classes), or None; targets are less theirs already.
     fold : rows that it misses have no weight, see `RowBlocks.set_folds`; None misses none.
     gathered : columns that are here already; another problem's on the same blocks may be shared.
     """
@@ -66,6 +67,7 @@ class BlockProblem:
     n_threads: int = 1
     fold: int | None = None
     gathered: GatheredColumns | None = None
+    shift: np.ndarray | None = None
     origin_scale: float | None = None
     value_at_zero: float | None = None
     _reach: np.ndarray | None = None
@@ -81,7 +83,7 @@ class BlockProblem:
         x = np.zeros(self.n_variables)
         if self.spec.fit_intercept and self.spec.classes is not None:
             end = self.n_features * self.spec.n_outputs
-            x[end:] = null_intercept(self.values, self.weight, len(self.spec.classes))
+            x[end:] = null_intercept(self.values, self.weight, len(self.spec.classes), self.shift)
         return x
 
     @property
@@ -136,9 +138,13 @@ class BlockProblem:
             return self._known[1]
         if self.origin_scale is not None:
             return self.gradient(x)
-        found = self.blocks.map_reduce(start_of_block, self.spec, self.fold, Sparse.of(x))
-        self.value_at_zero, origin, g, self._reach = found
-        self.origin_scale = largest(np.abs(origin)) or 1.0
+        # with offsets the unit of tolerances is that of the model of the intercept alone
+        origin = Sparse.of(np.zeros(self.n_variables) if self.shift is None else self.start())
+        value, first, g, self._reach = self.blocks.map_reduce(
+            start_of_block, self.spec, self.fold, Sparse.of(x), origin
+        )
+        self.value_at_zero = None if len(origin.at) else value
+        self.origin_scale = largest(np.abs(first)) or 1.0
         self._known = x.copy(), g
         return g
 

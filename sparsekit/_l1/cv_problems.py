@@ -1,7 +1,7 @@
 """The problem whose paths cross-validation solves: of all rows, and of a fold's training part.
 
 `PathProblem` has what all share; classes and numbers differ in their loss, in its scale and in the attributes
-that models get. Over blocks of rows a fold keeps all of them.
+that models get. `cv_block_problems` has those over blocks of rows.
 """
 
 from __future__ import annotations
@@ -9,16 +9,12 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-from sklearn.metrics import get_scorer
 
-from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
 from .._estimator.offset import with_rows_offset
 from .._messages import shown
-from .._row_blocks.gather import GatheredColumns
-from .block_loss import LossOfBlocks
 from .coefficients import all_classes, center_target, unpack
-from .fit import block_squares, logistic_of, squares_of
+from .fit import logistic_of, squares_of
 from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
@@ -366,83 +362,3 @@ class SquaresProblem(PathProblem):
 
     def make_loss(self, X):
         return squares_of(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
-
-
-class BlocksMixin:
-    """Over blocks of rows: a fold keeps all of them, those beyond its training part with weight zero."""
-
-    fold = None
-    positive = False
-
-    def prepare(self, folds):
-        # of each row a bit for each fold whose training part lacks it
-        self.gathered = GatheredColumns(self.X.blocks, self.X.census)
-        dtype = np.min_scalar_type(2 ** len(folds) - 1) if len(folds) <= 64 else None
-        if dtype is None:
-            raise ValueError(f"cv has {len(folds)} folds; with X in blocks 64 are the most.")
-        missed = np.zeros(len(self.values), dtype=dtype)
-        for k, (train, _) in enumerate(folds):
-            out = np.ones(len(missed), dtype=bool)
-            out[train] = False
-            missed[out] |= dtype.type(1 << k)
-        self.X.blocks.set_folds(missed, self.X.census.sizes)
-
-    def training(self, fold, index):
-        part = copy.copy(self)
-        part.weight = np.zeros(len(self.values))
-        part.weight[fold[0]] = 1.0 if self.weight is None else self.weight[fold[0]]
-        part.n_threads, part.fold = 1, index
-        return part
-
-    def judge(self, rows, y, model, scorer, score_params):
-        def seen(coef):
-            columns = np.flatnonzero(coef.any(axis=0))
-            if not len(columns):  # scikit-learn's scorers ask for one at the least
-                columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
-            return self.gathered.matrix(columns)[rows], coef[:, columns]
-
-        scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
-        return Judge(self, seen, y[rows], model, scorer, score_params)
-
-    def make_loss(self, X):
-        return block_squares(self.positive)(
-            X.blocks, X.census, self.spec(X), self.values_of_rows(), self.weight, self.n_threads, self.fold,
-            self.gathered,
-        )  # fmt: skip
-
-
-class LogisticBlockProblem(BlocksMixin, LogisticProblem):
-    """Classes in blocks."""
-
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        self._mark_present(part, fold[0], index)
-        factors = self.X.class_weight
-        part.X = BlockedMatrix(
-            self.X.blocks, self.X.census, None if factors is None else factors[part.present]
-        )
-        return part
-
-    def spec(self, X):
-        return LossOfBlocks(self.fit_intercept, self.classes, X.class_weight)
-
-    def values_of_rows(self):
-        return self.values
-
-
-class SquaresBlockProblem(BlocksMixin, SquaresProblem):
-    """Numbers in blocks."""
-
-    def _solver(self):
-        return None
-
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        part._set_targets()
-        return part
-
-    def spec(self, X):
-        return LossOfBlocks(self.fit_intercept, offset=self.offset)
-
-    def values_of_rows(self):
-        return self.target

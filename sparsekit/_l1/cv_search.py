@@ -74,7 +74,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
 
     def _scored_options(self, options):
-        """The options of what is only scored, or only a start: it need not be as exact as what is returned."""
+        """The options of what is only scored, or a start: it need not be as exact as what is returned."""
         if not self.refit:
             return options
         if self.hessian != "exact":

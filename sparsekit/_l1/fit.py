@@ -91,8 +91,8 @@ def weights_in_units(X, weight, scale):
 def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None):
     """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, classes, X.class_weight)
-        return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads)
+        spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
+        return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
     return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
 
 
@@ -115,7 +115,7 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=Fal
     ``positive`` is for X in blocks.
     """
     if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, offset=offset)
+        spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
         return block_squares(positive)(X.blocks, X.census, spec, target, weight, n_threads)
     return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 

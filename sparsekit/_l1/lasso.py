@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside
 from .._estimator.checks import in_type, in_units
 from .._estimator.decorators import fit_context
-from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset import check_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import with_numbers
@@ -209,7 +209,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then. Not with X in blocks, where y less the offset is fitted to the same.
+            theirs then. With X in blocks a Dask array or series with the rows of X is as good.
 
         Returns
         -------
@@ -230,8 +230,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
-        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True)
+        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         # (the objective is a mean)
         X = given.X
         weight, _ = weights_in_units(X, given.weight, in_units)
@@ -241,7 +240,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
-        given.offset = offset = check_offset(offset, X)
+        given.offset = offset = check_offset(given.offset, X)
         target = given.values if offset is None else given.values - offset
         target, mean = center_target(target, weight, fit_intercept, dtype)
 

@@ -17,7 +17,7 @@ from .._estimator.block_data import BlockedMatrix, numbers_of_blocks
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_units
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
-from .._estimator.offset import check_offset, refuse_offset_of_blocks, with_rows_offset
+from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import given_metadata
@@ -26,7 +26,8 @@ from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import check_penalty_weights
-from .cv_problems import SquaresBlockProblem, SquaresProblem
+from .cv_block_problems import SquaresBlockProblem
+from .cv_problems import SquaresProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, check_positive, weights_in_units
 from .lasso import LassoOBA
@@ -209,11 +210,11 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit LassoOBA", X=X, y=y)
-        refuse_offset_of_blocks(offset, X, "fit to y less the offset")
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
-            X, y, own = numbers_of_blocks(self, X, y, sample_weight)
+            X, y, own = numbers_of_blocks(self, X, y, sample_weight, offset)
+            offset = X.census.offset
         else:
             X, y = validate_data(self, X, y, y_numeric=True, **{**X_CHECKS, "accept_sparse": "csr"})
             X = as_kernel_input(X)

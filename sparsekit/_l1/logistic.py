@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import beside
+from .._estimator.block_data import BlockedMatrix
 from .._estimator.decorators import fit_context
-from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset import check_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import with_labels
 from .._linalg.threads import count_threads
@@ -216,8 +217,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
             Known part o_i of each row's score, as a column of X whose coefficient is 1; for more than two
-            classes one for each class, in the order of ``classes_``. Predictions need theirs then. Not with
-            X in blocks.
+            classes one for each class, in the order of ``classes_``. Predictions need theirs then. With X in
+            blocks a Dask array, series or data frame with the rows of X is as good.
 
         Returns
         -------
@@ -239,15 +240,14 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        refuse_offset_of_blocks(offset, X, "fit to rows in memory")
-        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
         X, classes = given.X, given.classes
         n_features = X.shape[1]
         names = getattr(self, "feature_names_in_", None)
         weight, unit = weights_in_units(X, given.weight, sum_in_units)
         penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C / unit, names)
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        given.offset = offset = check_offset(offset, X, n_outputs)
+        given.offset = offset = check_offset(given.offset, X, n_outputs)
         fit_intercept = self.fit_intercept
         dtype = X.dtype
 
@@ -264,7 +264,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         shift = unless_zero(offset)
         loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
         start = self._start(X, n_outputs, n_features)
-        if shift is not None and fit_intercept:
+        if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
             start = start_at_null(loss, start, n_features, given.values, weight, len(classes), shift)
         self._minimize(
             loss,

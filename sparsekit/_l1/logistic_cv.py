@@ -24,7 +24,7 @@ from .._estimator.cross_validation import with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
-from .._estimator.offset import check_offset, refuse_offset_of_blocks, with_rows_offset
+from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import given_metadata
 from .._estimator.validation import validate_data
@@ -32,7 +32,8 @@ from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import check_penalty_weights
-from .cv_problems import LogisticBlockProblem, LogisticProblem
+from .cv_block_problems import LogisticBlockProblem
+from .cv_problems import LogisticProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .logistic import L1LogisticOBA
@@ -215,12 +216,11 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             If a solve stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
-        refuse_offset_of_blocks(offset, X, "fit to rows in memory")
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         if comes_in_blocks(X):
-            X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight)
-            y, base_weight = X.census.y, X.census.weight
+            X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight, offset)
+            y, base_weight, offset = X.census.y, X.census.weight, X.census.offset
         else:
             # CSR, since folds are selections of rows
             refuse_missing_labels(y)

@@ -21,7 +21,7 @@ from .._estimator.checks import (
 from .._estimator.decorators import validate_params
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
-from .._estimator.offset import check_offset, refuse_offset_of_blocks
+from .._estimator.offset import check_offset
 from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
@@ -164,10 +164,10 @@ def l1_logistic_path(
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
     refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
-    refuse_offset_of_blocks(offset, X, "take rows in memory")
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
-        X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight)
+        X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight, offset)
+        offset = X.census.offset
     else:
         refuse_missing_labels(y)
         X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
@@ -295,10 +295,10 @@ def lasso_path(
     ((10, 3), array([2, 3, 4]), 2.148)
     """
     refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
-    refuse_offset_of_blocks(offset, X, "fit to y less the offset")
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
-        X, y, weight = numbers_of_blocks(None, X, y, sample_weight)
+        X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
+        offset = X.census.offset
     else:
         X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
         X = as_kernel_input(X)

@@ -8,13 +8,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import namespace
-from .._estimator.block_prediction import by_blocks
+from .._estimator.block_prediction import by_blocks, score_of_blocks
 from .._estimator.device_checks import device_accuracy
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.linear_prediction import LinearClassificationMixin
-from .._estimator.offset import add_offset, offset_of_scores, refuse_offset_of_blocks
+from .._estimator.offset import add_offset, offset_of_scores
 from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.structure import sound
+from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 
 
@@ -38,7 +39,7 @@ class L1LogisticClassifierMixin(LinearClassificationMixin):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        offset = offset_of_scores(self, X, offset)
+        offset = offset_of_scores(self, offset)
         return add_offset(super().decision_function(X), offset)
 
     @by_blocks
@@ -127,7 +128,8 @@ class L1LogisticClassifierMixin(LinearClassificationMixin):
         """
         if offset is None:
             return super().score(X, y, sample_weight)
-        refuse_offset_of_blocks(offset, X, "score the blocks one by one")
+        if comes_in_blocks(X):
+            return score_of_blocks(self, X, y, sample_weight, offset)
         found = self.predict(X, offset=offset)
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)

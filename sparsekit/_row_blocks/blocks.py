@@ -32,12 +32,13 @@ class RoundError(RuntimeError):
 
 @dataclass
 class Block:
-    """Some rows: X (rows, p), their targets and weights as the user gave them, and their folds; or None."""
+    """Some rows: X (rows, p); targets, weights and offsets as the user gave them, and folds, or None."""
 
     number: int
     X: Any
     y: Any = None
     weight: Any = None
+    offset: Any = None
     fold: Any = None
 
 
@@ -85,18 +86,20 @@ class LocalBlocks(RowBlocks):
     source : object
         Has ``shape``, ``n_blocks``, ``starts`` (n_blocks + 1,) and ``block(i)``, a matrix of these rows.
     y, weight : array of shape (n,), one number for all rows, or None
+    offset : the same, or of shape (n, K)
     """
 
-    def __init__(self, source, y=None, weight=None):
+    def __init__(self, source, y=None, weight=None, offset=None):
         self.source = source
         self.folds: Any = None
+        self.offset: Any = None if offset is None else np.asarray(offset)
         self.y: Any = None if y is None else np.asarray(y)
         self.weight: Any = None if weight is None else np.asarray(weight)
         self.n_blocks, self.n_columns = int(source.n_blocks), int(source.shape[1])
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)
         self.starts = np.asarray(source.starts, dtype=np.int64)
-        for name, rows in (("y", self.y), ("sample_weight", self.weight)):
+        for name, rows in (("y", self.y), ("sample_weight", self.weight), ("offset", self.offset)):
             if rows is not None and np.ndim(rows) and len(rows) != self.starts[-1]:
                 raise ValueError(
                     f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
@@ -114,9 +117,12 @@ class LocalBlocks(RowBlocks):
                 del block  # or two blocks and the next one would be in memory
         return found.total()
 
+    def rows(self, i: int, values: Any) -> Any:
+        """What block i has of values by row; one number is that of all."""
+        return values[int(self.starts[i]) : int(self.starts[i + 1])] if np.ndim(values) else values
+
     def _read(self, i):
-        rows = slice(int(self.starts[i]), int(self.starts[i + 1]))
-        parts = (_of_rows(part, rows) for part in (self.y, self.weight, self.folds))
+        parts = (self.rows(i, part) for part in (self.y, self.weight, self.offset, self.folds))
         try:
             X = self.source.block(i)
         except OSError as error:
@@ -127,8 +133,12 @@ class LocalBlocks(RowBlocks):
         return read_ahead(map(self._read, range(self.n_blocks)))
 
 
-def _of_rows(values: Any, rows: slice) -> Any:
-    return values[rows] if np.ndim(values) else values
+def as_rows(values: Any) -> Any:
+    """A block's numbers by row, a data frame's too: of one column (n,). One number for all stays one."""
+    if not np.ndim(values):
+        return values
+    values = np.asarray(values)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 class ListOfBlocks:

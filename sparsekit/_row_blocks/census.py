@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .blocks import Block, RowBlocks, checked_matrix
+from .blocks import Block, RowBlocks, as_rows, checked_matrix
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Census:
     squares : sum of the squares of each column, (p,).
     is_sparse : whether blocks are compressed rows.
     y, weight : targets and weights of all rows as the user gave them, (n,), or None.
+    offset : of all rows, (n,) or (n, K), or None.
     """
 
     shape: tuple[int, int]
@@ -32,6 +33,7 @@ class Census:
     is_sparse: bool
     y: Any
     weight: Any
+    offset: Any = None
 
 
 def take_census(blocks: RowBlocks) -> Census:
@@ -60,7 +62,7 @@ def take_census(blocks: RowBlocks) -> Census:
     blocks.n_bytes = float(counts.sum()) * (np.dtype(dtype).itemsize + (4 if is_sparse else 0))
     return Census(
         (int(sizes.sum()), blocks.n_columns), np.dtype(dtype), sizes, counts, squares, is_sparse,
-        _joined(filled, "y"), _joined(filled, "weight"),
+        _joined(filled, "y"), _joined(filled, "weight"), _joined(filled, "offset"),
     )  # fmt: skip
 
 
@@ -74,12 +76,10 @@ def _of_block(block: Block, n_columns: int) -> tuple[np.ndarray, np.ndarray, lis
     X = checked_matrix(block.X, block.number, n_columns)
     n, p = X.shape
     rows = {}
-    for name, part in (("y", block.y), ("weight", block.weight)):
-        part = None if part is None else np.asarray(part)
-        if part is not None and not part.ndim:
+    for name, part in (("y", block.y), ("weight", block.weight), ("offset", block.offset)):
+        part = None if part is None else as_rows(part)
+        if part is not None and not np.ndim(part):
             part = np.full(n, part)
-        if part is not None and part.ndim == 2 and part.shape[1] == 1:
-            part = part[:, 0]
         if part is not None and len(part) != n:
             raise ValueError(f"{who} has {n} rows, and {len(part)} of {name}.")
         rows[name] = part

@@ -38,9 +38,10 @@ class DaskBlocks(RowBlocks):
     X : dask.array.Array or dask.dataframe.DataFrame
         One chunk of columns; chunks of rows of any, or of unknown, size.
     y, weight : Dask array or series with the rows of X, array of shape (n,), one number for all rows, or None
+    offset : the same, or a Dask array or data frame of K columns, or of shape (n, K)
     """
 
-    def __init__(self, X, y=None, weight=None):
+    def __init__(self, X, y=None, weight=None, offset=None):
         if not hasattr(X, "shape"):
             raise TypeError(f"X must be a Dask array or data frame; got {type(X).__name__}")
         if len(X.shape) != 2:
@@ -66,13 +67,15 @@ class DaskBlocks(RowBlocks):
         self.client = _client()
         self.y = self._rows(y, sizes, "y")
         self.weight = self._rows(weight, sizes, "sample_weight")
+        self.offset = self._rows(offset, sizes, "offset")
         self.folds: list = [None] * self.n_blocks
-        self._given = self._as_given(X, y, weight)
+        self._given = self._as_given(X, y, weight, offset)
 
     def _as_given(self, *collections):
-        # the blocks, targets and weights as tasks get them
+        # the blocks, targets, weights and offsets as tasks get them
         found = []
-        for collection, parts in zip(collections, (self.blocks, self.y, self.weight), strict=True):
+        every = (self.blocks, self.y, self.weight, self.offset)
+        for collection, parts in zip(collections, every, strict=True):
             recipes = None if self._waits(collection) else as_recipes(parts)
             found.append(parts if recipes is None else recipes)
         return found
@@ -97,7 +100,7 @@ class DaskBlocks(RowBlocks):
                 if sum(values.chunks[0]) != sum(sizes):
                     raise ValueError(f"{name} has {sum(values.chunks[0])} rows, and X has {sum(sizes)}.")
                 # a target is small beside its row
-                values = values.rechunk({0: sizes})
+                values = values.rechunk({0: sizes, **dict.fromkeys(range(1, values.ndim), -1)})
             parts = list(np.ravel(values.to_delayed()))
             if len(parts) != self.n_blocks:
                 raise ValueError(

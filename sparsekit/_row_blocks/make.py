@@ -11,6 +11,6 @@ def comes_in_blocks(X: object) -> bool:
     return isinstance(X, RowBlocks) or is_dask(X) or is_source(X)
 
 
-def as_row_blocks(X: Any, y: Any = None, weight: Any = None) -> RowBlocks:
-    """The blocks of X with their targets and weights."""
-    return DaskBlocks(X, y, weight) if is_dask(X) else LocalBlocks(X, y, weight)
+def as_row_blocks(X: Any, y: Any = None, weight: Any = None, offset: Any = None) -> RowBlocks:
+    """The blocks of X with their targets, weights and offsets."""
+    return (DaskBlocks if is_dask(X) else LocalBlocks)(X, y, weight, offset)

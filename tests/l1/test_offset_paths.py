@@ -5,7 +5,6 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from offset_data import data, numbers
-from row_data import in_blocks
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mean_squared_error
@@ -24,29 +23,6 @@ from sparsekit import (
 from sparsekit.inspection import RegularizationPathDisplay
 
 TIGHT = 1e-10
-
-
-def test_rows_in_blocks_are_refused():
-    X, y, offset = data(n=500)
-    blocks = in_blocks(X)
-    for call in (
-        lambda: L1LogisticOBA().fit(blocks, y, offset=offset),
-        lambda: LassoOBA().fit(blocks, y, offset=offset),
-        lambda: L1LogisticOBACV().fit(blocks, y, offset=offset),
-        lambda: LassoOBACV().fit(blocks, y, offset=offset),
-        lambda: l1_logistic_path(blocks, y, offset=offset),
-        lambda: LassoOBA.path(blocks, y, offset=offset),
-        lambda: L1LogisticOBA().fit(X, y).predict(blocks, offset=offset),
-        lambda: L1LogisticOBA().fit(X, y).predict_proba(blocks, offset),
-        lambda: L1LogisticOBA().fit(X, y).score(blocks, y, offset=offset),
-        lambda: LassoOBA().fit(X, y).score(blocks, y, offset=offset),
-    ):
-        with pytest.raises(ValueError, match="offset is not taken with X in blocks of rows"):
-            call()
-    model = L1LogisticOBA().fit(X, y, offset=offset)
-    with pytest.raises(ValueError, match="fitted with an offset"):
-        model.predict(blocks)
-    assert_array_equal(model.predict(blocks, offset=0), model.predict(X, offset=0))
 
 
 @pytest.mark.parametrize("K", [2, 3])

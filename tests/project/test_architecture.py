@@ -25,6 +25,7 @@ FLOORS = {
 WINGS = {
     "_l1": {
         "coefficients",
+        "cv_block_problems",
         "cv_problems",
         "cv_search",
         "fit",

@@ -1,5 +1,7 @@
-"""Projective trees of weak scores, whose mixtures have so many trees that these enter several at once: against the same
-trees one after another, as a user's oracle gives them, and against differences."""
+"""Projective trees of weak scores, whose mixtures have so many trees that these enter several at once.
+
+Against the same trees one after another, as a user's oracle gives them, and against differences.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,8 @@ def normal(n, scale, seed=0):
 def solved(scores, single_root=False, one_by_one=False, budget=None, **options):
     graph = FactorGraph()
     u = graph.variable(scores)
-    graph.add(OneByOne(u, single_root) if one_by_one else DepTree(u, projective=True, single_root=single_root))
+    tree = OneByOne(u, single_root) if one_by_one else DepTree(u, projective=True, single_root=single_root)
+    graph.add(tree)
     if budget is not None:
         graph.add(Budget(u[:, 0], budget))
     return graph, u, graph.solve(**options)
@@ -82,7 +85,7 @@ def test_derivatives_are_those_of_differences(budget):
 
 
 def test_again_from_trees_that_are_in_use():
-    graph, u, first = solved(normal(14, 1e-2))
+    graph, u, _ = solved(normal(14, 1e-2))
     for scale, seed in [(1e-2, 1), (1.0, 2), (1e-3, 3), (100.0, 4), (0.05, 5)]:
         scores = normal(14, scale, seed)
         graph.set_scores(u, scores)

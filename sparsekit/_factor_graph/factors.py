@@ -144,6 +144,13 @@ class Factor:
         many, size = self.index.shape
         return f"{type(self).__name__}({'' if many == 1 else f'{many} x '}{size} variables)"
 
+    def _all_additional(self):
+        """Its additional scores, (n_additional,)."""
+        given = self._additional
+        # broadcasting would cost more than the rest of a small graph's start
+        given = given if given.shape == self._full_shape else np.broadcast_to(given, self._full_shape)
+        return given.ravel()
+
     @property
     def n_additional(self) -> int:
         """Number of its additional scores."""

@@ -3,21 +3,35 @@
 It finds marginals and multipliers; the kernels then start from there, and say whether that is the solution.
 """
 
-import time
-
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from .interior_point import MOST_STEPS, project
+from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
 
-# passes of the first-order iteration until a general solver takes over: of LP-SparseMAP, of LP-MAP
-FIRST, FIRST_MAP = 500, 300
-# most variables and rows together: their factorisation is over within a second, and so is a signal heard
-MOST_ROWS = 6000
+# passes of the first-order iteration until a general solver takes over: of LP-SparseMAP; of LP-MAP as many as
+# take a fraction of what that takes, in microseconds by measurement
+FIRST, MOST_FIRST, FEWEST = 500, 1000, 20
+# simplex iterations that count as one pass
+SIMPLEX = 100
+# most variables and rows together
+MOST_ROWS = 50000
+# most of them that fill a factorisation: it is over within two seconds then, and so is a signal heard
+MOST_ENTANGLED = 6000
 GAP = 1e-9  # of a linear program, relative to what its solution is worth
+
+
+def first_passes(layout, options):
+    """How many passes come before a general solver."""
+    if options.quadratic:
+        return FIRST
+    pairs, others = layout.n_pairs, int(layout._given[2]["orout"][-1]) - 2 * layout.n_pairs
+    if layout._given[2]["deg"].max() <= 1.0:  # factors that share nothing need no more than a step each
+        return MOST_FIRST
+    passes = (500.0 + 4.0 * pairs) / (2.0 + 0.006 * pairs + 0.05 * others)
+    # a few passes end nothing
+    return 1 if passes < FEWEST else min(int(passes), MOST_FIRST)
 
 
 def may_finish(layout, options, first):
@@ -27,6 +41,18 @@ def may_finish(layout, options, first):
     arrays = layout._given[2]
     rows = len(arrays["bound"]) + layout.n_pairs + int(arrays["orout"][-1] - arrays["orout"][0])
     return rows + layout.n_variables <= MOST_ROWS
+
+
+def entangled(rows):
+    """Variables and rows with three others or more, once loose ends are gone: they fill a factorisation."""
+    row, column = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices
+    for _ in range(50):
+        of_rows, of_columns = np.bincount(row), np.bincount(column)
+        kept = (of_rows[row] > 1) & (of_columns[column] > 1)
+        if kept.all():
+            break
+        row, column = row[kept], column[kept]
+    return int((of_rows > 2).sum() + (of_columns > 2).sum())
 
 
 def marginals(layout, scores, additional, off, off_additional, most, deadline):
@@ -50,9 +76,11 @@ def marginals(layout, scores, additional, off, off_additional, most, deadline):
         Marginals (n_variables,), multipliers of the copies (n_slots,), Newton steps; None if none was found.
     """
     p = polytope_of(layout, additional, off, off_additional)
-    target = np.where(off, 0.0, scores) + p.linear
+    # the kernels have a large loss for -inf, which would cost multipliers their digits
+    scores = np.where(off, 0.0, scores)
+    target = scores + p.linear
     reduced = presolve(p)
-    if reduced is None:
+    if reduced is None or entangled(reduced.inner.rows) > MOST_ENTANGLED:
         return None
     inner_target = target[reduced.free]
     try:
@@ -65,7 +93,7 @@ def marginals(layout, scores, additional, off, off_additional, most, deadline):
     row, slot, value = p.entries
     var, deg = layout._given[2]["var"][:-1], layout._given[2]["deg"][:-1]
     pull = np.bincount(slot, value * y[row], minlength=len(var)) - p.slot_linear
-    bound = np.where(off, 0.0, scores) - x - np.bincount(var, pull, minlength=len(x))
+    bound = scores - x - np.bincount(var, pull, minlength=len(x))
     copies = (x - scores)[var] + deg * pull + bound[var]
     return x, copies, point.nit
 
@@ -78,13 +106,13 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     layout, scores, additional, off, off_additional, deadline
         As for `marginals`.
     most : int
-        Largest number of simplex iterations.
+        Largest number of passes: `SIMPLEX` iterations of the simplex method each.
 
     Returns
     -------
     tuple or None
-        Marginals (n_variables,), their largest violation of a row, the solver's iterations; None unless the
-        duality gap proves them best.
+        Marginals (n_variables,), their largest violation of a row, what the solver counts in passes; None
+        unless the duality gap proves them best.
     """
     p = polytope_of(layout, additional, off, off_additional)
     target = np.where(off, 0.0, scores) + p.linear
@@ -93,43 +121,25 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     if reduced is None:
         return None
     q, g = reduced.inner, target[reduced.free] / size
-    soft = np.flatnonzero(np.isfinite(q.most))
-    m, k, equal = q.n_upper, len(soft), len(q.right) - q.n_upper
-    excess = sp.csr_array((-np.ones(k), (soft, np.arange(k))), shape=(m, k))
-    cost = np.concatenate([-g, q.most[soft] / size])
-    ranges = np.concatenate([q.lower, np.zeros(k)]), np.concatenate([q.upper, np.full(k, np.inf)])
-    limits = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "maxiter": most}
-    if np.isfinite(deadline):
-        limits["time_limit"] = max(deadline - time.perf_counter(), 1e-9)
-    found = linprog(
-        cost,
-        A_ub=sp.hstack([q.rows[:m], excess], "csr") if m else None,
-        b_ub=q.right[:m] if m else None,
-        A_eq=sp.hstack([q.rows[m:], sp.csr_array((equal, k))], "csr") if equal else None,
-        b_eq=q.right[m:] if equal else None,
-        bounds=np.column_stack(ranges),
-        method="highs",
-        options=limits,
-    ) if len(cost) else None  # fmt: skip
-    x = reduced.x.copy()
-    nit = 0
-    if found is not None:
-        if found.status != 0:
+    x, nit = reduced.x.copy(), 0
+    if len(g):
+        price = q.most / size
+        found = best(g, q, price, most * SIMPLEX, deadline)
+        if found is None:
             return None
+        inner, y, steps = found
+        nit = -(-steps // SIMPLEX)
         # 0 and 1 to rounding
-        inner = np.clip(found.x[: len(g)], 0.0, 1.0)
-        nit = int(found.nit)
+        inner = np.clip(inner, 0.0, 1.0)
         near = np.round(inner)
         inner = np.where(np.abs(inner - near) < 1e-9, near, inner)
         x[reduced.free] = inner
-        y = -np.concatenate(
-            [found.ineqlin.marginals if m else [], found.eqlin.marginals if len(q.right) > m else []]
-        )
-        y[:m] = np.clip(y[:m], 0.0, q.most / size)
+        y[: q.n_upper] = np.clip(y[: q.n_upper], 0.0, price)
         slope = g - q.rows.T @ y
         bound = y @ q.right + np.maximum(slope, 0.0) @ q.upper + np.minimum(slope, 0.0) @ q.lower
-        over = np.maximum((q.rows @ inner - q.right)[:m], 0.0)
-        worth = g @ inner - (q.most[soft] / size) @ over[soft]
+        soft = np.flatnonzero(np.isfinite(price))
+        over = np.maximum((q.rows @ inner - q.right)[soft], 0.0)
+        worth = g @ inner - price[soft] @ over
         if not bound - worth <= GAP * (np.abs(g) @ inner + 1e-3):
             return None
     over = p.rows @ x - p.right

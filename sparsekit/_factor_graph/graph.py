@@ -95,7 +95,7 @@ class FactorGraph:
     @property
     def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
-        parts = [np.broadcast_to(f._additional, f._full_shape).ravel() for f in self._factors]
+        parts = [f._all_additional() for f in self._factors if f._full_shape != (0,)]
         if any(map(is_device, parts)):
             theirs = next(filter(is_device, parts))
             xp = namespace(**{"a factor's additional scores": theirs, "the graph's scores": self._scores})

@@ -19,6 +19,8 @@ from scipy.sparse.linalg import splu
 SHIFT = 1e-8
 # gap, in units of the scores, at which the active set is worth a try; its tries
 ACTIVE_FROM, MOST_STEPS = 1e-6, 60
+# residual of a solution to rounding
+DONE = 1e-13
 
 
 @dataclass
@@ -99,7 +101,7 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
     t = np.where(soft, np.maximum(s - miss, 1.0), 1.0)
     v = np.concatenate([y, np.zeros(B.shape[0] - m)])
     low, high = np.full(n, scale), np.full(n, scale)
-    best, tried = Point(x, v, np.inf, 0), None
+    best, tried, of_best = Point(x, v, np.inf, 0), None, None
     total = 2 * n + m + soft.sum()
     for it in range(max_iter):
         if time.perf_counter() > deadline:
@@ -116,8 +118,8 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
                 tried = guess
                 found = _polish(scores, p, v, guess, soft, scale, it + 1)
                 if found.residual < best.residual:
-                    best = found
-                if best.residual < 1e-13:
+                    best, of_best = found, guess
+                if best.residual < DONE:
                     return best
         if gap < 1e-17 * scale:
             break
@@ -154,6 +156,34 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
         t, low, high = t + a * dt, low + a * d_low, high + a * d_high
         best.nit = it + 1
     best.nit = it + 1 if max_iter else 0
+    return _corrected(scores, p, best, of_best, soft, scale, max_iter, deadline)
+
+
+def _corrected(scores, p, best, guess, soft, scale, most, deadline):
+    """What a guess that lacks little ends at: what breaks its sign changes sides, from one guess to the next.
+
+    Scores of very different sizes leave the iteration too few digits for the smallest ones.
+    """
+    m, known = p.n_upper, set()
+    point = best
+    while guess is not None and best.residual >= DONE and point.nit < most and time.perf_counter() < deadline:
+        at_low, at_high, on, exceeded = guess
+        x, y = point.x, point.y[:m]
+        slope, over = scores - x - p.rows.T @ point.y, (p.rows @ x - p.right)[:m]
+        free = ~(at_low | at_high)
+        guess = (
+            np.where(free, x < p.lower, at_low & (slope <= 0)),
+            np.where(free, x > p.upper, at_high & (slope >= 0)),
+            np.where(on, (y >= 0) & (y <= p.most), (over > 0) & ~exceeded | (over < 0) & exceeded),
+            soft & np.where(on, y > p.most, exceeded & (over >= 0)),
+        )
+        name = b"".join(map(np.ndarray.tobytes, guess))
+        if name in known:
+            break
+        known.add(name)
+        point = _polish(scores, p, point.y, guess, soft, scale, point.nit + 1)
+        if point.residual < best.residual:
+            best = point
     return best
 
 

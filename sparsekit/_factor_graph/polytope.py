@@ -106,7 +106,9 @@ def polytope_of(layout, additional, off, off_additional):
     row_e, slot_e, value_e, right_e, _ = equal.arrays()
     row = np.concatenate([row, row_e + upper.count])
     slot, value = np.concatenate([slot, slot_e]), np.concatenate([value, value_e])
-    rows = sp.csr_array((value, (row, var[slot])), shape=(upper.count + equal.count, n))
+    by_row, count = np.argsort(row, kind="stable"), upper.count + equal.count
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))])
+    rows = sp.csr_array((value[by_row], var[slot[by_row]], ends), shape=(count, n))
     return Polytope(
         rows=rows,
         right=np.concatenate([right, right_e]),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 # distance from its right side, relative to it, at which a row leaves nothing to choose
 TIGHT = 1e-12
@@ -10,7 +11,10 @@ TIGHT = 1e-12
 
 @dataclass
 class Reduced:
-    """What is left of a polytope: its free variables and the rows that still say something of them."""
+    """What is left of a polytope: its free variables and the rows that still say something of them.
+
+    ``forcing`` has pairs of arrays, rows that force at the same time and their entries that they force.
+    """
 
     inner: object
     free: np.ndarray
@@ -32,41 +36,46 @@ def presolve(p):
         None where two rows contradict each other: there is no solution.
     """
     lower, upper = p.lower.copy(), p.upper.copy()
-    row = np.repeat(np.arange(len(p.right)), np.diff(p.rows.indptr))
+    m, n = p.rows.shape
+    row = np.repeat(np.arange(m), np.diff(p.rows.indptr))
     column, value = p.rows.indices, p.rows.data
-    hard = np.concatenate([np.isinf(p.most), np.ones(len(p.right) - p.n_upper, dtype=bool)])
-    equal = np.arange(len(p.right)) >= p.n_upper
+    positive, equal = value > 0, np.arange(m) >= p.n_upper
+    hard = np.concatenate([np.isinf(p.most), np.ones(m - p.n_upper, dtype=bool)])
     size, forcing = TIGHT * (1.0 + np.abs(p.right)), []
     while True:
         at_low, at_high = value * lower[column], value * upper[column]
-        least = np.bincount(row, np.minimum(at_low, at_high), minlength=len(p.right))
-        largest = np.bincount(row, np.maximum(at_low, at_high), minlength=len(p.right))
+        least = np.bincount(row, np.where(positive, at_low, at_high), minlength=m)
+        largest = np.bincount(row, np.where(positive, at_high, at_low), minlength=m)
         if np.any(hard & (least > p.right + 1e3 * size)) or np.any(equal & (largest < p.right - 1e3 * size)):
             return None
         open_ = (lower < upper)[column]
-        undecided = np.bincount(row, open_, minlength=len(p.right)) > 0
+        undecided = np.bincount(row[open_], minlength=m) > 0
         down = hard & undecided & (least >= p.right - size)
         up = equal & undecided & ~down & (largest <= p.right + size)
         if not (down.any() or up.any()):
             break
-        for rows, sign in ((down, 1.0), (up, -1.0)):
-            here = rows[row] & open_
-            to_low, to_high = here & (sign * value > 0), here & (sign * value < 0)
-            if np.intersect1d(column[to_low], column[to_high]).size:
+        for rows, rising in ((down, positive), (up, ~positive)):
+            held = np.flatnonzero(rows[row] & (lower < upper)[column])
+            to_low = np.zeros(n, dtype=bool)
+            to_low[column[held[rising[held]]]] = True
+            high = column[held[~rising[held]]]
+            if to_low[high].any():
                 return None
-            upper[column[to_low]] = lower[column[to_low]]
-            lower[column[to_high]] = upper[column[to_high]]
-            held = np.flatnonzero(here)
-            first = np.flatnonzero(np.diff(row[held], prepend=-1))
-            forcing += list(zip(row[held[first]], np.split(held, first[1:])))
-            open_ = (lower < upper)[column]
+            upper[to_low] = lower[to_low]
+            lower[high] = upper[high]
+            if len(held):
+                forcing.append((row[held], held))
     free = lower < upper
     always = ~equal & hard & (largest <= p.right)
-    kept = (np.bincount(row, free[column], minlength=len(p.right)) > 0) & ~always
+    kept = (np.bincount(row[free[column]], minlength=m) > 0) & ~always
     x = np.where(free, 0.0, lower)
+    # rows[kept][:, free], without what scipy.sparse asks on the way
+    some = kept[row] & free[column]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row[some], minlength=m)[kept])])
+    place = (np.cumsum(free) - 1)[column[some]]
     inner = replace(
         p,
-        rows=p.rows[kept][:, free],
+        rows=sp.csr_array((value[some], place, ends), shape=(kept.sum(), free.sum())),
         right=(p.right - p.rows @ x)[kept],
         n_upper=int(kept[: p.n_upper].sum()),
         most=p.most[kept[: p.n_upper]],
@@ -102,13 +111,20 @@ def postsolve(scores, p, reduced, x, y):
     soft = np.flatnonzero(np.isfinite(p.most) & ~reduced.kept[: p.n_upper])
     multipliers[soft] = np.where(over[soft] > 0, p.most[soft], 0.0)
     slope = scores - whole - p.rows.T @ multipliers
-    for r, held in reversed(reduced.forcing):
-        column, value = p.rows.indices[held], p.rows.data[held]
-        # at its upper bound a variable wants a slope >= 0, at its lower one <= 0
-        sign = 1.0 if (value[0] > 0) == (whole[column[0]] == p.lower[column[0]]) else -1.0
-        more = sign * np.max(sign * slope[column] / value, initial=0.0)
-        if more:
-            here = slice(p.rows.indptr[r], p.rows.indptr[r + 1])
-            multipliers[r] += more
-            slope[p.rows.indices[here]] -= p.rows.data[here] * more
+    for rows, entries in reversed(reduced.forcing):
+        first = np.flatnonzero(np.diff(rows, prepend=-1))
+        for r, held in zip(rows[first][::-1], np.split(entries, first[1:])[::-1]):
+            _hold(p, whole, slope, multipliers, r, held)
     return whole, multipliers
+
+
+def _hold(p, whole, slope, multipliers, r, held):
+    """The multiplier of row r that holds the variables of its entries ``held``; slopes follow."""
+    column, value = p.rows.indices[held], p.rows.data[held]
+    # at its upper bound a variable wants a slope >= 0, at its lower one <= 0
+    sign = 1.0 if (value[0] > 0) == (whole[column[0]] == p.lower[column[0]]) else -1.0
+    more = sign * np.max(sign * slope[column] / value, initial=0.0)
+    if more:
+        here = slice(p.rows.indptr[r], p.rows.indptr[r + 1])
+        multipliers[r] += more
+        slope[p.rows.indices[here]] -= p.rows.data[here] * more

@@ -70,7 +70,8 @@ def solve_runs(runs, options, warm, n_threads):
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
     deadline = time.perf_counter() + options.max_time
-    first = finish.FIRST if options.quadratic else finish.FIRST_MAP
+    # several runs differ in nothing that it looks at: they are for LP-SparseMAP
+    first = max((finish.first_passes(run.layout, options) for run in runs), default=1)
     coupled = [run for run in runs if _may_finish(run, options, first)]
     with _working(runs):
         for some, limits in (
@@ -87,13 +88,8 @@ def solve_runs(runs, options, warm, n_threads):
 
 def _may_finish(run, options, first):
     """Whether a general solver may end what ``first`` passes leave open."""
-    # on a device passes have to do: a host would hold the others up; and the loss that stands
-    # for -inf leaves multipliers from elsewhere too few digits to start from
-    return (
-        not is_device(run.low)
-        and finish.may_finish(run.layout, options, first)
-        and not (run.low.any() or run.low_too.any())
-    )
+    # on a device passes have to do: a host would hold the others up
+    return not is_device(run.low) and finish.may_finish(run.layout, options, first)
 
 
 def _left(deadline):

@@ -59,11 +59,13 @@ def random_factors(rng, truth, m, scale):
     return found
 
 
-def random_graph(seed, n, m, scale=1.0):
-    """A feasible graph, its variables, scores and factors."""
+def random_graph(seed, n, m, scale=1.0, forbidden=0.0):
+    """A feasible graph, its variables, scores and factors; a share of what may be off is forbidden."""
     rng = np.random.default_rng(seed)
     truth, scores = rng.random(n) < 0.5, rng.normal(size=n) * scale
     factors = random_factors(rng, truth, m, scale)
+    if forbidden:
+        scores[~truth & (rng.random(n) < forbidden)] = -np.inf
     return *build(scores, factors), scores, factors
 
 
@@ -104,9 +106,11 @@ class Rows:
                 self._least(p, 0.0, 0.0)
             else:
                 self._factor(kind, part, constant, numbers)
+        forbidden = scores == -np.inf
+        self.linear[:n][forbidden] = 0.0
         for k in range(n):
             self._least(np.eye(size)[k], 0.0, 0.0)
-            self._least(-np.eye(size)[k], 1.0, 0.0)
+            self._least(-np.eye(size)[k], 0.0 if forbidden[k] else 1.0, 0.0)
         self.G, self.h = self._arrays(False)
         self.A, self.b = self._arrays(True)
 

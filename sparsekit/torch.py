@@ -30,7 +30,7 @@ from ._factor_graph.layout import check_options
 from ._messages import shown
 from ._solver import outcome
 from ._torch import factor_graph as _graphs
-from ._torch.graph_operators import apply_solve, own_scores, register
+from ._torch.graph_operators import apply_own_scores, apply_solve, register
 from ._torch.operators import apply_loss, apply_sparsemax
 from ._typing import SolveOptions
 
@@ -263,7 +263,7 @@ class FactorGraphLayer(nn.Module):
         n, n_additional = math.prod(batch), self.graph.n_additional
         flat = _wide(scores).reshape(n, self.graph.n_variables)
         if additional_scores is None:
-            extra = own_scores(n_additional, self._key, flat.dtype, flat.device)
+            extra = apply_own_scores(flat, n_additional, self._key)
         else:
             extra = additional_scores.to(device=flat.device, dtype=flat.dtype)
         if extra.shape[-1:] != (n_additional,):
@@ -294,7 +294,7 @@ class FactorGraphLayer(nn.Module):
         if (status == outcome.INFEASIBLE).any():
             where = np.flatnonzero(status == outcome.INFEASIBLE)[:10].tolist()
             raise ValueError(f"no assignment satisfies all factors in graphs {where} of the batch")
-        short = np.isin(status, (outcome.MAX_ITER, outcome.MAX_TIME))
+        short = (status == outcome.MAX_ITER) | (status == outcome.MAX_TIME)
         if self.options.get("exact", True) and short.any():
             warnings.warn(
                 f"{short.sum()} of {len(status)} graphs stopped at max_iter or max_time "

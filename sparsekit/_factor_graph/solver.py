@@ -75,13 +75,14 @@ def solve_runs(runs, options, warm, n_threads):
     coupled = [run for run in runs if _may_finish(run, options, first)]
     with _working(runs):
         for some, limits in (
-            ([run for run in runs if run not in coupled], options),
-            (coupled, replace(options, max_iter=min(first, options.max_iter))),
+            ([run for run in runs if run not in coupled], {}),
+            (coupled, {"max_iter": min(first, options.max_iter)}),
         ):
             for kernels in {run.kernels for run in some}:
                 threads = thread_arguments(runs[0].low, n_threads)
-                limits = replace(limits, max_time=_left(deadline))
-                kernels.solve([run.states for run in some], asdict(limits), warm, *threads)
+                # of options that are checked already, which takes longer than a small graph
+                given = vars(options) | limits | {"max_time": _left(deadline)}
+                kernels.solve([run.states for run in some], given, warm, *threads)
         for run in coupled:
             _finish(run, options, first, deadline)
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .._factor_graph.solution import BatchSolution
+from .eager import chosen, eager, is_plain
 from .factor_graph import arrays, device_of, tensor_like
 from .operators import stacked
 
@@ -67,10 +68,12 @@ def _solution(scores, additional, ticket, key):
     return _solved(scores, additional, _layer(key))
 
 
-@torch.library.custom_op("sparsekit::factor_graph_scores", mutates_args=())
-def own_scores(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _own_scores(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The graph's own additional scores, (n,)."""
     return torch.as_tensor(_layer(key).graph.additional_scores, dtype=dtype, device=device).clone()
+
+
+own_scores = torch.library.custom_op("sparsekit::factor_graph_scores", _own_scores, mutates_args=())
 
 
 @own_scores.register_fake
@@ -78,8 +81,7 @@ def _(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.empty(n, dtype=dtype, device=device)
 
 
-@torch.library.custom_op("sparsekit::factor_graph_solve", mutates_args=())
-def solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
+def _solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
     """Marginals (B, n_variables) of scores (B, n_variables) and (B, n_additional); and the ticket."""
     solution = _solved(scores, additional, _layer(key))
     number = next(_numbers)
@@ -90,6 +92,9 @@ def solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]
     return tensor_like(solution.x.copy(), where).to(scores.device), torch.from_numpy(ticket)
 
 
+solve = torch.library.custom_op("sparsekit::factor_graph_solve", _solve, mutates_args=())
+
+
 @solve.register_fake
 def _(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
     return (
@@ -98,8 +103,11 @@ def _(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
     )
 
 
-@torch.library.custom_op("sparsekit::factor_graph_vjp", mutates_args=())
-def vjp(
+def _stacked(parts):
+    return torch.stack(parts) if len(parts) > 1 else parts[0].unsqueeze(0)
+
+
+def _vjp(
     direction: Tensor, scores: Tensor, additional: Tensor, ticket: Tensor, key: str
 ) -> tuple[Tensor, Tensor]:
     """Gradients of both scores, for R directions (R, B, n_variables)."""
@@ -113,8 +121,11 @@ def vjp(
             found[1].append(tensor_like(got.additional_scores, one))
     if not len(direction):
         return torch.empty_like(direction), direction.new_empty(0, *additional.shape)
-    to_scores, to_additional = map(torch.stack, found)
+    to_scores, to_additional = map(_stacked, found)
     return to_scores.to(direction.device), to_additional.to(direction.device)
+
+
+vjp = torch.library.custom_op("sparsekit::factor_graph_vjp", _vjp, mutates_args=())
 
 
 @vjp.register_fake
@@ -127,8 +138,7 @@ def _(
     )
 
 
-@torch.library.custom_op("sparsekit::factor_graph_jvp", mutates_args=())
-def jvp(
+def _jvp(
     d_scores: Tensor, d_additional: Tensor, scores: Tensor, additional: Tensor, ticket: Tensor, key: str
 ) -> Tensor:
     """How the marginals move, (R, B, n_variables), for R directions of both scores."""
@@ -138,7 +148,10 @@ def jvp(
     for one, other in zip(d_scores.to(device), d_additional.to(device)):
         with arrays(one, other) as directions:
             found.append(tensor_like(solution.jvp(*directions, n_jobs=torch.get_num_threads()), one))
-    return torch.stack(found).to(d_scores.device) if found else torch.empty_like(d_scores)
+    return _stacked(found).to(d_scores.device) if found else torch.empty_like(d_scores)
+
+
+jvp = torch.library.custom_op("sparsekit::factor_graph_jvp", _jvp, mutates_args=())
 
 
 @jvp.register_fake
@@ -211,14 +224,14 @@ class Vjp(_Linear):
 
     @staticmethod
     def backward(ctx, to_scores, to_additional):
-        return Jvp.apply(to_scores, to_additional, *ctx.saved_tensors, ctx.key), None, None, None, None
+        return _apply_jvp(to_scores, to_additional, *ctx.saved_tensors, ctx.key), None, None, None, None
 
     @staticmethod
     def jvp(ctx, direction, *_):
         scores, additional, ticket = ctx.saved_tensors
         if direction is None:
             direction = scores.new_zeros(1, *scores.shape)
-        return Vjp.apply(direction, scores, additional, ticket, ctx.key)
+        return _apply_vjp(direction, scores, additional, ticket, ctx.key)
 
 
 class Jvp(_Linear):
@@ -230,11 +243,11 @@ class Jvp(_Linear):
 
     @staticmethod
     def backward(ctx, direction):
-        return *Vjp.apply(direction, *ctx.saved_tensors, ctx.key), None, None, None, None
+        return *_apply_vjp(direction, *ctx.saved_tensors, ctx.key), None, None, None, None
 
     @staticmethod
     def jvp(ctx, d_scores, d_additional, *_):
-        return Jvp.apply(*_both(d_scores, d_additional, *ctx.saved_tensors[:2]), *ctx.saved_tensors, ctx.key)
+        return _apply_jvp(*_both(d_scores, d_additional, *ctx.saved_tensors[:2]), *ctx.saved_tensors, ctx.key)
 
 
 def _both(d_scores, d_additional, scores, additional):
@@ -266,14 +279,14 @@ class Solve(Function):
 
     @staticmethod
     def backward(ctx, direction, _):
-        to_scores, to_additional = Vjp.apply(direction.unsqueeze(0), *ctx.saved_tensors, ctx.key)
+        to_scores, to_additional = _apply_vjp(direction.unsqueeze(0), *ctx.saved_tensors, ctx.key)
         return to_scores.squeeze(0), to_additional.squeeze(0), None
 
     @staticmethod
     def jvp(ctx, d_scores, d_additional, _):
         given = [None if d is None else d.unsqueeze(0) for d in (d_scores, d_additional)]
         directions = _both(*given, *ctx.saved_tensors[:2])
-        return Jvp.apply(*directions, *ctx.saved_tensors, ctx.key).squeeze(0), None
+        return _apply_jvp(*directions, *ctx.saved_tensors, ctx.key).squeeze(0), None
 
 
 # exported programs hold the operators without the functions
@@ -281,8 +294,28 @@ for _operator, _function in ((solve, Solve), (vjp, Vjp), (jvp, Jvp)):
     _operator.register_autograd(_function.backward, setup_context=_function.setup_context)
 
 
+_EAGER = {Solve: eager(Solve, _solve), Vjp: eager(Vjp, _vjp), Jvp: eager(Jvp, _jvp)}
+
+
+def _apply_vjp(*given: Any) -> tuple[Tensor, Tensor]:
+    return chosen(Vjp, _EAGER, *given[:3]).apply(*given)
+
+
+def _apply_jvp(*given: Any) -> Tensor:
+    return chosen(Jvp, _EAGER, *given[:4]).apply(*given)
+
+
 # torch.compile does not look inside, where it would stop at the rules for `jvp`
 @torch.compiler.allow_in_graph
 def apply_solve(scores: Tensor, additional: Tensor, key: str) -> Tensor:
     """Marginals, with their derivatives."""
-    return Solve.apply(scores, additional, key)[0]
+    return chosen(Solve, _EAGER, scores, additional).apply(scores, additional, key)[0]
+
+
+@torch.compiler.allow_in_graph
+def apply_own_scores(like: Tensor, n: int, key: str) -> Tensor:
+    """The graph's own additional scores, (n,), in the type and on the device of ``like``."""
+    if not n:
+        return like.new_empty(0)
+    make = _own_scores if is_plain(like) else own_scores
+    return make(n, key, like.dtype, like.device)

@@ -3,6 +3,7 @@
 Each is an operator of PyTorch's library, which `torch.compile` and `torch.export` keep whole, inside an
 `autograd.Function`, which alone can have rules for `torch.func.grad`, `jvp` and what is made of them.
 Annotations are read when the module is imported: PyTorch makes the operators' schemas of them.
+Plain tensors in main memory go around both, see `eager`.
 """
 
 from collections.abc import Callable
@@ -15,16 +16,19 @@ from torch.autograd import Function
 
 from .._fenchel_young import sparsemax as _functions
 from . import sparsemax as _device
+from .eager import chosen, eager
 
 _TYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
 
-@torch.library.custom_op("sparsekit::sparsemax", mutates_args=(), device_types="cpu")
-def sparsemax(z: Tensor, dim: int) -> Tensor:
+def _sparsemax(z: Tensor, dim: int) -> Tensor:
     # NumPy's arrays come in huge pages where the system has them, which halves the time of large calls
     p = np.empty(z.shape, dtype=_TYPES[z.dtype])
     _functions.sparsemax(z.numpy(force=True), dim, out=p, n_jobs=torch.get_num_threads())
     return torch.from_numpy(p)
+
+
+sparsemax = torch.library.custom_op("sparsekit::sparsemax", _sparsemax, mutates_args=(), device_types="cpu")
 
 
 @sparsemax.register_fake
@@ -32,8 +36,7 @@ def _(z: Tensor, dim: int) -> Tensor:
     return torch.empty(z.shape, dtype=z.dtype, device=z.device)
 
 
-@torch.library.custom_op("sparsekit::sparsemax_jvp", mutates_args=(), device_types="cpu")
-def product(p: Tensor, v: Tensor, dim: int) -> Tensor:
+def _product(p: Tensor, v: Tensor, dim: int) -> Tensor:
     out = np.empty(p.shape, dtype=_TYPES[p.dtype])
     _functions.sparsemax_jvp(
         p.numpy(force=True), v.numpy(force=True), dim, out=out, n_jobs=torch.get_num_threads()
@@ -41,19 +44,24 @@ def product(p: Tensor, v: Tensor, dim: int) -> Tensor:
     return torch.from_numpy(out)
 
 
+product = torch.library.custom_op("sparsekit::sparsemax_jvp", _product, mutates_args=(), device_types="cpu")
+
+
 @product.register_fake
 def _(p: Tensor, v: Tensor, dim: int) -> Tensor:
     return torch.empty(p.shape, dtype=p.dtype, device=p.device)
 
 
-@torch.library.custom_op("sparsekit::sparsemax_loss", mutates_args=(), device_types="cpu")
-def loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Losses, and their gradients p - q."""
     slope = np.empty(z.shape, dtype=_TYPES[z.dtype])
     losses, _ = _functions.sparsemax_loss_and_gradient(
         z.numpy(force=True), q.numpy(force=True), dim, out=slope, n_jobs=torch.get_num_threads()
     )
     return torch.as_tensor(losses, dtype=z.dtype), torch.from_numpy(slope)
+
+
+loss = torch.library.custom_op("sparsekit::sparsemax_loss", _loss, mutates_args=(), device_types="cpu")
 
 
 @loss.register_fake
@@ -126,12 +134,12 @@ class Product(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return None, Product.apply(ctx.saved_tensors[0], g, ctx.dim), None
+        return None, _apply_product(ctx.saved_tensors[0], g, ctx.dim), None
 
     @staticmethod
     def jvp(ctx, to_p, to_v, _):
         (p,) = ctx.saved_tensors
-        return torch.zeros_like(p) if to_v is None else Product.apply(p, to_v, ctx.dim)
+        return torch.zeros_like(p) if to_v is None else _apply_product(p, to_v, ctx.dim)
 
 
 class Sparsemax(Function):
@@ -151,11 +159,11 @@ class Sparsemax(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return Product.apply(ctx.saved_tensors[0], g, ctx.dim), None
+        return _apply_product(ctx.saved_tensors[0], g, ctx.dim), None
 
     @staticmethod
     def jvp(ctx, to_z, _):
-        return Product.apply(ctx.saved_tensors[0], to_z, ctx.dim)
+        return _apply_product(ctx.saved_tensors[0], to_z, ctx.dim)
 
 
 class Loss(Function):
@@ -185,8 +193,8 @@ class Loss(Function):
             if soft:
                 to_q = g * _by_target(z, q)
         if g_slope is not None:  # only when the gradient itself is differentiated
-            p = Sparsemax.apply(z, ctx.dim)
-            further = Product.apply(p, g_slope.contiguous(), ctx.dim)
+            p = apply_sparsemax(z, ctx.dim)
+            further = _apply_product(p, g_slope.contiguous(), ctx.dim)
             to_z = further if to_z is None else to_z + further
             if soft:
                 to_q = -g_slope if to_q is None else to_q - g_slope
@@ -198,7 +206,7 @@ class Loss(Function):
         moved, further = torch.zeros_like(slope), torch.zeros_like(slope)
         if to_z is not None:
             moved = moved + slope * to_z
-            further = further + Product.apply(Sparsemax.apply(z, ctx.dim), to_z, ctx.dim)
+            further = further + _apply_product(apply_sparsemax(z, ctx.dim), to_z, ctx.dim)
         if to_q is not None and q.ndim == z.ndim:
             moved = moved + _by_target(z, q) * to_q
             further = further - to_q
@@ -215,15 +223,27 @@ for _operator, _function in ((sparsemax, Sparsemax), (product, Product), (loss, 
     _operator.register_autograd(_function.backward, setup_context=_function.setup_context)
 
 
+_EAGER = {
+    Sparsemax: eager(Sparsemax, _sparsemax),
+    Product: eager(Product, _product),
+    Loss: eager(Loss, _loss),
+}
+
+
+def _apply_product(p, v, dim):
+    """The Jacobian's product, with its derivatives."""
+    return chosen(Product, _EAGER, p, v).apply(p, v, dim)
+
+
 # torch.compile does not look inside, where it would stop at the rules for `jvp`; what it makes of the program
 # afterwards does
 @torch.compiler.allow_in_graph
 def apply_sparsemax(z: Tensor, dim: int) -> Tensor:
     """Sparsemax, with its derivatives."""
-    return Sparsemax.apply(z, dim)
+    return chosen(Sparsemax, _EAGER, z).apply(z, dim)
 
 
 @torch.compiler.allow_in_graph
 def apply_loss(z: Tensor, q: Tensor, dim: int) -> Tensor:
     """Losses, with their derivatives."""
-    return Loss.apply(z, q, dim)[0]
+    return chosen(Loss, _EAGER, z, q).apply(z, q, dim)[0]

@@ -31,6 +31,7 @@ from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
 from .ridge import RidgeProblem
+from .ridge_squares import ridge_start
 from .user_problem import as_problem
 from .working_set import WorkingSet
 
@@ -98,10 +99,21 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
+        ridge = isinstance(problem, RidgeProblem) and opts.hessian == "exact"
+        # several penalties are worth the sums that two other ways make once
+        again = getattr(loss, "n_solves", 0) > 0
+        if ridge and not again:
+            x, opts, result = _by_system(loss, problem, l1, l2, x, opts, callback, history, gap)
+            if result is not None:
+                return result
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
         if opts.hessian == "exact" and (short := many_rows(loss)) is not None:
             return _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short)
+        if ridge and again:
+            x, opts, result = _by_system(loss, problem, l1, l2, x, opts, callback, history, gap)
+            if result is not None:
+                return result
         # variables that no solution can use are never looked at again
         part = problem.screened(l1)
         if part is not problem:
@@ -113,6 +125,18 @@ def minimize_oba(
             result.grad = problem.gradient() if gradient else None
             result.n_data_passes = problem.passes()
         return result
+
+
+def _by_system(loss, problem, l1, l2, x, opts, callback, history, gap):
+    """The result from the start of `ridge_start`, or None; and where, and with what time, others go on."""
+    begun = time.perf_counter()
+    start, enough = ridge_start(loss, l1, l2, x, opts)
+    if start is None:
+        return x, opts, None
+    opts = replace(opts, max_time=max(opts.max_time - (time.perf_counter() - begun), 0.0))
+    if not enough:
+        return start, opts, None
+    return start, opts, _minimize(loss, problem, l1, start, len(x), opts, callback, history, gap, steps=1)
 
 
 def _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short):
@@ -161,7 +185,10 @@ def _joined(before, result, history):
     return result
 
 
-def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels):
+def _minimize(
+    loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels, *, steps=0
+):  # fmt: skip
+    # ``steps``: iterations that led to x
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
@@ -179,6 +206,9 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, m
     )
     run.certify = partial(kernels.certificate, loss) if gap else _no_gap
     run.dual = DualExtrapolation() if gap else None
+    run.nit = steps
+    if steps:
+        run.report(problem, x, problem.f + kernels.orthant.penalty(x, l1), g, l1, len(x), 0)
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
         run.status = outcome.UNBOUNDED

@@ -1,0 +1,127 @@
+"""Ridges of least squares are one linear system: its solution, and what is left where that is not enough."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from sparsekit import LassoOBA, lasso_path
+from sparsekit._l1 import ridge_squares as module
+from sparsekit._l1.losses import LeastSquaresLoss
+from sparsekit._l1.oba_run import OBAOptions
+from sparsekit._l1.ridge_squares import ridge_start
+from sparsekit._solver import outcome
+from sparsekit.optimize import minimize_oba
+
+LAYOUTS = [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix]
+
+
+def data(n, p, seed=0):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, p)) + 2.0) * (rng.random((n, p)) < 0.5) * (1.0 + np.arange(p) % 3)
+    return X, X[:, :5].sum(axis=1) + rng.normal(size=n) + 3.0, rng.integers(0, 3, n).astype(float)
+
+
+def reference(X, y, weight, l2, intercept):
+    """The solution of the normal equations."""
+    A = np.column_stack([X, np.ones(len(X))]) if intercept else X
+    s = np.ones(len(y)) if weight is None else weight
+    ridge = np.append(l2, 0.0) if intercept else l2
+    return np.linalg.solve(A.T @ (s[:, None] * A) + np.diag(ridge), A.T @ (s * y))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
+@pytest.mark.parametrize(
+    "weighted, intercept, plain", [(True, True, False), (False, True, True), (True, False, True)]
+)
+@pytest.mark.parametrize("how", ["at once", "factor after steps", "steps"])
+def test_the_start_is_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 100)
+    if how != "at once":
+        monkeypatch.setattr(module, "_AT_ONCE", 0)
+        monkeypatch.setattr(module, "_SIDE" if how == "steps" else "_PART", 0)
+    X, y, weight = data(*shape)
+    weight = weight if weighted else None
+    l2 = np.full(shape[1], 3.0) if plain else 0.5 + np.arange(shape[1]) % 4
+    loss = LeastSquaresLoss(layout(X), y, weight, fit_intercept=intercept)
+    every = np.append(l2, 0.0) if intercept else l2
+    options, start = OBAOptions(tol=1e-9), np.zeros(loss.n_variables)
+    x, enough = ridge_start(loss, 0.0 * every, every, start, options)
+    assert enough
+    assert_allclose(x, reference(X, y, weight, l2, intercept), rtol=1e-6, atol=1e-7)
+    assert_allclose(loss.origin_scale, np.abs(loss.gradient(start)).max())
+    again = ridge_start(loss, 0.0 * every, every, x, options)
+    assert again[1]
+    assert_allclose(again[0], x, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
+def test_a_fit_needs_one_step_and_says_how_good_it_is(shape, layout, dtype):
+    X, y, weight = data(*shape)
+    X, seen, alpha = X.astype(dtype), [], 0.1
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result)
+
+    model = LassoOBA(alpha, l1_ratio=0.0, history=True, callback=callback).fit(layout(X), y, weight)
+    total = weight.sum()
+    best = reference(X.astype(float), y, weight, np.full(shape[1], alpha * total), True)
+    half = 0.5 * weight @ (y - X @ best[:-1] - best[-1]) ** 2 / total + 0.5 * alpha * best[:-1] @ best[:-1]
+    assert_allclose(model.objective_, half, rtol=1e-5)
+    assert model.dual_gap_ <= 1e-4 * half and model.objective_ - half <= model.dual_gap_ + 1e-6 * half
+    assert_allclose(model.coef_, best[:-1], atol=2e-3)
+    assert model.n_iter_ == 1 and len(seen) == 1 and seen[0].x.size == shape[1] + 1
+    assert_allclose(model.history_["fun"], [seen[0].fun / total])
+
+
+def test_where_it_is_not_taken():
+    X, y, _ = data(30, 8)
+    loss, ones, none, start = LeastSquaresLoss(X, y), np.ones(8), np.zeros(8), np.zeros(8)
+    assert ridge_start(loss, ones, ones, start, OBAOptions())[0] is None
+    assert ridge_start(loss, none, np.append(0.0, ones[1:]), start, OBAOptions())[0] is None
+    assert ridge_start(loss, none, ones, start, OBAOptions(max_iter=0))[0] is None
+    assert ridge_start(LeastSquaresLoss(0.0 * X, y), none, ones, start, OBAOptions())[0] is None
+    assert ridge_start(LeastSquaresLoss(1e200 * X, y), none, ones, start, OBAOptions())[1] is False
+
+
+@pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
+@pytest.mark.parametrize("spoil", ["nearly collinear", "far from zero", "of unlike scales"])
+def test_what_single_precision_cannot_tell_apart(spoil, shape):
+    X, y, _ = data(*shape)
+    if spoil == "nearly collinear":
+        X[:, 1] = X[:, 0] + 1e-7 * X[:, 1]
+    elif spoil == "far from zero":
+        X += 1e3
+    else:
+        X[:, 0] *= 1e4
+    model = LassoOBA(1e-6, l1_ratio=0.0, tol=1e-7).fit(X, y)
+    middle = X - X.mean(axis=0)
+    A = np.vstack([middle, np.sqrt(1e-6 * len(y)) * np.eye(shape[1])])
+    best = np.linalg.lstsq(A, np.append(y - y.mean(), np.zeros(shape[1])), rcond=None)[0]
+    value = 0.5 * np.sum((middle @ best - y + y.mean()) ** 2) / len(y) + 0.5e-6 * best @ best
+    assert model.objective_ - value <= 1e-5 * value
+
+
+def test_no_time_and_steps_that_run_out(monkeypatch):
+    X, y, _ = data(60, 12)
+    late = minimize_oba(LeastSquaresLoss(sp.csr_matrix(X), y), 0.0, l2=1.0, max_time=0.0)
+    assert late.status == outcome.MAX_TIME and not late.x.any()
+    monkeypatch.setattr(module, "_MANY", 2)
+    short = LassoOBA(1e-3, l1_ratio=0.0).fit(sp.csr_matrix(X), y)
+    assert_allclose(short.coef_, LassoOBA(1e-3, l1_ratio=0.0).fit(X, y).coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_several_penalties_of_one_loss(layout, shape):
+    X, y, _ = data(*shape)
+    loss = LeastSquaresLoss(layout(X), y)
+    for alpha in (10.0, 1.0, 0.1):
+        result = minimize_oba(loss, 0.0, l2=alpha, tol=1e-8)
+        assert_allclose(result.x, reference(X, y, None, np.full(shape[1], alpha), False), atol=1e-5)
+    path = lasso_path(layout(X), y, alphas=[3.0, 1.0], l1_ratio=0.0, tol=1e-8)
+    coef = np.asarray(path.coefs)[:, -1]
+    assert_allclose(coef, reference(X, y, None, np.full(shape[1], float(len(y))), True)[:-1], atol=1e-5)

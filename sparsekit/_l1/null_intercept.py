@@ -4,14 +4,12 @@ import numpy as np
 from scipy import optimize, special
 
 from .._linalg.special import expit
-from .multinomial import MultinomialLoss
-from .oba import minimize_oba
 
 # classes up to which the Hessian of the intercepts is a small matrix
 _FEW = 200
 # the largest penalty of a path is read off the null model, so that it is found nearly to rounding
 _TOL = 1e-10
-_MAX_STEPS = 200
+_MAX_STEPS, _MAX_LONG_STEPS = 200, 40
 
 
 def null_intercept(codes, sample_weight, n_classes, offset=None):
@@ -56,35 +54,46 @@ def _root(positive, weight, offset, odds):
 def _balanced(codes, weight, n_classes, offset, centred):
     """Intercepts of several classes, which count by their differences alone.
 
-    By Newton's method in a trust region, since large offsets leave the loss all but straight; of very many
-    classes by the solver of the fits.
+    By Newton's method in a trust region, since large offsets leave the loss all but straight; of many classes
+    with products of the Hessian in its place.
     """
-    if n_classes <= _FEW:
-        return _by_trust_region(codes, weight, n_classes, offset, centred - offset.mean(axis=0))
-    loss = MultinomialLoss(
-        np.zeros((len(codes), 0)), codes, n_classes, weight, fit_intercept=True, offset=offset
-    )
-    start = centred - offset.mean(axis=0)
-    x = minimize_oba(loss, np.zeros(n_classes), start, tol=_TOL, gap=False).x
+    start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
+    few = n_classes <= _FEW
+    x = optimize.minimize(
+        loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
+        method="trust-exact" if few else "trust-krylov",
+        options={"gtol": _TOL * float(loss.totals.sum()), "maxiter": _MAX_STEPS if few else _MAX_LONG_STEPS},
+    ).x  # fmt: skip
     return x - x.mean()
 
 
-def _by_trust_region(codes, weight, n_classes, offset, start):
-    n = len(codes)
-    s = np.ones(n) if weight is None else weight
-    totals = np.bincount(codes, weights=weight, minlength=n_classes)
+class _InterceptLoss:
+    """The multinomial loss of intercepts b (n_classes,) beside offsets."""
 
-    def value(b):
-        logs = special.log_softmax(offset + b, axis=1)
-        return -float(s @ logs[np.arange(n), codes]), s @ np.exp(logs) - totals
+    def __init__(self, codes, weight, n_classes, offset):
+        self.offset, self.rows, self.codes = offset, np.arange(len(codes)), codes
+        self.s = np.ones(len(codes)) if weight is None else weight
+        self.totals = np.bincount(codes, weights=weight, minlength=n_classes)
+        self.point = self.P = None
 
-    def hessian(b):
-        P = special.softmax(offset + b, axis=1)
-        return np.diag(s @ P) - (P * s[:, None]).T @ P
+    def _probabilities(self, b):
+        if self.point is None or not np.array_equal(self.point, b):
+            self.point, self.P = b.copy(), special.softmax(self.offset + b, axis=1)
+        return self.P
 
-    options = {"gtol": _TOL * float(totals.sum()), "maxiter": _MAX_STEPS}
-    x = optimize.minimize(value, start, jac=True, hess=hessian, method="trust-exact", options=options).x
-    return x - x.mean()
+    def value(self, b):
+        """Value and gradient."""
+        P, logs = self._probabilities(b), special.log_softmax(self.offset + b, axis=1)
+        return -float(self.s @ logs[self.rows, self.codes]), self.s @ P - self.totals
+
+    def hessian(self, b):
+        P = self._probabilities(b)
+        return np.diag(self.s @ P) - (P * self.s[:, None]).T @ P
+
+    def product(self, b, v):
+        """The Hessian at b times v."""
+        P = self._probabilities(b)
+        return (self.s @ P) * v - P.T @ (self.s * (P @ v))
 
 
 def unless_zero(offset):

@@ -227,7 +227,11 @@ def test_the_model_of_the_intercept_alone(K, monkeypatch):
         assert abs(b.sum()) < 1e-12
         # and those of very many classes
         monkeypatch.setattr(null_intercept_module, "_FEW", 0)
-        assert_allclose(null_intercept(y, weight, K, offset), b, atol=1e-6)
+        assert_allclose(null_intercept(y, weight, K, offset), b, atol=1e-8)
+        many = np.random.default_rng(1).integers(0, 30, 300)
+        apart = 30.0 * np.random.default_rng(3).standard_normal((300, 30))
+        found = softmax(apart + null_intercept(many, None, 30, apart), axis=1)
+        assert_allclose(found.sum(axis=0), np.bincount(many, minlength=30), rtol=1e-7)
         monkeypatch.undo()
         # rows that are right or wrong for sure
         wide = 300.0 * np.random.default_rng(2).standard_normal(offset.shape)

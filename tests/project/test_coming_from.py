@@ -273,3 +273,25 @@ def test_an_offset_is_glums(two):
     np.testing.assert_allclose(
         ours.predict_proba(X, offset=offset)[:, 1], theirs.predict(X, offset=offset), atol=1e-4
     )
+
+
+def test_glmnets_limits_relaxation_and_ends_of_paths(two, numbers):
+    """Its rows that have no parameter of their own here."""
+    X, y = two
+    n = len(y)
+    model = BoundedClassifier("log_loss", alpha=1 / (C * n), l1_ratio=1, bounds=(0, None)).fit(-X, y)
+    assert (model.coef_ >= 0).all() and 0 < (model.coef_ > 0).sum() < X.shape[1]
+    # the optimality conditions of coefficients >= 0, and the certificate
+    slope = -(-X).T @ (y - model.predict_proba(-X)[:, 1]) / n + model.alpha
+    assert slope.min() > -1e-3 * model.alpha
+    np.testing.assert_allclose(slope[model.coef_[0] > 1e-6], 0, atol=1e-3 * model.alpha)
+    assert model.dual_gap_ <= 1e-5 * model.objective_
+    X, y = numbers
+    model = LassoOBA(0.5).fit(X, y)
+    used = model.coef_ != 0
+    relaxed = LassoOBA(0.0, tol=1e-9).fit(X[:, used], y)
+    A = np.column_stack([X[:, used], np.ones(len(y))])
+    wanted = np.linalg.lstsq(A, y, rcond=None)[0]
+    np.testing.assert_allclose(np.append(relaxed.coef_, relaxed.intercept_), wanted, atol=1e-4)
+    path = LassoOBA.path(X, y, callback=lambda now: now.nnz > 4)
+    assert path.n_nonzero[-1] > 4 and (path.n_nonzero[:-1] <= 4).all() and len(path.lambdas) < 50

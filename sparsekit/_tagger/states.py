@@ -11,6 +11,9 @@ from .._cython import _chains
 from .._linalg.class_products import class_sums, matmat
 from .._linalg.design import DenseDesign
 
+# share of coefficients that are not 0 up to which the others are left out of products
+_FEW = 0.5
+
 
 def rows_of(design):
     """X as compressed rows of float64, with what the kernels of chains take as indices."""
@@ -85,7 +88,11 @@ class SeenStates:
 
     def scores(self, x):
         unary = np.empty((self.design.shape[0], self.K))
-        _chains.pair_scores(*self._rows, self._first, self._label, x, unary, self._threads)
+        first, label, used = self._first, self._label, x != 0.0
+        if np.count_nonzero(used) <= _FEW * self.n:  # an L1 penalty: the others cost nothing
+            first = np.concatenate([[0], used.cumsum()])[first]
+            label, x = label[used], x[used]
+        _chains.pair_scores(*self._rows, first, label, x, unary, self._threads)
         return unary
 
     def sums(self, D):

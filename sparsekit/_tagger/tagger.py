@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
-from .._l1.oba import minimize_oba
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads, count_threads
 from .._messages import shown
@@ -28,6 +27,7 @@ from .lbfgs import minimize
 from .loss import ChainLoss
 from .perceptron import Steps, train
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
+from .scaled import minimize_scaled
 from .sequences import read, read_labels, sequence_weights
 from .sparse_loss import SparseMAPLoss
 from .states import rows_of
@@ -317,8 +317,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         elif self.loss == "hinge":
             solve = partial(minimize_hinge, loss)
         elif self.l1_ratio > 0:
-            penalty = np.full(loss.n_variables, float(self.l1_ratio))
-            solve = partial(minimize_oba, loss, penalty, hessian="lbfgs", gap=False)
+            solve = partial(minimize_scaled, loss, self.l1_ratio)
         else:
             solve = partial(minimize, loss, kinks=self.loss == "sparsemap")
 

@@ -1,0 +1,120 @@
+"""Likelihoods with an L1 penalty: OBA, with L-BFGS, in variables that a diagonal has scaled.
+
+Rare and frequent features have curvatures that differ by orders of magnitude, and an L-BFGS matrix begins
+with one for all. With s_j = d_j^(-1/2), d the loss's diagonal, and x = s z, OBA minimises
+
+    f(s z) + sum_j l1 s_j |z_j| ,
+
+and stops by the optimality measure of x, which it is told at each step.
+"""
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from .._cython import _orthant
+from .._l1.oba import minimize_oba
+from .._l1.oba_run import MESSAGES, OBAOptions
+from .._l1.user_problem import ProtocolProblem
+from .._solver import outcome
+
+# length of the difference for the first curvature, relative to that of the point
+_PART, _POWERS = 1e-5, 3
+# least entry of the diagonal relative to its largest: features that are nearly 0 have hardly any curvature
+_LEAST = 1e-6
+# share of its promise below which a step is tried at half its length, which costs an evaluation: OBA's own is
+# for losses whose values cost less than their gradients
+_KEPT = 0.3
+
+
+class ScaledLoss:
+    """f(s z) for a loss of x."""
+
+    def __init__(self, loss):
+        self._loss, self.n_variables = loss, loss.n_variables
+        diagonal = loss.curvature()
+        least = _LEAST * float(diagonal.max(initial=0.0))
+        self.unit = np.maximum(diagonal, least) ** -0.5 if least > 0.0 else np.ones(self.n_variables)
+
+    def problem(self):
+        return ScaledProblem(self, False)
+
+    def value(self, z):
+        return self._loss.value(self.unit * z)
+
+    def gradient(self, z):
+        return self.unit * self._loss.value_and_gradient(self.unit * z)[1]
+
+
+class ScaledProblem(ProtocolProblem):
+    """The problem of a `ScaledLoss`."""
+
+    def try_move(self, dz, x):
+        # x itself: the point plus dz has other digits, and the loss knows its last point only
+        self._trial, self._trial_f = x.copy(), self._value(x)
+        return self._trial_f if np.isfinite(self._trial_f) else np.inf
+
+    def lipschitz(self):
+        """A norm of the Hessian by a few power iterations from the gradient, doubled.
+
+        One evaluation each, where differences to both sides and from anywhere take twenty. It is too small,
+        if at all, until a step has shown it.
+        """
+        if self._lipschitz is None:
+            g = self.gradient()
+            step, d, norm = _PART * max(1.0, float(np.linalg.norm(self.x))), g, float(np.linalg.norm(g))
+            for _ in range(_POWERS):
+                if not 0.0 < norm < np.inf:
+                    break
+                d = (self.loss.gradient(self.x + step / norm * d) - g) / step
+                norm = float(np.linalg.norm(d))
+            if 0.0 < norm < np.inf:
+                self._lipschitz = 2.0 * norm
+        return super().lipschitz()
+
+
+def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, history=False):
+    """The minimiser of f(x) + l1 |x|_1 for a `ChainLoss`; the result's values are those of x."""
+    scaled = ScaledLoss(loss)
+    s, weights = scaled.unit, np.full(loss.n_variables, float(l1))
+    zero = np.zeros(loss.n_variables)
+    f, g = loss.value_and_gradient(zero)
+    steep, longest = float(np.abs(g).max(initial=0.0)) or 1.0, float(np.abs(s * g).max(initial=0.0)) or 1.0
+    x, measures, reached = zero, [], False
+    if x0 is not None and _penalised(loss.value(x0), x0, l1) <= f:
+        x = np.array(x0, dtype=np.float64)
+
+    def measure(x):
+        return _orthant.measure(x, loss.value_and_gradient(x)[1], weights) / steep
+
+    def watch(report):
+        nonlocal reached
+        x = s * report.x
+        measures.append(measure(x))
+        reached = measures[-1] <= tol
+        if callback is None:
+            return reached
+        told = OptimizeResult(report, x=x, optimality=measures[-1])
+        return outcome.wants_to_stop(callback, told) or reached
+
+    measures.append(measure(x))
+    # what ends a run of z has ended that of x for sure: the measure is that of z times s or 1 / s at most
+    own = tol * steep / (longest * float(np.maximum(s, 1.0 / s).max(initial=1.0)))
+    own = own if measures[0] > tol else np.inf
+    options = OBAOptions(
+        tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs",
+        kept_low=_KEPT,
+    )  # fmt: skip
+    result = minimize_oba(
+        scaled, weights * s, x / s, options=options, gap=False, callback=watch, history=history
+    )
+    result.x, result.optimality = s * result.x, measures[-1]
+    if reached:
+        result.status, result.success = outcome.CONVERGED, True
+        result.message = MESSAGES[outcome.CONVERGED]
+    if history:
+        result.history["optimality"] = np.array(measures)
+    return result
+
+
+def _penalised(f, x, l1):
+    return f + l1 * float(np.abs(x).sum())

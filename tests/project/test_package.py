@@ -42,7 +42,12 @@ def requirement_names(requirements):
     return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements}
 
 
-TORCHS = ("sparsekit.torch", "sparsekit._torch.operators", "sparsekit._torch.graph_operators")
+TORCHS = (
+    "sparsekit.torch",
+    "sparsekit._torch.eager",
+    "sparsekit._torch.operators",
+    "sparsekit._torch.graph_operators",
+)
 
 
 def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(source, project):

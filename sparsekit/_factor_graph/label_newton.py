@@ -22,8 +22,10 @@ _CURVATURE = 1e-4
 # products of a step at most; residual of a system, relative to its gradient, at most
 _PRODUCTS, _FORCING = 60, 0.1
 # Variables of a label, and entries of X, up to which systems are solved by a factor: there the rounding of
-# conjugate gradients, which small alphas make large, is not in the way of steps.
-_DIRECT, _DENSE = 64, 2**21
+# conjugate gradients, which small alphas make large, is not in the way of steps. Up to more variables they
+# are where that costs less than the products of the step before: near the end of a fit whose labels are
+# almost separable, few rows have a curvature, and small alphas make for many products.
+_DIRECT, _DENSE, _FACTORS = 64, 2**21, 512
 # part of the promised decrease that a step must bring, and halvings at most
 _ARMIJO, _HALVINGS = 1e-4, 40
 
@@ -40,8 +42,9 @@ class _Labels:
         self.loss, self.xp, self.p = loss, loss.xp, loss.design.shape[1]
         self.squares = column_squares(loss.design, loss.weight)
         q, n = loss.shape[0], loss.design.shape[0]
-        small = self.xp is np and q <= _DIRECT and n * q <= _DENSE
-        self.rows = self.scores(np.eye(q)) if small else None  # [X, 1]
+        self.factors = self.xp is np and q <= _FACTORS and n * q <= _DENSE
+        self.rows = self.gram = None  # [X, 1], and its products with itself
+        self.work = np.inf if q <= _DIRECT else 0.0  # multiplications of the last step's products
 
     def scores(self, table):
         return self.loss.scores(table)
@@ -80,9 +83,13 @@ class _Labels:
 
     def _newton(self, G, D):
         """The same, to rounding."""
-        d = np.empty_like(G)
+        if self.rows is None:
+            self.rows = self.scores(np.eye(len(G)))
+            self.gram = (self.rows.T * (_CURVATURE * self.loss.weight)) @ self.rows
+        d, floor = np.empty_like(G), _CURVATURE * self.loss.weight
         for j, weight in enumerate(D.T):
-            H = (self.rows.T * weight) @ self.rows
+            at = np.flatnonzero(weight > floor)
+            H = (self.rows[at].T * (weight - floor)[at]) @ self.rows[at] + self.gram
             on = np.arange(len(H))
             H[on[: self.p], on[: self.p]] += self.loss.alpha
             H[on, on] += 1e-14 * np.trace(H)  # columns that are the same, and no penalty
@@ -91,9 +98,13 @@ class _Labels:
 
     def direction(self, G, D, enough):
         """Steps (q, k) with residuals of at most enough (k,), by conjugate gradients with a diagonal."""
-        if self.rows is not None:
-            return self._newton(G, D)
         xp, k = self.xp, G.shape[1]
+        if self.factors:
+            curved = np.count_nonzero(self.loss.weight[:, None] * _CURVATURE < D)
+            if len(G) ** 2 * (curved + k * len(G) / 3.0) <= self.work:
+                return self._newton(G, D)
+            if self.work < np.inf:
+                self.work = 0.0
         share = D.sum(axis=0)
         M = xp.empty(G.shape)
         M[: self.p] = self.squares[:, None] * share + self.loss.alpha
@@ -111,6 +122,7 @@ class _Labels:
                 open_, size = open_[left], size[left]
                 r, p, M, D = r[:, left], p[:, left], M[:, left], D[:, left]
             H = self.product(xp.ascontiguousarray(p), D)
+            self.work += 2.0 * len(D) * p.size
             curve = (p * H).sum(axis=0)
             step = xp.where(curve > 0.0, size / xp.where(curve > 0.0, curve, 1.0), 0.0)
             d[:, open_] += step * p

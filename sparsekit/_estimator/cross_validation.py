@@ -10,6 +10,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer, make_scorer
+from sklearn.model_selection import KFold, PredefinedSplit, check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -93,6 +94,39 @@ class CrossValidationMixin(PlainParametersMixin):
 
     def _get_scorer(self):
         return get_scorer(self._default_scoring) if self.scoring is None else get_scorer(self.scoring)
+
+
+def splitter_of(cv: CrossValidation, y: Any, matrix: bool) -> Any:
+    """Splitter of the rows: scikit-learn's for ``cv``; for None five folds with even shares of the labels.
+
+    Rows of one label are stratified by it, as scikit-learn does. Of a matrix (n, n_labels) scikit-learn
+    takes blocks of rows as they come, which leaves labels out of whole folds where the rows are sorted; here
+    rows are dealt out to the folds in turn, in the order of the rarest label that each has. There are fewer
+    folds where no label has five rows.
+    """
+    if cv is not None:
+        return check_cv(cv, y, classifier=not matrix)
+    n_rows = y.shape[0] if matrix else int(np.unique(y, return_counts=True)[1].max())
+    n_folds = max(2, min(5, n_rows))
+    if not matrix:
+        return check_cv(n_folds, y, classifier=True)
+    rarest = _rarest_labels(y)
+    if (rarest == rarest[0]).all():
+        return KFold(n_folds)
+    fold = np.empty(len(rarest), dtype=np.intp)
+    fold[np.argsort(rarest, kind="stable")] = np.arange(len(rarest)) % n_folds
+    return PredefinedSplit(fold)
+
+
+def _rarest_labels(Y):
+    """Of each row (n,) the place of its rarest label among the labels, the rarest first."""
+    rows, labels = Y.nonzero()
+    n, K = Y.shape
+    rank = np.empty(K, dtype=np.intp)
+    rank[np.argsort(np.bincount(labels, minlength=K), kind="stable")] = np.arange(K)
+    rarest = np.full(n, K)  # K: rows without a label
+    np.minimum.at(rarest, rows, rank[labels])
+    return rarest
 
 
 def run_folds(

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, f1_score, get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import delayed
@@ -21,7 +20,13 @@ from sklearn.utils.validation import _check_method_params
 from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
 from .._estimator.checks import check_penalties, check_sample_weight, in_units
-from .._estimator.cross_validation import CrossValidationMixin, for_scorers, run_folds, with_labels
+from .._estimator.cross_validation import (
+    CrossValidationMixin,
+    for_scorers,
+    run_folds,
+    splitter_of,
+    with_labels,
+)
 from .._estimator.decorators import fit_context
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads, count_threads
@@ -68,7 +73,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         Rules of decision to try, as ``threshold`` of :class:`LPSparseMAPClassifier`. For y of one dimension,
         which has no threshold, only the first one counts.
     cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds, stratified for labels, and not for matrices.
+        As in scikit-learn; None is 5 folds with even shares of the labels (of matrices: of each row's
+        rarest one).
     scoring : str or callable, default=None
         Any scikit-learn scorer. None is the mean F1 of the rows' sets of labels (two empty sets have 1), for
         y of one dimension the share of right labels.
@@ -213,11 +219,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         self.alphas_ = self._alphas(given)
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         routed = self._route("fit", sample_weight=base_weight, **params)
-        cv = self.cv
-        if cv is None:
-            rows = X.shape[0] if given.multilabel else int(given.values.sum(axis=0).max())
-            cv = max(2, min(5, rows))
-        splitter = check_cv(cv, target, classifier=not given.multilabel)
+        splitter = splitter_of(self.cv, target, given.multilabel)
         folds = list(splitter.split(X, target, **routed.splitter.split))
         scorer = with_labels(self._get_scorer(), None if given.multilabel else given.classes)
         context, metadata = None, None if sample_weight is None else {"sample_weight": sample_weight}

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
@@ -28,7 +27,13 @@ from .._estimator.checks import (
     in_type,
     in_units,
 )
-from .._estimator.cross_validation import CrossValidationMixin, for_scorers, run_folds, with_labels
+from .._estimator.cross_validation import (
+    CrossValidationMixin,
+    for_scorers,
+    run_folds,
+    splitter_of,
+    with_labels,
+)
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
@@ -282,12 +287,7 @@ class _FenchelYoungClassifierCV(
         self.alphas_ = np.sort(alphas)[::-1]
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
         routed = self._route("fit", sample_weight=base_weight, **params)
-        cv = self.cv
-        if cv is None:
-            # five folds need five rows of some class
-            rows = X.shape[0] if targets.multilabel else int(np.bincount(targets.values).max())
-            cv = max(2, min(5, rows))
-        splitter = check_cv(cv, y, classifier=not targets.multilabel)
+        splitter = splitter_of(self.cv, y, targets.multilabel)
         folds = list(splitter.split(X, y, **routed.splitter.split))
         context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -393,7 +393,8 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     alphas : array-like, default=None
         Values > 0 to try, in any order. None: ten powers of 10, from 10 to 1e-8.
     cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds, stratified for labels, and not for matrices.
+        As in scikit-learn; None is 5 folds with even shares of the labels (of matrices: of each row's
+        rarest one).
     scoring : str or callable, default=None
         Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
         targets and probabilities, which is defined for labels, indicators and distributions alike.

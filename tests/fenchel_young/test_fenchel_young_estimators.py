@@ -256,7 +256,7 @@ def test_cross_validation(cls, plain):
     accuracy = cls(alphas=[10.0, 1e-3], scoring="accuracy").fit(X, y)
     assert accuracy.mean_score_.max() > 0.9
     X, Y = multilabel()
-    many = cls(alphas=[1.0, 1e-2]).fit(X, Y)
+    many = cls(alphas=[1.0, 1e-2], cv=5).fit(X, Y)
     assert many.multilabel_ and many.predict(X).shape == Y.shape and (many.scores_ < 0).all()
     # a fold's score is what its own model would get
     from sklearn.model_selection import KFold
@@ -301,7 +301,7 @@ def test_cross_validation_without_rows_to_score(cls):
     assert np.isfinite(model.scores_).all()
     Y[:40] = 0
     with pytest.warns(UserWarning, match="no label"), pytest.raises(ValueError, match="fold 0 has no row"):
-        cls(alphas=[1e-2]).fit(X, Y)
+        cls(alphas=[1e-2], cv=5).fit(X, Y)
     with pytest.raises(ValueError, match=r"scoring gave NaN for alpha=0\.01 in fold 0"):
         cls(alphas=[1e-2], scoring=lambda *args: np.nan).fit(*load_iris(return_X_y=True))
 

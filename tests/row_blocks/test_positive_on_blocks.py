@@ -9,7 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._l1 import block_squares
+from sparsekit._l1.block_loss import LossOfBlocks
 from sparsekit._l1.squares import Moments
+from sparsekit._row_blocks.blocks import Block, LocalBlocks
+from sparsekit._row_blocks.census import take_census
 
 X, Y = text(p=60, density=0.2)
 Y = Y + 2.0
@@ -106,11 +109,21 @@ def test_what_is_too_large_is_named(monkeypatch):
         LassoOBA(0.001, positive=True).fit(in_blocks(X), Y)
 
 
+def test_a_pull_at_what_has_no_penalty_leaves_no_dual_point():
+    blocks, mean = LocalBlocks(in_blocks(X), Y), Y.mean()
+    spec = LossOfBlocks(True, offset=mean)
+    problem = block_squares.PositiveBlockProblem(blocks, take_census(blocks), spec, Y - mean, None)
+    x = problem.start()
+    problem.open(x)
+    for penalty, finite in ((1.0, True), (0.0, False)):
+        run = block_squares._PositiveRun(problem, np.full(61, penalty), None, 1e-3, 9, np.inf, None, False)
+        _, ratios = run._certify(np.arange(60), x, None, False)
+        assert np.isfinite(run.gap) == finite and run.optimality > 0
+        assert (ratios.max() > 1) == finite
+
+
 @pytest.mark.parametrize("kind", [X, DENSE])
 def test_products_of_blocks_are_plain_sums(kind):
-    from sparsekit._l1.block_loss import LossOfBlocks
-    from sparsekit._row_blocks.blocks import Block
-
     columns, centre = np.array([1, 4, 9]), np.array([0.5, 0.0, 2.0]) * isinstance(kind, np.ndarray)
     block = Block(0, kind, Y, WEIGHT)
     found = block_squares.moments_of_block(block, LossOfBlocks(True, offset=0.25), None, columns, centre)

@@ -20,14 +20,14 @@ from .._typing import DeviceArray, DeviceMatrix, EitherMatrix
 
 
 def check_device_X(
-    estimator: BaseEstimator, X: DeviceArray | DeviceMatrix, *, reset: bool = True, dense: bool = False
+    estimator: BaseEstimator | str, X: DeviceArray | DeviceMatrix, *, reset: bool = True, dense: bool = False
 ) -> DeviceArray | DeviceMatrix:
     """`sklearn.utils.validation.validate_data` for a matrix on the GPU.
 
     Parameters
     ----------
-    estimator : estimator
-        Gets ``n_features_in_``, or has it compared.
+    estimator : estimator or str
+        Gets ``n_features_in_``, or has it compared; or the name of a function, for messages.
     X : cupy.ndarray or cupyx.scipy.sparse matrix of shape (n_samples, n_features)
         Numbers of any type: what is not float32 becomes float64.
     reset : bool, default=True
@@ -40,8 +40,9 @@ def check_device_X(
     cupy.ndarray, C-contiguous, or cupyx.scipy.sparse.csr_matrix
         float32 or float64, finite, without duplicate entries.
     """
-    name = type(estimator).__name__
-    _check_feature_names(estimator, X, reset=reset)
+    name = estimator if isinstance(estimator, str) else type(estimator).__name__
+    if not isinstance(estimator, str):
+        _check_feature_names(estimator, X, reset=reset)
     if len(X.shape) != 2:
         raise ValueError(
             f"Expected 2D array, got {len(X.shape)}D array instead: X of {name} must have shape "
@@ -74,7 +75,8 @@ def check_device_X(
     else:
         X = namespace(X=X).ascontiguousarray(X)
     check_finite(X.data if sparse else X, f"X of {name}")
-    _check_n_features(estimator, X, reset=reset)
+    if not isinstance(estimator, str):
+        _check_n_features(estimator, X, reset=reset)
     return X
 
 

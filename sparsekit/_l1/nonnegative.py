@@ -26,6 +26,8 @@ _ROUNDING = 1e-10
 class NonnegativeSquares(LeastSquaresLoss):
     """Half the weighted sum of squares, whose features' coefficients must not be negative."""
 
+    one_sided = True
+
     @staticmethod
     def minimizer(loss, l1, x0=None, **options):
         """What `OBAEstimatorMixin` asks a loss for: `minimize_nonnegative`."""

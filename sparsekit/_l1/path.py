@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._arrays import is_device, namespace, to_host
 from .._estimator.block_data import BlockedMatrix, labels_of_blocks, numbers_of_blocks
 from .._estimator.checks import (
     X_CHECKS,
@@ -19,14 +20,15 @@ from .._estimator.checks import (
     in_units,
 )
 from .._estimator.decorators import validate_params
-from .._estimator.device_linear import refuse_device
+from .._estimator.device_checks import check_device_target, check_device_X, device_weight
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.offset import check_offset
+from .._estimator.targets import device_labels
 from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from .coefficients import center_target, check_penalty_weights, l1_weights
+from .coefficients import center_target, l1_weights, penalty_of
 from .fit import (
     MAX_ITER,
     MEMORY,
@@ -34,6 +36,7 @@ from .fit import (
     TOL,
     check_positive,
     logistic_of,
+    nonnegative_of,
     squares_of,
     weights_in_units,
 )
@@ -96,7 +99,8 @@ def l1_logistic_path(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data, used without a copy where the dtype and layout allow it.
+        Data, used without a copy where the dtype and layout allow it. CuPy's are worked on where they are,
+        and y, sample_weight and offset must be there too; the path is in main memory.
     y : array-like of shape (n_samples,)
         Class labels.
     Cs : array-like, default=None
@@ -163,12 +167,16 @@ def l1_logistic_path(
     """
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
-    refuse_device("l1_logistic_path", "fit L1LogisticOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight, offset)
         offset = X.census.offset
+    elif is_device(X):
+        X = check_device_X("l1_logistic_path", X)
+        found = device_labels(X, y, device_weight(X, sample_weight), class_weight)
+        classes, codes, weight = to_host(found.classes), found.values, found.weight
     else:
+        namespace(X=X, y=y)
         refuse_missing_labels(y)
         X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
         X = as_kernel_input(X)
@@ -186,7 +194,7 @@ def l1_logistic_path(
         codes,
         classes,
         weight,
-        check_penalty_weights(penalty_weights, X.shape[1], feature_names),
+        penalty_of(X, penalty_weights, 1.0, feature_names),
         fit_intercept,
         options,
         n_threads=count_threads(n_jobs),
@@ -211,6 +219,9 @@ def logistic_path(
     """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
     n_classes = len(classes)
     offset = unless_zero(offset)
+    null = None
+    if fit_intercept:
+        null = null_intercept(to_host(codes), to_host(weight), n_classes, to_host(offset))
 
     def make_loss(X):
         return logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset)
@@ -220,7 +231,7 @@ def logistic_path(
         X,
         penalty_weights,
         1 if n_classes == 2 else n_classes,
-        null_intercept(codes, weight, n_classes, offset) if fit_intercept else None,
+        null,
         options,
         **path_options,
     )
@@ -254,7 +265,8 @@ def lasso_path(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data, used without a copy where the dtype and layout allow it.
+        Data, used without a copy where the dtype and layout allow it. CuPy's are worked on where they are,
+        and y, sample_weight and offset must be there too; the path is in main memory.
     y : array-like of shape (n_samples,)
         Target values.
     alphas : array-like, default=None
@@ -294,12 +306,15 @@ def lasso_path(
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
-    refuse_device("lasso_path", "fit LassoOBA with warm_start=True", X=X, y=y)
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
         offset = X.census.offset
+    elif is_device(X):
+        X = check_device_X("lasso_path", X)
+        y, weight = check_device_target(y, X=X), device_weight(X, sample_weight)
     else:
+        namespace(X=X, y=y)
         X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
@@ -309,10 +324,10 @@ def lasso_path(
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     n_threads = count_threads(n_jobs)
-    penalty = check_penalty_weights(penalty_weights, X.shape[1], feature_names)
+    penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
     if positive:
         check_positive(hessian)
-    if positive and not isinstance(X, BlockedMatrix):
+    if positive and not isinstance(X, BlockedMatrix) and not is_device(X):
         path = _positive_path(
             X, y, weight, penalty, fit_intercept, n_threads, options, alphas,
             n_lambdas=n_lambdas, eps=eps, l1_ratio=l1_ratio, max_time=max_time, callback=callback,
@@ -324,7 +339,8 @@ def lasso_path(
     y, mean = center_target(y, weight, fit_intercept, X.dtype)
 
     def make_loss(X):
-        return squares_of(X, y, mean, weight, fit_intercept, n_threads, positive)
+        make = nonnegative_of if positive else squares_of
+        return make(X, y, mean, weight, fit_intercept, n_threads)
 
     path = solve_path(
         make_loss,

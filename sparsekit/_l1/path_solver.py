@@ -15,13 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from .._arrays import beside, is_device, to_host
 from .._estimator.checks import as_kernel_input
+from .._linalg.special import largest
 from .._solver import outcome
 from .._typing import FloatArray
 from .blockwise import BlockProblem, mixed, solver_of
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
-from .oba import minimize_oba
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
 # least alpha there is the same)
@@ -139,25 +140,29 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
     ndarray of shape (n_variables,)
     """
     n_features = X.shape[1]
-    weights = np.broadcast_to(penalty_weights, (n_features,))
+    weights = np.broadcast_to(to_host(penalty_weights), (n_features,))
     coef = np.zeros((n_outputs, n_features))
     free = np.flatnonzero(weights == 0)
     if free.size:
-        loss = make_loss(as_kernel_input(X[:, free]))
-        start = None if intercept is None else pack(np.zeros((n_outputs, free.size)), intercept, True)
+        columns = X[:, beside(free, X)]
+        loss = make_loss(columns if is_device(X) else as_kernel_input(columns))
+        start = None
+        if intercept is not None:
+            start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
         # lambda_max is read off this solution, so it is solved more tightly than the path
         options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
-        result = minimize_oba(loss, np.zeros(loss.n_variables), start, **options)
-        coef[:, free], free_intercept = unpack(result.x, n_outputs, free.size, intercept is not None)
+        result = solver_of(loss)(loss, beside(np.zeros(loss.n_variables), X), start, **options)
+        coef[:, free], free_intercept = unpack(to_host(result.x), n_outputs, free.size, intercept is not None)
         intercept = None if intercept is None else free_intercept
-    return pack(coef, intercept, intercept is not None)
+    return beside(pack(coef, intercept, intercept is not None), X)
 
 
 def largest_penalty(loss, x_null, l1):
     """The smallest factor of ``l1`` at which the null model ``x_null`` is optimal."""
     penalised = l1 > 0
-    gradient = np.abs(loss.gradient(x_null)[penalised])
-    return float(np.max(gradient / l1[penalised], initial=0.0))
+    gradient = loss.gradient(x_null)[penalised]
+    pulls = np.maximum(-gradient, 0.0) if getattr(loss, "one_sided", False) else np.abs(gradient)
+    return largest(pulls / l1[penalised])
 
 
 def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
@@ -264,7 +269,7 @@ def collect_path(
     dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
     columns, intercepts, kept = [], [], []
     for i, result in enumerate(results):
-        coef, intercept = unpack(result.x, n_outputs, n_features, fit_intercept, dtype)
+        coef, intercept = unpack(to_host(result.x), n_outputs, n_features, fit_intercept, dtype)
         if dense is None:
             columns.append(sp.csc_array(coef.reshape(-1, 1)))
             nnz = columns[-1].nnz

@@ -220,7 +220,10 @@ def test_start_penalties_and_what_is_refused(cupy):
         lambda: LassoOBA().fit(X, dy),
         lambda: LassoOBA().fit(dX, dy, np.ones(60)),
         lambda: L1LogisticOBACV().fit(dX, dy),
-        lambda: l1_logistic_path(dX, dy),
+        lambda: l1_logistic_path(dX, y),
+        lambda: l1_logistic_path(X, dy),
+        lambda: LassoOBA.path(dX, y),
+        lambda: LassoOBA.path(dX, dy, sample_weight=np.ones(60)),
         lambda: LassoOBA.path(X, dy),
     ):
         with pytest.raises(TypeError, match="cupy"):

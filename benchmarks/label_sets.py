@@ -7,7 +7,7 @@ would; official splits where there are some, else generated or shuffled by the s
 cal500, bibtex and delicious (4000 of its rows, 200 of its labels) in the data folder for their rows.
 Run it with one thread of BLAS: OMP_NUM_THREADS=1. With --tuned all have their penalty chosen by the best mean
 example F1 in the same five folds among seven: LPSparseMAPClassifierCV from its defaults, which also chooses
-between its two thresholds, the others with C from 0.01 to 10.
+between its three thresholds, the others with C from 0.01 to 10.
 """
 
 import argparse

@@ -27,7 +27,8 @@ from .label_newton import are_apart, minimize_apart
 from .label_prediction import LabelSetsMixin, warn_of_unsolved
 from .label_sets import choose_pairs, logic, with_indicator
 from .label_solver import minimize_labels
-from .label_strengths import strengths
+from .label_strengths import count_and_spectrum, strengths
+from .label_threshold import may_choose, threshold_share
 from .linear_factors import Xor
 
 
@@ -63,9 +64,11 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         `FactorGraph` and returns factors.
     fit_intercept : bool, default=True
         Whether to fit b.
-    threshold : float or "expected_f1", default="expected_f1"
+    threshold : float, "expected_f1" or "auto", default="auto"
         `predict` gives a row each label whose marginal is larger. "expected_f1" is half of the largest F1
-        that the row can expect by its marginals: at that threshold it is reached.
+        that the row can expect by its marginals: at that threshold it is reached. "auto" lies between that
+        and 0.5, where the training rows' F1 is best as if each had been left out; with factors or
+        loss="hinge" it is "expected_f1".
     never_empty : bool, default=None
         Whether `predict` gives a row the best label or labels where it would give none. None: if no row
         of the training data was without a label.
@@ -100,6 +103,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         The strengths that were used.
     never_empty_ : bool
         Whether predictions always have a label.
+    threshold_share_ : float
+        With threshold="auto" the part, from 0 to 1, of 0.5 in a row's threshold; the rest is that of
+        "expected_f1". 0 otherwise.
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of y that have a score together.
     pair_coef_ : ndarray of shape (n_pairs,)
@@ -157,7 +163,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         "pair_alpha": [Interval(Real, 0, None, closed="left"), None],
         "factors": [list, tuple, callable, None],
         "fit_intercept": ["boolean"],
-        "threshold": [StrOptions({"expected_f1"}), Interval(Real, 0, 1, closed="left")],
+        "threshold": [StrOptions({"expected_f1", "auto"}), Interval(Real, 0, 1, closed="left")],
         "never_empty": ["boolean", None],
         "warm_start": ["boolean"],
         "history": ["boolean"],
@@ -173,7 +179,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         pair_alpha: float | None = None,
         factors: Sequence[tuple[Any, ...]] | Callable[..., Any] | None = None,
         fit_intercept: bool = True,
-        threshold: float | Literal["expected_f1"] = "expected_f1",
+        threshold: float | Literal["expected_f1", "auto"] = "auto",
         never_empty: bool | None = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
@@ -257,7 +263,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
             start, shape = self._table(loss.shape, xp), loss.shape
-        alpha, pair_alpha = strengths(
+        alpha, pair_alpha, spectrum = strengths(
             self.alpha, self.pair_alpha, self.loss, loss.design, Y, counts, self.fit_intercept
         )
         if isinstance(loss, LabelLoss):
@@ -289,15 +295,21 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 "alpha_": float(alpha),
                 "pair_alpha_": float(pair_alpha),
                 "never_empty_": bool(never_empty),
+                "threshold_share_": 0.0,  # till the fit is done
             }
 
-        self._run(
+        result = self._run(
             lambda x0, callback: minimize(
                 loss, x0=x0, callback=callback, history=self.history, **self._solver_options
             ),
             start, shape, data=given.for_callbacks(), attributes=attributes,
         )  # fmt: skip
         warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
+        if self.threshold == "auto" and isinstance(loss, LabelLoss) and multilabel and may_choose(loss):
+            # folds know it from the first of their fits
+            spectrum = getattr(self, "_known_spectrum", None) if spectrum is None else spectrum
+            n, spectrum = count_and_spectrum(loss.design, Y, counts, self.fit_intercept, spectrum)
+            self.threshold_share_ = threshold_share(loss, result.x, spectrum, n, self.never_empty_)
         return self
 
     def _refuse_factors(self):

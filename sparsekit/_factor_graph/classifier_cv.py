@@ -36,17 +36,17 @@ from .classifier import LPSparseMAPClassifier
 from .label_loss import LOSSES
 from .label_prediction import LabelSetsMixin
 from .label_sets import with_indicator
-from .label_strengths import strengths
+from .label_strengths import count_and_spectrum, strengths
 
 # multiples of the strength that generalised cross-validation finds
 _MULTIPLES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-_THRESHOLDS = ("expected_f1", 0.5)
+_THRESHOLDS = ("auto", "expected_f1", 0.5)
 _SHARED = (
     "loss", "pairs", "pair_alpha", "factors", "fit_intercept", "never_empty", "tol", "max_iter", "max_time",
 )  # fmt: skip
 _FITTED = (
-    "coef_", "intercept_", "pairs_", "pair_coef_", "never_empty_", "pair_alpha_", "optimality_",
-    "objective_", "dual_gap_",
+    "coef_", "intercept_", "pairs_", "pair_coef_", "never_empty_", "pair_alpha_", "threshold_share_",
+    "optimality_", "objective_", "dual_gap_",
 )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
     ----------
     alphas : array-like, default=None
         Values > 0 to try, in any order. None: 30, 10, 3, 1, 0.3, 0.1 and 0.03 times what alpha="auto" is.
-    thresholds : sequence of float or "expected_f1", default=("expected_f1", 0.5)
+    thresholds : sequence of float, "auto" or "expected_f1", default=("auto", "expected_f1", 0.5)
         Rules of decision to try, as ``threshold`` of :class:`LPSparseMAPClassifier`. For y of one dimension,
         which has no threshold, only the first one counts.
     cv : int, cross-validation generator or iterable, default=None
@@ -89,7 +89,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
     ----------
     alpha_ : float
         The chosen alpha: of the best mean score, and the largest of equal ones.
-    threshold_ : float or "expected_f1"
+    threshold_ : float, "auto" or "expected_f1"
         The chosen threshold, the first of equal ones.
     alphas_ : ndarray of shape (n_alphas,)
         The values tried, falling.
@@ -101,7 +101,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         Mean of ``scores_`` over the folds, and its standard error.
     n_iter_ : ndarray of shape (n_folds,)
         Steps of each fold's fits.
-    coef_, intercept_, pairs_, pair_coef_, never_empty_, pair_alpha_, classes_, multilabel_
+    coef_, intercept_, pairs_, pair_coef_, never_empty_, threshold_share_, pair_alpha_, classes_, multilabel_
         As in :class:`LPSparseMAPClassifier`, of the final fit.
     optimality_, objective_, dual_gap_
         As in :class:`LPSparseMAPClassifier`, of the final fit.
@@ -261,7 +261,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             return np.sort(check_penalties(self.alphas, "alphas"))[::-1]
         counts = np.ones(len(given.values)) if given.weight is None else given.weight
         design = design_of(given.X, count_threads(self.n_jobs))
-        alpha, _ = strengths("auto", None, self.loss, design, given.values, counts, self.fit_intercept)
+        alpha, _, _ = strengths("auto", None, self.loss, design, given.values, counts, self.fit_intercept)
         return np.array(_MULTIPLES) * max(alpha, 1e-150)
 
     def _score_fold(self, X, y, weight, fold, index, thresholds, scorer, score_params):
@@ -277,8 +277,13 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         X_test, y_test = X[test], for_scorers(y[test])
         part, steps = self._part(float(self.alphas_[0]), None).set_params(warm_start=True), 0
         scores = np.empty((len(thresholds), len(self.alphas_)))
+        at_fit = "auto" if "auto" in thresholds else thresholds[0]
+        if at_fit == "auto" and self.multilabel_ and self.loss != "hinge" and self.factors is None:
+            counts = np.ones(len(train)) if own is None else own
+            design, Y = design_of(X[train], 1), y[train].astype(np.float64)
+            part._known_spectrum = count_and_spectrum(design, Y, counts, self.fit_intercept)[1]
         for i, alpha in enumerate(self.alphas_.tolist()):
-            part.set_params(alpha=alpha).fit(X[train], y[train], sample_weight=own)
+            part.set_params(alpha=alpha, threshold=at_fit).fit(X[train], y[train], sample_weight=own)
             steps += int(part.n_iter_[0])
             for t, threshold in enumerate(thresholds):
                 part.set_params(threshold=threshold)
@@ -320,12 +325,12 @@ def _check_thresholds(thresholds):
     found = []
     for one in thresholds:
         if isinstance(one, str):
-            good = one == "expected_f1"
+            good = one in ("auto", "expected_f1")
         else:
             good = isinstance(one, Real) and not isinstance(one, bool) and 0 <= one < 1
         if not good:
             raise ValueError(
-                f'thresholds must be "expected_f1" or numbers from 0 to below 1; got {shown(one)}.'
+                f'thresholds must be "auto", "expected_f1" or numbers from 0 to below 1; got {shown(one)}.'
             )
         found.append(one if isinstance(one, str) else float(one))
     if not found:

@@ -28,7 +28,7 @@ def f1_thresholds(mu, never_empty):
     return 0.5 * best[:, None]
 
 
-def decide(mu, eta, threshold, never_empty, factors, n_threads):
+def decide(mu, eta, threshold, never_empty, factors, n_threads, *, share=0.0):
     """Sets of labels (n, K).
 
     Parameters
@@ -42,10 +42,12 @@ def decide(mu, eta, threshold, never_empty, factors, n_threads):
         Whether a set that would be empty is the best that is not.
     factors : as `logic` takes them
     n_threads : int
+    share : float
+        Part of a half in the thresholds of "expected_f1", from 0 to 1.
     """
     xp = namespace(mu=mu, eta=eta)
     if isinstance(threshold, str):
-        threshold = f1_thresholds(mu, never_empty)
+        threshold = (1.0 - share) * f1_thresholds(mu, never_empty) + 0.5 * share
     gain = mu - threshold
     if factors is None:
         sets = (gain > 0.0).astype(np.int64)

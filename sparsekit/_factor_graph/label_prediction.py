@@ -27,6 +27,7 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
     pairs_: Any
     pair_coef_: Any
     never_empty_: bool
+    threshold_share_: float
     factors: Any
     loss: str
     n_jobs: int | None
@@ -109,8 +110,9 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
             return self.classes_[scores.argmax(axis=1)]
         mu = self._inference(scores, False) if self.loss == "hinge" else self._probabilities(scores)
         return decide(
-            mu, scores, self._decides_by, self.never_empty_, self.factors, count_threads(self.n_jobs)
-        )
+            mu, scores, self._decides_by, self.never_empty_, self.factors, count_threads(self.n_jobs),
+            share=self.threshold_share_ if self._decides_by == "auto" else 0.0,
+        )  # fmt: skip
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

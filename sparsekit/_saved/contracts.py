@@ -126,7 +126,9 @@ class Threshold(Field):
 
     def check(self, name, value, sizes):
         if not (
-            value == "expected_f1" if isinstance(value, str) else type(value) is float and 0 <= value < 1
+            value in ("expected_f1", "auto")
+            if isinstance(value, str)
+            else type(value) is float and 0 <= value < 1
         ):
             raise ValueError(f"{name} is {shown(value)} in place of a threshold")
 
@@ -322,13 +324,14 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_TABLE, **_SOLVED,
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
-        "never_empty_": Truth(),
+        "never_empty_": Truth(), "threshold_share_": Number(finite=True, least=0.0),
     },
     "LPSparseMAPClassifierCV": {
         **_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"),
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
         "never_empty_": Truth(), "threshold_": Threshold(),
+        "threshold_share_": Number(finite=True, least=0.0),
         "threshold_scores_": Floats(("thresholds", "folds", "values"), ("f8",), finite=False),
     },
     "SequenceTagger": {

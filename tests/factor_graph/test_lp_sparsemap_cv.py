@@ -12,7 +12,7 @@ from sparsekit import AtMostOne, LPSparseMAPClassifier, LPSparseMAPClassifierCV
 
 X, Y = make_multilabel_classification(n_samples=80, n_classes=4, random_state=0)
 X = X / 10.0
-ALPHAS, THRESHOLDS = [1.0, 0.05, 0.003], ("expected_f1", 0.5, 0.3)
+ALPHAS, THRESHOLDS = [1.0, 0.05, 0.003], ("expected_f1", "auto", 0.3)
 
 
 @parametrize_with_checks(
@@ -63,7 +63,7 @@ def test_threads_scorers_classes_and_factors():
     kinds = np.array(["a", "b", "c"])[Y[:, :2].sum(axis=1)]
     model = LPSparseMAPClassifierCV([0.1, 0.01], cv=3).fit(X, kinds)
     assert model.score(X, kinds) == (model.predict(X) == kinds).mean() > 0.5
-    assert model.threshold_ == "expected_f1" and len(model.threshold_scores_) == 1
+    assert model.threshold_ == "auto" and len(model.threshold_scores_) == 1
     keep = Y[:, :2].sum(axis=1) < 2
     model = LPSparseMAPClassifierCV([0.1, 0.01], cv=3, factors=[(AtMostOne, [0, 1])]).fit(X[keep], Y[keep])
     assert model.predict(X)[:, :2].sum(axis=1).max() == 1

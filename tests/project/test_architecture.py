@@ -59,7 +59,14 @@ WINGS = {
         "targets",
         "tracking",
     },
-    "_factor_graph": {"classifier", "classifier_cv", "label_decisions", "label_prediction", "label_sets"},
+    "_factor_graph": {
+        "classifier",
+        "classifier_cv",
+        "label_decisions",
+        "label_prediction",
+        "label_sets",
+        "label_threshold",
+    },
 }
 
 

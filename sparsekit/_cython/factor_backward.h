@@ -22,7 +22,8 @@ static void fg_project_direction(const fg_plan *g, fg_state *t, double *d) {
     }
     fg_agree(g, t, d, right, t->z, t->s);
     for (sk_size j = 0; j < g->n_var; j++) right[j] = d[j] - right[j];
-    fg_cg(g, t, 0.0, right, 1e-14 * sqrt(size), y, t->z, t->s);
+    /* less is rounding, of which directions of little curvature would make more */
+    fg_cg(g, t, 0.0, right, 1e-13 * sqrt(size), y, t->z, t->s);
     for (sk_size j = 0; j < g->n_var; j++) {
         d[j] -= y[j];
         if (g->var_start[j] == g->var_start[j + 1] && !FG_FREE(t->mu[j])) d[j] = 0.0;

@@ -65,91 +65,106 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
     }
 }
 
-/* What the barrier -mu log z of a transition asks for, z = -(c + a_i + b_j) its slack, as potentials move by dz: the
- * change of its weight. second: of Mehrotra's corrector, what a step straight on to mu = 0 would leave of E z. */
-SK_INLINE double fg_arc_change(double E, double inverse, double dz, double second, double mu) {
-    return (mu + second) * inverse - E - E * inverse * dz;
+/* What the barrier -mu log z of a transition asks for, z = -(c + a_i + b_j) its slack and Q = 1 / z, as potentials move
+ * by dz: the change of its weight. second: of Mehrotra's corrector, what a step straight on to mu = 0 would leave of
+ * E z. Straight on itself the change is -E (1 + Q dz), so that there are no sums of E in what it is solved for. */
+SK_INLINE double fg_arc_change(double E, double Q, double dz, double second, double mu) {
+    return (mu + second) * Q - E - E * Q * dz;
 }
 
-SK_INLINE double fg_arc_second(double E, double inverse, double straight) {
-    return E * (1.0 + inverse * straight) * straight;
-}
+SK_INLINE double fg_arc_second(double E, double Q, double straight) { return E * (1.0 + Q * straight) * straight; }
 
-/* D = E / z and its sums */
-SK_MULTI(void, fg_barrier_fill,
+/* Q, D = E Q and its sums, and what sums of E take from ra, rb; the sum of E z */
+SK_MULTI(double, fg_barrier_fill,
          (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          const double *restrict E, double *restrict D, double *restrict R, double *restrict C),
-         (K, c, a, b, E, D, R, C)) {
+          const double *restrict E, double *restrict Q, double *restrict D, double *restrict R, double *restrict C,
+          double *restrict ra, double *restrict rb),
+         (K, c, a, b, E, Q, D, R, C, ra, rb)) {
+    double all = 0.0;
     for (sk_size j = 0; j < K; j++) C[j] = 0.0;
     for (sk_size i = 0; i < K; i++) {
-        double sum = 0.0;
-        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
-            double d = -E[i * K + j] / (c[i * K + j] + a[i] + b[j]);
+        double sum = 0.0, flow = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum, flow, all)) for (sk_size j = 0; j < K; j++) {
+            const double z = -(c[i * K + j] + a[i] + b[j]), w = E[i * K + j], q = 1.0 / z, d = w * q;
+            Q[i * K + j] = q;
             D[i * K + j] = d;
             C[j] += d;
+            rb[j] -= w;
             sum += d;
+            flow += w;
+            all += w > 0.0 ? w * z : 0.0;
         }
         R[i] = sum;
+        ra[i] -= flow;
     }
+    return all;
+}
+
+/* Straight on in direction da, db: the largest relative fall of a slack, and of a weight, and what the square of the
+ * step takes from the sum of E z. */
+SK_MULTI(double, fg_barrier_straight,
+         (sk_size K, const double *restrict Q, const double *restrict E, const double *restrict da,
+          const double *restrict db, double *most),
+         (K, Q, E, da, db, most)) {
+    double top = *most, sum = 0.0;
+    for (sk_size i = 0; i < K; i++)
+        SK_SIMD_MAX(reduction(max : top) reduction(+ : sum))
+        for (sk_size j = 0; j < K; j++) {
+            const double dz = -(da[i] + db[j]), by = Q[i * K + j] * dz, w = E[i * K + j];
+            const double shrinks = w > 0.0 ? 1.0 + by : 0.0;
+            top = -by > top ? -by : top;
+            top = shrinks > top ? shrinks : top;
+            sum += w * dz * (1.0 + by);
+        }
+    *most = top;
+    return sum;
 }
 
 /* ra, rb -= sums of the changes of weights that no potential moves for */
 SK_MULTI(void, fg_barrier_push,
-         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          const double *restrict E, double mu, int corrects, const double *restrict ta, const double *restrict tb,
-          double *restrict ra, double *restrict rb),
-         (K, c, a, b, E, mu, corrects, ta, tb, ra, rb)) {
+         (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, double *restrict ra, double *restrict rb),
+         (K, Q, E, mu, ta, tb, ra, rb)) {
     for (sk_size i = 0; i < K; i++) {
         double sum = 0.0;
         SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
-            const double inverse = -1.0 / (c[i * K + j] + a[i] + b[j]), w = E[i * K + j];
-            const double second = corrects ? fg_arc_second(w, inverse, -(ta[i] + tb[j])) : 0.0;
-            const double q = fg_arc_change(w, inverse, 0.0, second, mu);
-            rb[j] -= q;
-            sum += q;
+            const double q = Q[i * K + j], w = E[i * K + j];
+            const double by = fg_arc_change(w, q, 0.0, fg_arc_second(w, q, -(ta[i] + tb[j])), mu);
+            rb[j] -= by;
+            sum += by;
         }
         ra[i] -= sum;
     }
 }
 
 /* the largest relative fall of a slack, and of a weight, in direction da, db */
-SK_MULTI(void, fg_barrier_reach,
-         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          const double *restrict E, double mu, int corrects, const double *restrict ta, const double *restrict tb,
-          const double *restrict da, const double *restrict db, double *slack, double *weight),
-         (K, c, a, b, E, mu, corrects, ta, tb, da, db, slack, weight)) {
-    double most = *slack, most_too = *weight;
+SK_MULTI(double, fg_barrier_reach,
+         (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, const double *restrict da, const double *restrict db, double most),
+         (K, Q, E, mu, ta, tb, da, db, most)) {
     for (sk_size i = 0; i < K; i++)
-        SK_SIMD_MAX(reduction(max : most, most_too))
+        SK_SIMD_MAX(reduction(max : most))
         for (sk_size j = 0; j < K; j++) {
-            const double inverse = -1.0 / (c[i * K + j] + a[i] + b[j]), w = E[i * K + j], dz = -(da[i] + db[j]);
-            const double second = corrects ? fg_arc_second(w, inverse, -(ta[i] + tb[j])) : 0.0;
-            const double falls = -dz * inverse;
-            const double shrinks = w > 0.0 ? -fg_arc_change(w, inverse, dz, second, mu) / w : 0.0;
+            const double q = Q[i * K + j], w = E[i * K + j], dz = -(da[i] + db[j]), straight = -(ta[i] + tb[j]);
+            const double falls = -dz * q, second = (1.0 + q * straight) * straight;
+            const double shrinks = w > 0.0 ? 1.0 + q * (dz - second - mu / w) : 0.0;
             most = falls > most ? falls : most;
-            most_too = shrinks > most_too ? shrinks : most_too;
+            most = shrinks > most ? shrinks : most;
         }
-    *slack = most;
-    *weight = most_too;
+    return most;
 }
 
-/* sum of E z after a step; E moves too where `moves` */
-SK_MULTI(double, fg_barrier_step,
-         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          double *restrict E, double mu, int corrects, const double *restrict ta, const double *restrict tb,
-          const double *restrict da, const double *restrict db, double step, int moves),
-         (K, c, a, b, E, mu, corrects, ta, tb, da, db, step, moves)) {
-    double sum = 0.0;
+/* E after a step */
+SK_MULTI(void, fg_barrier_step,
+         (sk_size K, const double *restrict Q, double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, const double *restrict da, const double *restrict db, double step),
+         (K, Q, E, mu, ta, tb, da, db, step)) {
     for (sk_size i = 0; i < K; i++)
-        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
-            const double z = -(c[i * K + j] + a[i] + b[j]), inverse = 1.0 / z, w = E[i * K + j];
-            const double dz = -(da[i] + db[j]);
-            const double second = corrects ? fg_arc_second(w, inverse, -(ta[i] + tb[j])) : 0.0;
-            const double next = w + step * fg_arc_change(w, inverse, dz, second, mu);
-            sum += w > 0.0 ? next * (z + step * dz) : 0.0;
-            E[i * K + j] = moves ? next : w;
+        SK_SIMD for (sk_size j = 0; j < K; j++) {
+            const double q = Q[i * K + j], w = E[i * K + j];
+            const double second = fg_arc_second(w, q, -(ta[i] + tb[j]));
+            E[i * K + j] = w + step * fg_arc_change(w, q, -(da[i] + db[j]), second, mu);
         }
-    return sum;
 }
 
 /* The interior point method, until slacks and weights of all transitions show which of them is 0. */
@@ -179,17 +194,15 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
     delta = delta > 1.0 / (double)K ? delta : 1.0 / (double)K;
     for (sk_size i = 0; i < m; i++) t->a[i] -= 0.5 * delta, t->b[i] -= 0.5 * delta;
     for (int it = 0; it < FG_BARRIER_STEPS; it++) {
-        double miss = 0.0, mu = 0.0, straight = 0.0, size = 0.0, by, slack, weight;
+        double miss = 0.0, mu = 0.0, straight = 0.0, size = 0.0, most = 1e-300, by;
         fg_chain_answer(t);
         for (sk_size i = 0; i < m; i++) t->ra[i] = t->x[i], t->rb[i] = t->x[i + K];
-        memset(t->da, 0, (size_t)m * sizeof(double));
-        memset(t->db, 0, (size_t)m * sizeof(double));
+        memcpy(t->ta, t->ra, (size_t)m * sizeof(double));
+        memcpy(t->tb, t->rb, (size_t)m * sizeof(double));
         for (sk_size p = 0; p < T - 1; p++) {
             const sk_size i = p * K, e = p * KK;
-            mu += fg_barrier_step(K, t->c + e, t->a + i, t->b + i, t->E + e, 0.0, 0, t->ta + i, t->tb + i, t->da + i,
-                                  t->db + i, 0.0, 0);
-            fg_barrier_fill(K, t->c + e, t->a + i, t->b + i, t->E + e, t->Y + e, t->R + i, t->C + i);
-            for (sk_size j = 0; j < KK; j++) t->ra[i + j / K] -= t->E[e + j], t->rb[i + j % K] -= t->E[e + j];
+            mu += fg_barrier_fill(K, t->c + e, t->a + i, t->b + i, t->E + e, t->Q + e, t->Y + e, t->R + i, t->C + i,
+                                  t->ra + i, t->rb + i);
         }
         mu /= (double)t->n_arc;
         for (sk_size i = 0; i < m; i++) {
@@ -208,32 +221,30 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
         gap = mu;
         if (!fg_chain_factor(t, 0.0, 1e-15, watch)) return 0;
         /* straight on to mu = 0, and then to what that suggests */
-        for (int corrects = 0; corrects <= 1; corrects++) {
-            double *da = corrects ? t->da : t->ta, *db = corrects ? t->db : t->tb;
-            by = corrects ? mu * pow(straight / mu, 3.0) : 0.0;
-            memcpy(da, t->ra, (size_t)m * sizeof(double));
-            memcpy(db, t->rb, (size_t)m * sizeof(double));
-            for (sk_size p = 0; p < T - 1; p++) {
-                const sk_size i = p * K, e = p * KK;
-                fg_barrier_push(K, t->c + e, t->a + i, t->b + i, t->E + e, by, corrects, t->ta + i, t->tb + i, da + i,
-                                db + i);
-            }
-            fg_chain_solve(t, da, db);
-            slack = weight = 1e-300;
-            for (sk_size p = 0; p < T - 1; p++) {
-                const sk_size i = p * K, e = p * KK;
-                fg_barrier_reach(K, t->c + e, t->a + i, t->b + i, t->E + e, by, corrects, t->ta + i, t->tb + i, da + i,
-                                 db + i, &slack, &weight);
-            }
-            step = slack > weight ? slack : weight;
-            step = corrects ? (step > 0.99 ? 0.99 / step : 1.0) : (step > 1.0 ? 1.0 / step : 1.0);
-            straight = 0.0;
-            for (sk_size p = 0; p < T - 1; p++) {
-                const sk_size i = p * K, e = p * KK;
-                straight += fg_barrier_step(K, t->c + e, t->a + i, t->b + i, t->E + e, by, corrects, t->ta + i,
-                                            t->tb + i, da + i, db + i, step, corrects);
-            }
-            straight /= (double)t->n_arc;
+        fg_chain_solve(t, t->ta, t->tb);
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            straight += fg_barrier_straight(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
+        }
+        step = most > 1.0 ? 1.0 / most : 1.0;
+        straight = (1.0 - step) * mu - step * step * straight / (double)t->n_arc;
+        by = straight > 0.0 ? mu * pow(straight / mu, 3.0) : 0.0;
+        memcpy(t->da, t->ra, (size_t)m * sizeof(double));
+        memcpy(t->db, t->rb, (size_t)m * sizeof(double));
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            fg_barrier_push(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i);
+        }
+        fg_chain_solve(t, t->da, t->db);
+        most = 1e-300;
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            most = fg_barrier_reach(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
+        }
+        step = most > 0.99 ? 0.99 / most : 1.0;
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            fg_barrier_step(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, step);
         }
         for (sk_size i = 0; i < m; i++) t->a[i] += step * t->da[i], t->b[i] += step * t->db[i];
     }

@@ -17,7 +17,7 @@ struct fg_flow {
     double *c, *E;                      /* (T - 1, K, K): scores, -inf where never taken, and weights */
     double *a, *b, *ra, *rb, *da, *db;  /* (T - 1, K): potentials, gradients, a direction */
     double *ta, *tb, *R, *C;            /* (T - 1, K): another direction; sums of D's rows and columns */
-    double *A, *Y, *B, *Z;              /* (T - 1, K, K): factors; upper triangles of A and B; D comes in Y */
+    double *A, *Y, *B, *Z, *Q;          /* (T - 1, K, K): factors; upper triangles of A and B; D comes in Y; 1 / slack */
 };
 
 static fg_flow *fg_make_flow(const fg_spec *f) {
@@ -25,7 +25,7 @@ static fg_flow *fg_make_flow(const fg_spec *f) {
     fg_flow *t = calloc(1, sizeof *t);
     double *at;
     if (t == NULL) return NULL;
-    at = t->v = calloc((size_t)(3 * n + 10 * m + 6 * arcs + 1), sizeof(double));
+    at = t->v = calloc((size_t)(3 * n + 10 * m + 7 * arcs + 1), sizeof(double));
     if (at == NULL) {
         free(t);
         return NULL;
@@ -49,7 +49,8 @@ static fg_flow *fg_make_flow(const fg_spec *f) {
     t->A = at, at += arcs;
     t->Y = at, at += arcs;
     t->B = at, at += arcs;
-    t->Z = at;
+    t->Z = at, at += arcs;
+    t->Q = at;
     return t;
 }
 
@@ -74,24 +75,71 @@ SK_INLINE void fg_less_rows(sk_size n, sk_size m, sk_size K, const double *coef,
     }
 }
 
+/* the same for four rows of y, K apart, whose coefficients lie side by side: X is loaded less often too */
+SK_INLINE void fg_less_four(sk_size n, sk_size m, sk_size K, const double *coef, const double *restrict X,
+                            double *restrict y) {
+    double *restrict a = y, *restrict b = y + K, *restrict c = y + 2 * K, *restrict d = y + 3 * K;
+    sk_size k = 0;
+    for (; k + 4 <= m; k += 4) {
+        const double *restrict p = X + k * K, *restrict q = p + K, *restrict r = q + K, *restrict s = r + K;
+        const double *e = coef + k * K, *f = e + K, *g = f + K, *h = g + K;
+        const double e0 = e[0], e1 = e[1], e2 = e[2], e3 = e[3], f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
+        const double g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3], h0 = h[0], h1 = h[1], h2 = h[2], h3 = h[3];
+        SK_SIMD for (sk_size j = 0; j < n; j++) {
+            const double pj = p[j], qj = q[j], rj = r[j], sj = s[j];
+            a[j] -= e0 * pj + f0 * qj + g0 * rj + h0 * sj;
+            b[j] -= e1 * pj + f1 * qj + g1 * rj + h1 * sj;
+            c[j] -= e2 * pj + f2 * qj + g2 * rj + h2 * sj;
+            d[j] -= e3 * pj + f3 * qj + g3 * rj + h3 * sj;
+        }
+    }
+    for (; k < m; k++) {
+        const double *restrict p = X + k * K, *e = coef + k * K;
+        const double e0 = e[0], e1 = e[1], e2 = e[2], e3 = e[3];
+        SK_SIMD for (sk_size j = 0; j < n; j++) {
+            a[j] -= e0 * p[j];
+            b[j] -= e1 * p[j];
+            c[j] -= e2 * p[j];
+            d[j] -= e3 * p[j];
+        }
+    }
+}
+
+/* Rows first .. first + 3 of y, or as many as there are: y -= coef' X on all columns from `from` to `to` */
+SK_INLINE void fg_less_block(sk_size first, sk_size from, sk_size to, sk_size m, sk_size K, const double *coef,
+                             const double *X, double *y) {
+    if (first + 4 <= K) fg_less_four(to - from, m, K, coef, X + from, y + from);
+    else
+        for (sk_size r = 0; first + r < K; r++) fg_less_rows(to - from, m, K, coef + r, X + from, y + r * K + from);
+}
+
 /* The upper triangle of M becomes its Cholesky factor. Rows whose pivot is no more than `drop` of the diagonal, which
- * is rounding, become 0: their potentials stay as they are. */
+ * is rounding, become 0: their potentials stay as they are. What is below the diagonal is work. */
 SK_INLINE void fg_upper(sk_size K, double drop, double *M) {
-    for (sk_size i = 0; i < K; i++) {
-        double *row = M + i * K, own = row[i], root;
-        fg_less_rows(K - i, i, K, M + i, M + i, row + i);
-        root = row[i] > drop * own ? 1.0 / sqrt(row[i]) : 0.0;
-        for (sk_size j = i; j < K; j++) row[j] *= root;
+    double own[4];
+    for (sk_size first = 0; first < K; first += 4) {
+        const sk_size end = first + 4 < K ? first + 4 : K;
+        for (sk_size i = first; i < end; i++) own[i - first] = M[i * K + i];
+        fg_less_block(first, first, K, first, K, M + first, M, M + first * K);
+        for (sk_size i = first; i < end; i++) {
+            double *row = M + i * K, root;
+            fg_less_rows(K - i, i - first, K, M + first * K + i, M + first * K + i, row + i);
+            root = row[i] > drop * own[i - first] ? 1.0 / sqrt(row[i]) : 0.0;
+            for (sk_size j = i; j < K; j++) row[j] *= root;
+        }
     }
 }
 
 /* X (K, n) becomes U'^-1 X; lower: X's columns after the diagonal are 0 and stay so */
 SK_INLINE void fg_upper_under(sk_size K, const double *U, double *X, int lower) {
-    for (sk_size i = 0; i < K; i++) {
-        const double pivot = U[i * K + i] > 0.0 ? 1.0 / U[i * K + i] : 0.0;
-        const sk_size n = lower ? i + 1 : K;
-        fg_less_rows(n, i, K, U + i, X, X + i * K);
-        for (sk_size j = 0; j < n; j++) X[i * K + j] *= pivot;
+    for (sk_size first = 0; first < K; first += 4) {
+        const sk_size end = first + 4 < K ? first + 4 : K, n = lower ? end : K;
+        fg_less_block(first, 0, n, first, K, U + first, X, X + first * K);
+        for (sk_size i = first; i < end; i++) {
+            const double pivot = U[i * K + i] > 0.0 ? 1.0 / U[i * K + i] : 0.0;
+            fg_less_rows(n, i - first, K, U + first * K + i, X + first * K, X + i * K);
+            for (sk_size j = 0; j < n; j++) X[i * K + j] *= pivot;
+        }
     }
 }
 
@@ -104,10 +152,8 @@ SK_MULTI(void, fg_chain_block,
     fg_upper(K, drop, A);
     fg_upper_under(K, A, Y, 0);
     memset(B, 0, (size_t)(K * K) * sizeof(double));
-    for (sk_size i = 0; i < K; i++) {
-        B[i * K + i] = C[i] + ridge + iw[i];
-        fg_less_rows(K - i, K, K, Y + i, Y + i, B + i * K + i);
-    }
+    for (sk_size i = 0; i < K; i++) B[i * K + i] = C[i] + ridge + iw[i];
+    for (sk_size i = 0; i < K; i += 4) fg_less_block(i, i, K, K, K, Y + i, Y, B + i * K);
     /* the pivots' size is that of the diagonal before what was taken off */
     for (sk_size i = 0; i < K; i++)
         if (!(B[i * K + i] > drop * (C[i] + ridge + iw[i]))) B[i * K + i] = 0.0;
@@ -117,10 +163,8 @@ SK_MULTI(void, fg_chain_block,
     for (sk_size i = 0; i < K; i++) Z[i * K + i] = iw[i];
     fg_upper_under(K, B, Z, 1);
     memset(next, 0, (size_t)(K * K) * sizeof(double));
-    for (sk_size i = 0; i < K; i++) {
-        next[i * K + i] = iw[i];
-        fg_less_rows(K - i, K - i, K, Z + i * K + i, Z + i * K + i, next + i * K + i);
-    }
+    for (sk_size i = 0; i < K; i++) next[i * K + i] = iw[i];
+    for (sk_size i = 0; i < K; i += 4) fg_less_block(i, i, K, K - i, K, Z + i * K + i, Z + i * K, next + i * K);
 }
 
 /* Factors of the matrix of D, which lies in Y, and of its sums; whether it came to an end. */

@@ -221,7 +221,7 @@ static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const dou
  * experiment (5 to 100 tags): how many structures it will take is not known before. */
 static double fg_flow_work(const fg_spec *f) {
     const double T = (double)f->rows, K = (double)f->columns;
-    return 2e4 + (T - 1.0) * K * K * (125.0 + K);
+    return 2e4 + (T - 1.0) * K * K * (90.0 + K);
 }
 
 /* SparseMAP of a sequence: by its structures, or, with many, as a flow */

@@ -90,7 +90,8 @@ def minimize_oba(
     n, like = problem.size, problem.like
     l1 = _check_weights(l1, n, like, "l1")
     l2 = None if l2 is None else _check_weights(l2, n, like, "l2")
-    if l2 is not None and bool(l2.any()):
+    ridge = l2 is not None and bool(l2.any())
+    if ridge:
         problem = RidgeProblem(problem, l2)
     x = np.zeros(n, like=like) if x0 is None else numbers(x0, "x0", namespace(loss=like, x0=x0)).copy()
     if x.shape != (n,):
@@ -99,7 +100,7 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
-        ridge = isinstance(problem, RidgeProblem) and opts.hessian == "exact"
+        ridge = ridge and opts.hessian == "exact"
         # several penalties are worth the sums that two other ways make once
         again = getattr(loss, "n_solves", 0) > 0
         if ridge and not again:

@@ -109,7 +109,7 @@ static void fg_cuts_at(fg_cuts *t, const double *y) {
     for (sk_size k = 0; k < t->m; k++) {
         t->g[k] = 1.0;
         for (sk_size i = 0; i < n; i++)
-            if (t->out[k * n + i] == 0.0) t->g[k] -= fg_row_dot(n, t->x + i * n, t->out + k * n) + t->x[i * n + i];
+            if (t->out[k * n + i] == 0.0) t->g[k] -= fg_line_dot(n, t->x + i * n, t->out + k * n) + t->x[i * n + i];
     }
 }
 
@@ -151,7 +151,7 @@ static void fg_cuts_hessian(fg_cuts *t) {
             for (sk_size c = 0; c <= r; c++) {
                 const double *other = t->out + t->in[c] * n;
                 if (other[i] == 0.0)
-                    row[c] += fg_row_dot(n, q, other) + q[i] - share * t->part[t->in[c] * n + i];
+                    row[c] += fg_line_dot(n, q, other) + q[i] - share * t->part[t->in[c] * n + i];
             }
         }
         for (sk_size c = 0; c < r; c++) t->S[c * t->size + r] = row[c];
@@ -165,7 +165,7 @@ static void fg_factor_cuts(fg_cuts *t, double ridge) {
         double *row = t->L + r * t->size, own = from[t->on[r]], pivot = own + ridge;
         for (sk_size k = 0; k < r; k++) {
             const double *other = t->L + k * t->size;
-            row[k] = other[k] > 0.0 ? (from[t->on[k]] - fg_row_dot(k, row, other)) / other[k] : 0.0;
+            row[k] = other[k] > 0.0 ? (from[t->on[k]] - fg_line_dot(k, row, other)) / other[k] : 0.0;
             pivot -= row[k] * row[k];
         }
         row[r] = pivot > FG_CLOSED * own ? sqrt(pivot) : 0.0;
@@ -177,7 +177,7 @@ static void fg_solve_cuts(const fg_cuts *t, double *r) {
     const sk_size K = t->n_on;
     for (sk_size i = 0; i < K; i++) {
         const double *row = t->L + i * t->size;
-        r[i] = row[i] > 0.0 ? (r[i] - fg_row_dot(i, row, r)) / row[i] : 0.0;
+        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
     }
     for (sk_size i = K - 1; i >= 0; i--) {
         const double *row = t->L + i * t->size;
@@ -343,7 +343,7 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, sk_size most, fg_watch *watc
         if (!(lacks > tol)) continue;
         for (sk_size i = 0; i < n; i++) out[i] = t->flow.seen[i] ? 0.0 : 1.0;
         for (sk_size i = 0; i < n; i++)
-            if (out[i] == 0.0) enters += fg_row_dot(n, t->x + i * n, out) + t->x[i * n + i];
+            if (out[i] == 0.0) enters += fg_line_dot(n, t->x + i * n, out) + t->x[i * n + i];
         if (!(enters < 1.0 - 0.5 * tol)) return -1;
         if (fg_cut_is_known(t, before)) return -1; /* Newton left it */
         t->y[t->m++] = 0.0;
@@ -431,7 +431,7 @@ static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
             const double *out = t->out + t->in[r] * n;
             t->to[r] = 0.0;
             for (sk_size i = 0; i < n; i++)
-                if (out[i] == 0.0) t->to[r] -= fg_row_dot(n, y + i * n, out) + y[i * n + i];
+                if (out[i] == 0.0) t->to[r] -= fg_line_dot(n, y + i * n, out) + y[i * n + i];
         }
         fg_solve_cuts(t, t->to);
         for (sk_size r = 0; r < t->n_in; r++) t->step[r] += t->to[r];

@@ -143,14 +143,6 @@ SK_MULTI(void, fg_row_less,
     SK_SIMD for (sk_size i = 0; i < n; i++) to[i] -= s * q[i];
 }
 
-SK_MULTI(double, fg_row_dot,
-         (sk_size n, const double *restrict p, const double *restrict q),
-         (n, p, q)) {
-    double s = 0.0;
-    SK_SIMD_WITH(reduction(+ : s)) for (sk_size i = 0; i < n; i++) s += p[i] * q[i];
-    return s;
-}
-
 /* Cholesky factor of S + ridge in S's lower triangle; a row whose pivot is rounding becomes 0, with a diagonal of 0 */
 static void fg_factor_rows(fg_potentials *t, double ridge) {
     const sk_size R = t->R;
@@ -177,7 +169,7 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
         double *row = S + i * R, pivot = row[i] + ridge;
         for (sk_size k = 0; k < i; k++) {
             const double *other = S + k * R;
-            row[k] = other[k] > 0.0 ? (row[k] - fg_row_dot(k, row, other)) / other[k] : 0.0;
+            row[k] = other[k] > 0.0 ? (row[k] - fg_line_dot(k, row, other)) / other[k] : 0.0;
             pivot -= row[k] * row[k];
         }
         row[i] = pivot > FG_CLOSED * t->q[i] ? sqrt(pivot) : 0.0;
@@ -189,7 +181,7 @@ static void fg_solve_rows(const fg_potentials *t, double *r) {
     const sk_size R = t->R;
     for (sk_size i = 0; i < R; i++) {
         const double *row = t->S + i * R;
-        r[i] = row[i] > 0.0 ? (r[i] - fg_row_dot(i, row, r)) / row[i] : 0.0;
+        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
     }
     for (sk_size i = R - 1; i >= 0; i--) {
         const double *row = t->S + i * R;

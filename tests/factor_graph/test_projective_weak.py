@@ -5,22 +5,13 @@ Against the same trees one after another, as a user's oracle gives them, and aga
 
 import numpy as np
 import pytest
+from tree_oracle import TreeOracle
 
-from sparsekit import Budget, DepTree, Factor, FactorGraph
+from sparsekit import Budget, DepTree, FactorGraph
 from sparsekit._cython._structures import tree
 
 SINGLE = [False, True]
 MANY = 64  # trees from which on several enter at once
-
-
-class OneByOne(Factor):
-    def __init__(self, variables, single_root):
-        super().__init__(variables)
-        self.single_root = single_root
-
-    def maximize(self, scores, additional_scores):
-        _, heads = tree(np.ascontiguousarray(scores), True, self.single_root)
-        return np.eye(len(scores))[heads]
 
 
 def normal(n, scale, seed=0):
@@ -30,7 +21,11 @@ def normal(n, scale, seed=0):
 def solved(scores, single_root=False, one_by_one=False, budget=None, **options):
     graph = FactorGraph()
     u = graph.variable(scores)
-    tree = OneByOne(u, single_root) if one_by_one else DepTree(u, projective=True, single_root=single_root)
+    tree = (
+        TreeOracle(u, True, single_root)
+        if one_by_one
+        else DepTree(u, projective=True, single_root=single_root)
+    )
     graph.add(tree)
     if budget is not None:
         graph.add(Budget(u[:, 0], budget))

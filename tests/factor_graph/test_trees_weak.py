@@ -8,24 +8,13 @@ import pytest
 import reference_lp_sparsemap as ref
 from reference_factor_graph import build
 from reference_ties import jacobian_at_ties
+from tree_oracle import TreeOracle
 
-from sparsekit import Budget, DepTree, Factor, FactorGraph, Pair
+from sparsekit import Budget, DepTree, FactorGraph, Pair
 from sparsekit._cython._structures import sets_that_lack, tree
 from sparsekit._factor_graph.mixture import trees
 
 SINGLE = [False, True]
-
-
-class ActiveSet(Factor):
-    """The same trees by their oracle alone."""
-
-    def __init__(self, variables, single_root):
-        super().__init__(variables)
-        self.single_root = single_root
-
-    def maximize(self, scores, additional_scores):
-        _, heads = tree(np.ascontiguousarray(scores), False, self.single_root)
-        return np.eye(len(scores))[heads]
 
 
 def solved(scores, single_root, **options):
@@ -172,7 +161,7 @@ def test_beside_other_factors(scale, kind, single_root):
     for by_oracle in (False, True):
         graph = FactorGraph()
         u = graph.variable(scores)
-        graph.add(ActiveSet(u, single_root) if by_oracle else DepTree(u, single_root=single_root))
+        graph.add(TreeOracle(u, False, single_root) if by_oracle else DepTree(u, single_root=single_root))
         coupled(graph, u, kind, np.random.default_rng(1))
         solution = graph.solve(max_iter=20000)
         assert solution.success and (by_oracle or not scale or has_no_structures(solution))
@@ -188,7 +177,7 @@ def test_two_trees_that_share_arcs():
         graph = FactorGraph()
         u = graph.variable(scores)
         for part in (u[:8, :8], u[4:, 4:]):
-            graph.add(ActiveSet(part, False) if by_oracle else DepTree(part))
+            graph.add(TreeOracle(part, False) if by_oracle else DepTree(part))
         solution = graph.solve(max_iter=20000)
         assert solution.success
         got.append(solution.x)

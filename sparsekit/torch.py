@@ -257,6 +257,11 @@ class FactorGraphLayer(nn.Module):
         sklearn.exceptions.ConvergenceWarning
             If an exact solution was not reached within ``max_iter`` or ``max_time``.
         """
+        if not isinstance(scores, torch.Tensor):
+            raise TypeError(
+                f"scores must be a tensor; got {type(scores).__module__}.{type(scores).__qualname__}, for which "
+                "there is FactorGraph.solve_batch"
+            )
         if not scores.is_floating_point():
             raise TypeError(f"scores must be a floating point tensor; got {scores.dtype}")
         batch = self._batch_shape(scores)

@@ -159,6 +159,16 @@ static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
     return total < -1e-9 * size;
 }
 
+/* the largest of all scores that forbid nothing: so far multipliers may have to go */
+static double fg_largest_score(const fg_plan *g, const fg_state *t) {
+    double most = 0.0;
+    for (sk_size j = 0; j < g->n_var; j++)
+        if (!t->off[j] && fabs(t->eta[j]) > most) most = fabs(t->eta[j]);
+    for (sk_size k = 0; k < g->n_add; k++)
+        if (!t->off_add[k] && fabs(t->add[k]) > most) most = fabs(t->add[k]);
+    return most;
+}
+
 /* arrays of one graph's state; whether there was memory. work: what the largest factor needs */
 static int fg_allocate(const fg_plan *g, fg_state *t) {
     const sk_size nv = g->n_var, ns = g->n_slot, np = g->n_pair, closed = np + g->n_linear + g->n_orout;

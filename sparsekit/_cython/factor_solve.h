@@ -194,7 +194,7 @@ static void fg_snap(const fg_plan *g, fg_state *t) {
 }
 
 static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
-    double primal = 1.0, moved = 1.0, enough = FG_NEAR, gamma_next;
+    double primal = 1.0, moved = 1.0, enough = FG_NEAR, gamma_next, longest;
     sk_size check = 50, adapt = FG_ADAPT;
     int status = 0, due, stale = 1; /* stale: v is not the iteration's */
     for (sk_size i = 0; i < g->n_pair; i++) {
@@ -239,6 +239,8 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
         if (t->status == FG_CONVERGED) fg_snap(g, t);
         return t->status;
     }
+    longest = fmax(1e3 * o->step_size, 0.1 * fg_largest_score(g, t));
+    t->gamma = fmin(t->gamma, longest); /* a warm start's may be that of larger scores */
     fg_admm_begin(g, t);
     for (;;) {
         if (t->n_iter >= o->max_iter) {
@@ -296,7 +298,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
                 gamma_next = gamma_next > FG_MOST ? FG_MOST : (gamma_next < 1.0 / FG_MOST ? 1.0 / FG_MOST : gamma_next);
                 gamma_next *= t->gamma;
                 /* where there is no solution the disagreement never ends, and no step is large enough */
-                if (gamma_next > 1e3 * o->step_size) gamma_next = 1e3 * o->step_size;
+                if (gamma_next > longest) gamma_next = longest;
                 if (gamma_next < 1e-3 * o->step_size) gamma_next = 1e-3 * o->step_size;
                 fg_admm_end(g, t, o->relaxation);
                 t->gamma = gamma_next;
@@ -340,6 +342,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
     }
     n = g->n_var + g->n_add;
     rho = size > 0.0 ? 0.2 * size / (double)n : 1.0;
+    if (size == 0.0) smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
     least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
     rho = rho < least ? least : rho;
     memcpy(t->eta0, t->eta, (size_t)g->n_var * sizeof(double));

@@ -151,7 +151,7 @@ def _add_linear(arrays, upper, equal):
     owner, slot = np.repeat(np.arange(len(size)), size), np.arange(start[0], start[-1])
     for kind, rows in ((relation == EQUAL, equal), (relation != EQUAL, upper)):
         number = np.cumsum(kind) - 1
-        here = kind[owner]
+        here = kind[owner] & (arrays["a"][slot] != 0.0)  # what costs nothing is held by no row
         sign = np.where(relation == EQUAL, 1, -relation)  # at least b is at most -b
         value = arrays["a"][slot[here]] * sign[owner[here]]
         rows.add(number[owner[here]], slot[here], value, (bound * sign)[kind])

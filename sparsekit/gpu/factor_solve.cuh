@@ -208,6 +208,13 @@ static __device__ __forceinline__ void begin(const Plan& g, const State& t, cons
     __syncthreads();
 }
 
+static __device__ __forceinline__ double largest_score(Team& team, const Plan& g, const State& t) {
+    double most = 0.0;
+    SK_SHARE(j, g.n_var) if (!is_off(t.off, j)) most = fmax(most, fabs(t.eta[j]));
+    SK_SHARE(k, g.n_add) if (!is_off(t.off_add, k)) most = fmax(most, fabs(t.add[k]));
+    return team.most(most);
+}
+
 static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
                                               Report& report) {
     double primal = 1.0, moved = 1.0, enough = NEAR;
@@ -221,6 +228,9 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     // no factors share a variable: their answers are the solution
     const bool is_separate = o.quadratic && g.is_separate;
     bool done = is_separate;
+    // so far multipliers may have to go
+    const double longest = fmax(1e3 * o.step_size, 0.1 * largest_score(team, g, t));
+    report.gamma = fmin(report.gamma, longest); // a warm start's may be that of larger scores
     if (!done) admm_begin(g, t, o, report.gamma);
     for (;;) {
         if (!done && report.n_iter >= o.max_iter) {
@@ -292,7 +302,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 ratio = ratio > LARGEST_CHANGE ? LARGEST_CHANGE : (ratio < 1.0 / LARGEST_CHANGE ? 1.0 / LARGEST_CHANGE : ratio);
                 double gamma = ratio * report.gamma;
                 // where there is no solution the disagreement never ends, and no step is large enough
-                if (gamma > 1e3 * o.step_size) gamma = 1e3 * o.step_size;
+                if (gamma > longest) gamma = longest;
                 if (gamma < 1e-3 * o.step_size) gamma = 1e-3 * o.step_size;
                 admm_end(g, t, report.gamma, o.relaxation);
                 report.gamma = gamma;
@@ -336,6 +346,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
     team.sum(size, none);
     most = team.most(most);
     smallest = -team.most(smallest);
+    if (!(size > 0.0)) smallest = 1.0; // nothing to tell apart, but what is forbidden still weighs against rho
     rho = size > 0.0 ? 0.2 * size / (double)(g.n_var + g.n_add) : 1.0;
     least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
     rho = rho < least ? least : rho;

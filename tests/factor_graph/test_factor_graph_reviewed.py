@@ -8,6 +8,7 @@ import pytest
 from reference_factor_graph import build, random_graph
 
 import sparsekit as sk
+from sparsekit._factor_graph import finish
 from sparsekit._solver.outcome import INFEASIBLE
 
 
@@ -108,3 +109,53 @@ def test_small_things():
     tree.add(sk.DepTree(tree.variable(np.random.default_rng(0).normal(size=(12, 12)))))
     short = tree.solve(exact=False, max_iter=1, inner_iter=1)
     assert short.status == 1 and short.optimality == np.inf
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_map_of_scores_that_are_all_zero_leaves_off_what_is_forbidden(exact):
+    """There is no smallest score to go by, and -inf weighs all the same."""
+    graph = sk.FactorGraph()
+    u = graph.variable([-np.inf, 0.0, 0.0, 0.0])
+    graph.add(sk.Xor(u[:2]))
+    graph.add(sk.Sequence(u.reshape(2, 2), [[0.0, 0.0], [0.0, -np.inf]]))
+    graph.add(sk.Pair(u[1:3], 0.0))
+    solution = graph.map(exact=exact)
+    assert solution.status == 0 and solution.fun == 0.0
+    np.testing.assert_allclose(solution[u], [0.0, 1.0, 1.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("what", ["map", "solve"])
+def test_what_costs_nothing_is_not_forced_off_by_an_empty_budget(what, monkeypatch):
+    """Forced variables are taken out before coupled logic goes to a general solver."""
+    monkeypatch.setattr(finish, "FIRST", 1)
+    monkeypatch.setattr(finish, "first_passes", lambda *args: 1)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        graph = sk.FactorGraph()
+        u = graph.variable(rng.normal(size=8))
+        graph.add(sk.Knapsack(u[:5], rng.choice([0.0, 1.0, 2.0], 5), 0.0))
+        graph.add(sk.AtMostOne(u[3:]))
+        graph.add(sk.Or(u[[0, 3, 6, 7]]))
+        graph.add(sk.Imply(u[[1, 2, 6]]))
+        found = getattr(graph, what)()
+        with monkeypatch.context() as passes:
+            passes.setattr(finish, "may_finish", lambda *args: False)
+            by_passes = getattr(graph, what)()
+        assert found.status == by_passes.status == 0
+        np.testing.assert_allclose(found.fun, by_passes.fun, atol=1e-9)
+
+
+def test_scores_of_a_million():
+    """Multipliers have to go as far as scores, in max_iter passes, to a solution or a proof that there is none."""
+    graph = sk.FactorGraph()
+    u = graph.variable([-2e6, 0.0, 1e6, -1e6])
+    graph.add(sk.AtMostOne(u[[1, 3, 2]]))
+    graph.add(sk.Sequence(u[[3, 2, 1, 0]].reshape(2, 2), [[1e6, 1e6], [-1e6, -1e6]]))
+    solution = graph.solve()
+    assert solution.status == 0
+    np.testing.assert_allclose(solution[u], [1.0, 0.0, 0.5, 0.5], atol=1e-6)
+    graph = sk.FactorGraph()
+    u = graph.variable([464046.4, 304603.4, -129237.8, -1774277.4])
+    graph.add(sk.AtMostOne(u[[2, 3, 1, 0]]))
+    graph.add(sk.Dense([u[[0, 1, 3]], u[[2]]], [[-214274.0], [1790229.0], [374121.0]]))
+    assert graph.solve().status == INFEASIBLE

@@ -182,7 +182,7 @@ def test_half_precision(dtype):
     for bad in (torch.zeros(2, 16, dtype=torch.int64), torch.zeros(2, 16, dtype=torch.bool)):
         with pytest.raises(TypeError, match="floating point"):
             layer(bad)
-    with pytest.raises(TypeError, match="must be a tensor; got numpy.ndarray.*solve_batch"):
+    with pytest.raises(TypeError, match="must be a tensor; got numpy"):
         layer(np.zeros((2, 4, 4)))
 
 

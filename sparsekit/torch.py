@@ -259,8 +259,8 @@ class FactorGraphLayer(nn.Module):
         """
         if not isinstance(scores, torch.Tensor):
             raise TypeError(
-                f"scores must be a tensor; got {type(scores).__module__}.{type(scores).__qualname__}, for which "
-                "there is FactorGraph.solve_batch"
+                f"scores must be a tensor; got {type(scores).__module__}.{type(scores).__qualname__}, for "
+                "which there is FactorGraph.solve_batch"
             )
         if not scores.is_floating_point():
             raise TypeError(f"scores must be a floating point tensor; got {scores.dtype}")

@@ -146,7 +146,7 @@ def test_what_costs_nothing_is_not_forced_off_by_an_empty_budget(what, monkeypat
 
 
 def test_scores_of_a_million():
-    """Multipliers have to go as far as scores, in max_iter passes, to a solution or a proof that there is none."""
+    """Multipliers have to go as far as scores, in max_iter passes; so has a proof of infeasibility."""
     graph = sk.FactorGraph()
     u = graph.variable([-2e6, 0.0, 1e6, -1e6])
     graph.add(sk.AtMostOne(u[[1, 3, 2]]))

@@ -46,8 +46,9 @@ def _layer(key):
 
 
 class _Ticket(np.ndarray):
-    """An array that holds its number, and keeps a solution."""
+    """An array that holds its number, and keeps a solution, and the layer that its derivatives ask for."""
 
+    layer: Any = None
     kept: tuple[BatchSolution, Tensor, Tensor] | None = None
 
 
@@ -83,12 +84,14 @@ def _(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def _solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
     """Marginals (B, n_variables) of scores (B, n_variables) and (B, n_additional); and the ticket."""
-    solution = _solved(scores, additional, _layer(key))
+    layer = _layer(key)
+    solution = _solved(scores, additional, layer)
     number = next(_numbers)
     ticket = np.array([number]).view(_Ticket)
+    ticket.layer = layer  # a loss may be all that is left of a function that made one
     ticket.kept = (solution, scores.detach(), additional.detach())
     _TICKETS[number] = ticket
-    where = scores.to(device_of(scores, _layer(key).graph))
+    where = scores.to(device_of(scores, layer.graph))
     return tensor_like(solution.x.copy(), where).to(scores.device), torch.from_numpy(ticket)
 
 

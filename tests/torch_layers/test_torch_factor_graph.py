@@ -1,9 +1,11 @@
 """The factor graph layer: against the array functions, finite differences, and in use."""
 
 import copy
+import gc
 import io
 import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -318,3 +320,32 @@ def test_training_and_copies():
     )
     blank.load_state_dict(net.state_dict())
     torch.testing.assert_close(blank(X), expected, rtol=0, atol=0)
+
+
+def test_a_loss_outlives_the_layer():
+    """As where a function makes a graph for each sentence, and what it returns is differentiated later."""
+
+    def loss(z):
+        return FactorGraphLayer(table())(z).square().sum()
+
+    z = scores(2, 4, 4).requires_grad_()
+    layer = FactorGraphLayer(table())
+    (expected,) = torch.autograd.grad(layer(z).square().sum(), z, create_graph=True)
+    (found,) = torch.autograd.grad(loss(z), z, create_graph=True)
+    torch.testing.assert_close(found, expected)
+    twice = [torch.autograd.grad(g.square().sum(), z)[0] for g in (found, expected)]
+    torch.testing.assert_close(*twice)
+    mapped = torch.func.vmap(torch.func.grad(loss))(z)
+    torch.testing.assert_close(mapped, expected.detach())
+
+
+def test_a_layer_is_gone_with_its_last_loss():
+    layer = FactorGraphLayer(table())
+    there = weakref.ref(layer)
+    loss = layer(scores(2, 4, 4).requires_grad_()).sum()
+    del layer
+    assert there() is not None
+    loss.backward()
+    del loss
+    gc.collect()
+    assert there() is None

@@ -240,7 +240,9 @@ class FactorGraphLayer(nn.Module):
             Or of the shape of the graph's variables, where they were made at once, behind any batch
             dimensions. -inf forbids.
         additional_scores : Tensor of shape (..., n_additional), default=None
-            Broadcast to the batch. None: the graph's.
+            Those of all factors, one factor after the other, broadcast to the batch. Where one factor has
+            them all, they may also have its shape behind the batch: (..., T - 1, K, K) for a Sequence.
+            None: the graph's.
 
         Returns
         -------
@@ -250,7 +252,7 @@ class FactorGraphLayer(nn.Module):
         Raises
         ------
         ValueError
-            If a graph of the batch is infeasible.
+            If a graph of the batch is infeasible, or scores have another shape.
 
         Warns
         -----
@@ -270,13 +272,21 @@ class FactorGraphLayer(nn.Module):
         if additional_scores is None:
             extra = apply_own_scores(flat, n_additional, self._key)
         else:
-            extra = additional_scores.to(device=flat.device, dtype=flat.dtype)
-        if extra.shape[-1:] != (n_additional,):
-            raise ValueError(
-                f"additional_scores must have {n_additional} in the last dimension; got {tuple(extra.shape)}"
-            )
+            extra = self._flat_additional(additional_scores).to(device=flat.device, dtype=flat.dtype)
         extra = extra.expand(*batch, n_additional).reshape(n, n_additional)
         return apply_solve(flat, extra, self._key).to(scores.dtype).reshape(scores.shape)
+
+    def _flat_additional(self, given):
+        n, shape = self.graph.n_additional, tuple(given.shape)
+        if shape[-1:] == (n,):
+            return given
+        theirs = [factor._full_shape for factor in self.graph.factors if factor.n_additional]
+        if len(theirs) == 1 and shape[-len(theirs[0]) :] == theirs[0]:
+            return given.flatten(-len(theirs[0]))
+        raise ValueError(
+            f"additional_scores must have {n} in the last dimension, for factors whose own have the shapes "
+            f"{', '.join(map(str, theirs[:6])) or 'of none'}; got {shape}"
+        )
 
     def _batch_shape(self, scores):
         shape, n = tuple(scores.shape), self.graph.n_variables
@@ -289,7 +299,8 @@ class FactorGraphLayer(nn.Module):
         ):
             return shape[: len(shape) - len(made[0])]
         if shape[-1:] != (n,):
-            raise ValueError(f"scores must have {n} variables in the last dimension; got {shape}")
+            also = f", or end with the shape {made[0]}" if len(made) == 1 and len(made[0]) > 1 else ""
+            raise ValueError(f"scores must have {n} variables in the last dimension{also}; got {shape}")
         return shape[:-1]
 
     def _solve(self, scores, additional):

@@ -231,6 +231,14 @@ class _Oracle:
         return flat
 
 
+def check_factor(factor):
+    """Refuse what is no factor, or a user's one without what the base class makes."""
+    if not isinstance(factor, Factor):
+        raise TypeError(f"factor must be a Factor; got {type(factor).__name__}")
+    if not hasattr(factor, "graph"):
+        raise TypeError(f"{type(factor).__name__}.__init__ must call super().__init__(variables)")
+
+
 def listed(factors, most=6):
     """Factors in words, the first few of many."""
     more = [f"{len(factors) - most} more"] if len(factors) > most else []

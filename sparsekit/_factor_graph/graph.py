@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._arrays import is_device, namespace
 from .._linalg.threads import count_threads
 from .._typing import FloatArray, SolveOptions
-from .factors import Factor, as_scores, listed
+from .factors import Factor, as_scores, check_factor, listed
 from .layout import Layout, check_options
 from .solution import BatchSolution, Gradients, Solution
 from .solver import GraphRun, solve_runs
@@ -179,8 +179,7 @@ class FactorGraph:
         >>> len(graph.factors)
         2
         """
-        if not isinstance(factor, Factor):
-            raise TypeError(f"factor must be a Factor; got {type(factor).__name__}")
+        check_factor(factor)
         if factor.graph is not self:
             raise ValueError("the factor's variables belong to another graph")
         if id(factor) in self._known:

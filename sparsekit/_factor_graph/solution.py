@@ -240,6 +240,8 @@ class Solution(BatchSolution):
         )
 
     def __repr__(self) -> str:
+        if self.status == outcome.INFEASIBLE:
+            return f"Solution({self.message})"
         on = int((self.x != 0).sum())
         value = f"{on} of {self.x.size} variables not 0, fun={self.fun:.6g}, nit={self.nit}"
         return f"Solution({value}: {self.message})"
@@ -317,6 +319,9 @@ class Solution(BatchSolution):
             direction = total
         elif np.size(direction) == self._run.layout.n_variables:
             direction = np.ravel(direction)
+        else:
+            n = self._run.layout.n_variables
+            raise ValueError(f"direction must have the shape ({n},); got {np.shape(direction)}")
         got = super().vjp(direction, n_jobs=n_jobs)
         got.scores, got.additional_scores = got.scores[0], got.additional_scores[0]
         return got

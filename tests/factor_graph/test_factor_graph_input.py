@@ -429,3 +429,27 @@ def test_oracle_may_write_into_what_it_gets():
     other.add(Writes(u))
     other.add(sk.AtMostOne(u[:, 0]))
     np.testing.assert_array_equal(other.solve().x, graph.solve().x)
+
+
+def test_a_factor_without_its_base():
+    class Own(sk.Factor):
+        def __init__(self, variables):
+            self.variables = variables
+
+    graph = sk.FactorGraph()
+    with pytest.raises(TypeError, match=r"Own\.__init__ must call super"):
+        graph.add(Own(graph.variable((3,))))
+
+
+def test_what_an_infeasible_solution_looks_like():
+    graph = sk.FactorGraph()
+    u = graph.variable([-np.inf, -np.inf])
+    graph.add(sk.Xor(u))
+    assert repr(graph.solve()).startswith("Solution(Infeasible") and "nan" not in repr(graph.map())
+
+
+def test_directions_of_another_size():
+    graph = sk.FactorGraph()
+    graph.add(sk.Xor(graph.variable((2, 2))))
+    with pytest.raises(ValueError, match=r"direction must have the shape \(4,\); got \(2, 3\)"):
+        graph.solve().vjp(np.ones((2, 3)))

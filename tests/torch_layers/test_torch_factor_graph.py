@@ -322,6 +322,24 @@ def test_training_and_copies():
     torch.testing.assert_close(blank(X), expected, rtol=0, atol=0)
 
 
+def test_additional_scores_of_one_factor_have_its_shape():
+    graph = sk.FactorGraph()
+    tags = graph.variable((4, 3))
+    graph.add(sk.Sequence(tags))
+    layer = FactorGraphLayer(graph)
+    z, transitions = scores(2, 4, 3), scores(2, 3, 3, 3, seed=1).requires_grad_()
+    found = layer(z, transitions)
+    torch.testing.assert_close(found, layer(z, transitions.reshape(2, 27)))
+    (slope,) = torch.autograd.grad(found.square().sum(), transitions)
+    assert slope.shape == transitions.shape and slope.any()
+    torch.testing.assert_close(layer(z, transitions[0])[0], found[0].detach(), check_dtype=False)
+    # transitions for all positions are not told from a batch of them
+    with pytest.raises(ValueError, match=r"27 in the last dimension, .* shapes \(3, 3, 3\); got \(3, 3\)"):
+        layer(z, torch.zeros(3, 3, dtype=z.dtype))
+    with pytest.raises(ValueError, match=r"12 variables in .* end with the shape \(4, 3\); got \(2, 3, 3\)"):
+        layer(z[:, 1:])
+
+
 def test_a_loss_outlives_the_layer():
     """As where a function makes a graph for each sentence, and what it returns is differentiated later."""
 

@@ -71,6 +71,24 @@ class HingeLoss(ChainLoss):
         return float(self.weight @ (self._logs - best(unary, self.starts, follow, self.n_threads)[1]))
 
 
+class WorstLoss(ChainLoss):
+    """The hinge loss itself and a subgradient: of the worst labelling."""
+
+    def infer(self, unary, follow):
+        unary += 1.0
+        unary[self._rows, self.y] -= 1.0
+        worst, value = best(unary, self.starts, follow, self.n_threads)
+        unary[:] = 0.0
+        unary[self._rows, worst] = self._weights
+        later = np.ones(len(worst), dtype=bool)
+        later[self._first] = False
+        later = np.flatnonzero(later)
+        pairs = np.bincount(
+            worst[later - 1] * self.K + worst[later], self._weights[later], minlength=self.K**2
+        )
+        return value, pairs.reshape(self.K, self.K)
+
+
 def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=None, history=False):
     """The minimiser of a `HingeLoss` without its smoothing.
 

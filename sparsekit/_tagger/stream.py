@@ -1,5 +1,5 @@
-"""Sequences that come in batches: passes of the perceptron, with labels and features that were not there
-before."""
+"""Sequences that come in batches: passes of the perceptron or along gradients, with features that were not
+there before."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from .._estimator.checks import check_sample_weight
 from .._estimator.decorators import fit_context
 from .._linalg.class_design import design_of
+from .._linalg.threads import blas_threads
 from .._messages import shown
 from .constraints import allowed_by, broken
+from .ftrl import coefficients, sums_of, take_batch
+from .hinge import WorstLoss
+from .loss import ChainLoss
 from .perceptron import Steps, take_pass
+from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
+from .sparse_loss import SparseMAPLoss
 from .states import rows_of
 
-
-def _streams(model):
-    if model.loss != "perceptron":
-        raise AttributeError(f"partial_fit needs loss='perceptron'; with loss={shown(model.loss)} use fit")
-    return True
+_BY_GRADIENTS = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
 
 
 class TaggerStreamMixin:
-    """`partial_fit` of the perceptron."""
+    """`partial_fit`."""
 
     coef_: Any
     transitions_: Any
@@ -37,6 +38,9 @@ class TaggerStreamMixin:
     classes_: Any
     n_features_in_: int
     feature_names_in_: Any
+    C: float
+    l1_ratio: float
+    loss: str
     fit_ends: bool
     constraints: Any
     class_weight: Any
@@ -44,8 +48,8 @@ class TaggerStreamMixin:
     all_possible_transitions: bool
     _steps: Any
     _n_steps: float
+    _sums: Any
 
-    @available_if(_streams)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -54,10 +58,17 @@ class TaggerStreamMixin:
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """One pass of the perceptron over a batch, in its order.
+        """One pass over a batch, in its order, from the last call or `fit` on.
 
-        Only with ``loss="perceptron"``. It goes on from the last call or `fit`; ``coef_`` and the others are
-        means over all sequences so far. Features of dicts that are new get coefficients.
+        Features of dicts that are new get coefficients; their names stand at the end.
+
+        With ``loss="perceptron"`` the steps are the perceptron's, and ``coef_`` and the others are means over
+        all sequences so far. With the other losses they follow the proximal follow-the-regularised-leader
+        [1]_: the objective is that of `fit` for *all* sequences so far, the penalty once (with any
+        ``l1_ratio``, exact zeros as well), and a call with sequences that were there counts them again.
+        ``objective_`` has the losses of this batch, each as it was met. Memory is three numbers for every
+        feature and label, whatever the number of sequences. After a `fit`, its coefficients are where steps
+        begin.
 
         Parameters
         ----------
@@ -68,7 +79,7 @@ class TaggerStreamMixin:
         classes : array-like of shape (n_labels,), default=None
             All labels that may come. Needed in the first call; later it must name the same, or be None.
         sample_weight : float or array-like of shape (n_sequences,), default=None
-            Lengths >= 0 of the sequences' steps.
+            Weights >= 0 of the sequences; of the perceptron, lengths of its steps.
 
         Returns
         -------
@@ -78,9 +89,22 @@ class TaggerStreamMixin:
         ------
         ValueError
             As of `fit`, or if classes lack a label of y, are missing in the first call or others than then;
-            with ``class_weight="balanced"``, which needs all labels at once; and if pairs that training has
-            not seen are to have no coefficient, which only `fit` can know.
+            with ``class_weight="balanced"``, which needs all labels at once; if pairs that training has
+            not seen are to have no coefficient, which only `fit` can know; and with an L1 penalty and the
+            perceptron, which has none.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            As `fit` with ``loss="sparsemap"``, if a sequence's SparseMAP was not solved.
+
+        References
+        ----------
+        .. [1] H. B. McMahan, "Follow-the-regularized-leader and mirror descent: equivalence theorems and L1
+           regularization", AISTATS 2011, with the steps of AdaGrad.
         """
+        if self.loss == "perceptron" and self.l1_ratio > 0:
+            raise ValueError("l1_ratio must be 0 with loss='perceptron', which has no penalty.")
         if not (self.all_possible_states and self.all_possible_transitions):
             raise ValueError(
                 "partial_fit needs all_possible_states=True and all_possible_transitions=True: what will be "
@@ -112,19 +136,35 @@ class TaggerStreamMixin:
             raise ValueError(
                 "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
             )
-        steps = self._steps_so_far(known, p, K)
-        order = np.flatnonzero((weight > 0) & (np.diff(given.starts) > 0))
-        wrong_labels = take_pass(
-            steps, rows, given.starts, codes, order, weight, allowed, None, self.fit_ends
-        )
-        table = steps.mean()
+        if self.loss == "perceptron":
+            steps = self._steps_so_far(known, p, K)
+            order = np.flatnonzero((weight > 0) & (np.diff(given.starts) > 0))
+            wrong_labels = take_pass(
+                steps, rows, given.starts, codes, order, weight, allowed, None, self.fit_ends
+            )
+            table = steps.mean()
+            self.objective_ = self.optimality_ = wrong_labels / max(
+                int(np.diff(given.starts)[order].sum()), 1
+            )
+        else:
+            steps = self._leader_so_far(known, p, K)
+            with blas_threads(1):
+                value, unsolved = take_batch(
+                    _BY_GRADIENTS[self.loss], steps.table, steps.sums, rows, given.starts, codes, weight,
+                    allowed, self.C, self.l1_ratio, self.fit_ends,
+                )  # fmt: skip
+            table = coefficients(steps.table, steps.sums, self.C, self.l1_ratio)
+            penalty = (
+                0.5 * (1.0 - self.l1_ratio) * np.vdot(table, table) + self.l1_ratio * np.abs(table).sum()
+            )
+            self.objective_, self.optimality_ = float(value + penalty), np.nan
+            warn_of_unsolved(unsolved)
         self.coef_ = np.ascontiguousarray(table[:p].T)
         self.transitions_, self.start_, self.stop_ = table[p : p + K].copy(), table[p + K], table[p + K + 1]
         self.classes_, self.n_features_in_ = all_labels, p
         if names is not None:
             self.feature_names_in_ = names
         self.n_iter_ = np.array([1], dtype=np.int32)
-        self.objective_ = self.optimality_ = wrong_labels / max(int(np.diff(given.starts)[order].sum()), 1)
         self.dual_gap_ = np.nan
         self._keep_steps(steps)
         return self
@@ -170,23 +210,54 @@ class TaggerStreamMixin:
         names = np.array(list(place), dtype=object)
         return (indptr, where[indices] if len(where) else indices, data), names, len(names)
 
-    def _steps_so_far(self, known, p, K):
-        """The coefficients to go on from; those that were loaded without steps begin a new mean."""
+    def _stored(self, known, kind):
+        """What the last call left, if it was of this kind."""
+        stored = getattr(self, kind, None) if known else None
+        if stored is None:
+            return None
+        wanted = (2, self.n_features_in_ + len(self.classes_) + 2, len(self.classes_))
+        return stored if stored.shape == wanted and np.isfinite(stored).all() else None
+
+    def _begin(self, known, p, K, stored, count, table):
+        """Two tables to go on from, with rows for features that are new: stored ones, or ``table``'s."""
         if not known:
             return Steps(np.zeros((p + K + 2, K)), np.zeros((p + K + 2, K)))
-        old = self.n_features_in_
-        stored = getattr(self, "_steps", None)
-        if stored is not None and stored.shape == (2, old + K + 2, K) and np.isfinite(stored).all():
-            steps = Steps(stored[0].copy(), stored[1].copy(), float(self._n_steps))
-        else:
-            coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
-            table = np.vstack([coef.T, self.transitions_, self.start_, self.stop_]).astype(np.float64)
-            steps = Steps(table, np.zeros_like(table))
-        return steps.grown(np.arange(old), np.arange(K), p, K)
+        if stored is None:
+            first = table()
+            stored = first, np.zeros_like(first)
+        return Steps(stored[0].copy(), stored[1].copy(), count).grown(
+            np.arange(self.n_features_in_), np.arange(K), p, K
+        )
+
+    def _steps_so_far(self, known, p, K):
+        """Steps of the perceptron; coefficients that were fitted otherwise begin a new mean."""
+        stored = self._stored(known, "_steps")
+        return self._begin(
+            known, p, K, stored, float(self._n_steps) if stored is not None else 0.0, self._table
+        )
+
+    def _leader_so_far(self, known, p, K):
+        """The sums of `take_batch`."""
+        stored = self._stored(known, "_sums")
+        if stored is not None:
+            stored = np.stack([stored[0], np.maximum(stored[1], 0.0)])
+
+        def sums():
+            return sums_of(self._table(), 0.0, self.C, self.l1_ratio)
+
+        return self._begin(known, p, K, stored, 0.0, sums)
+
+    def _table(self):
+        """The coefficients (p + K + 2, K)."""
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return np.vstack([coef.T, self.transitions_, self.start_, self.stop_]).astype(np.float64)
 
     def _keep_steps(self, steps):
-        """What the next call goes on from; None where the last fit was no perceptron's."""
-        if steps is not None:
+        """What the next call goes on from; None where the last fit has none."""
+        for name in ("_steps", "_n_steps", "_sums"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if steps is not None and self.loss == "perceptron":
             self._steps, self._n_steps = np.stack([steps.table, steps.sums]), float(steps.count)
-        elif hasattr(self, "_steps"):
-            del self._steps, self._n_steps
+        elif steps is not None:
+            self._sums = np.stack([steps.table, steps.sums])

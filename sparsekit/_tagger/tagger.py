@@ -62,8 +62,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         ahead by enough. It takes five to thirty times as long. "hinge" is the structured support vector
         machine [3]_: :math:`\max_y (s(x_i, y) + d(y, y_i)) - s(x_i, y_i)`, d the number of labels that
         differ; ten to thirty times as long. "perceptron" is the averaged structured perceptron [4]_: steps
-        by one sequence after another without a penalty, whatever C is; very fast, and for streams
-        (`partial_fit`). These three need ``l1_ratio=0``.
+        by one sequence after another without a penalty, whatever C is; very fast. `fit` needs
+        ``l1_ratio=0`` with these three; batches (`partial_fit`) take all of them.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
         coefficients exactly 0.
@@ -121,12 +121,12 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
     n_iter_ : ndarray of shape (1,)
         Number of steps.
     optimality_ : float
-        The measure that ``tol`` bounds, at the solution.
+        The measure that ``tol`` bounds, at the solution; NaN after `partial_fit`, but for the perceptron's.
     objective_ : float
         Value of the objective; of the perceptron the share of wrong labels in the last pass.
     dual_gap_ : float
         ``objective_`` is at most this far from the optimum, by strong convexity or (hinge) a point of the
-        dual; NaN with an L1 penalty, SparseMAP or the perceptron.
+        dual; NaN with an L1 penalty, SparseMAP or the perceptron, and after `partial_fit`.
     history_ : dict of ndarray
         Only with ``history=True``: values of every step.
     n_features_in_ : int

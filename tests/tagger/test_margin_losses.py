@@ -165,7 +165,8 @@ def test_stream_names_what_is_wrong(data, words):
     for options in ({"class_weight": "balanced"}, {"all_possible_states": False}, {"class_weight": {9: 1.0}}):
         with pytest.raises(ValueError, match=r"partial_fit|class_weight"):
             sk.SequenceTagger(loss="perceptron", **options).partial_fit(X, y, classes=[0, 1, 2])
-    assert not hasattr(sk.SequenceTagger(), "partial_fit")
+    with pytest.raises(ValueError, match="l1_ratio must be 0 with loss='perceptron'"):
+        sk.SequenceTagger(loss="perceptron", l1_ratio=0.5).partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(AttributeError, match="predict_proba"):
         model.predict_proba(X)
 

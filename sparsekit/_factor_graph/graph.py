@@ -309,7 +309,7 @@ class FactorGraph:
 
         With ``exact=True`` proximal steps, each an LP-SparseMAP problem, lead to a solution of the linear
         program in finitely many; with ``exact=False`` it is the iteration of AD3. Where the relaxation is
-        tight the marginals are 0 and 1; where several solutions are best, one of them is found.
+        tight the marginals are 0 and 1; where several solutions are best, one of them or a mixture is found.
 
         Parameters
         ----------

@@ -28,6 +28,12 @@ class _Marginals:
                 raise KeyError("the view's variables were made after this was solved")
             return self.scores[..., namespace(x=self.scores).asarray(where.index)]
         start = self._layout.add_start.get(id(where)) if isinstance(where, Factor) else None
+        if start is None and isinstance(where, (Variable, Factor)):
+            raise KeyError(
+                "the factor was not in the graph when this was solved"
+                if where.graph is self._graph
+                else "it is of another graph; views and factors of a copied graph are copied together with it"
+            )
         if start is None:
             raise KeyError("only views of the graph's variables and its factors have values here")
         return where, self.additional_scores[..., start : start + where.n_additional]

@@ -1,5 +1,7 @@
 """Bad input of factor graphs, graphs of size 0, users' factors that fail."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -453,3 +455,16 @@ def test_directions_of_another_size():
     graph.add(sk.Xor(graph.variable((2, 2))))
     with pytest.raises(ValueError, match=r"direction must have the shape \(4,\); got \(2, 3\)"):
         graph.solve().vjp(np.ones((2, 3)))
+
+
+def test_views_and_factors_that_have_no_values_here():
+    graph = sk.FactorGraph()
+    u = graph.variable((2,))
+    graph.add(sk.Xor(u))
+    solution = graph.solve()
+    with pytest.raises(KeyError, match="copied together"):
+        copy.deepcopy(graph).solve()[u]
+    with pytest.raises(KeyError, match="not in the graph when"):
+        solution[sk.Pair(u, 1.0)]
+    theirs, view = copy.deepcopy((graph, u))
+    np.testing.assert_array_equal(theirs.solve()[view], solution[u])

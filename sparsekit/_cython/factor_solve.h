@@ -365,7 +365,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
         status = fg_solve(g, t, &o);
         passes += t->n_iter;
         newton += t->n_newton;
-        if (status) break;
+        if (status || size == 0.0) break; /* of scores that are all 0 every mu is best */
         for (sk_size j = 0; j < g->n_var; j++) {
             double d = t->mu[j] - t->h0[j];
             moved += d * d;

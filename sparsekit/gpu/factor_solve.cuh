@@ -369,7 +369,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
         if (!is_map) return status;
         passes += report.n_iter;
         steps += report.n_newton;
-        if (status) break;
+        if (status || size == 0.0) break; // of scores that are all 0 every mu is best
         SK_SHARE(j, g.n_var) {
             const double d = t.mu[j] - t.h0[j];
             moved += d * d;

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from reference_factor_graph import build, random_graph
+from reference_factor_graph import Enumerated, build, random_graph
 
 import sparsekit as sk
 from sparsekit._factor_graph import finish
@@ -122,6 +122,17 @@ def test_map_of_scores_that_are_all_zero_leaves_off_what_is_forbidden(exact):
     solution = graph.map(exact=exact)
     assert solution.status == 0 and solution.fun == 0.0
     np.testing.assert_allclose(solution[u], [0.0, 1.0, 1.0, 0.0], atol=1e-6)
+
+
+def test_map_of_scores_that_are_all_zero_needs_one_step():
+    """Every assignment is best: the second step of these crept for 8000 passes."""
+    graph = sk.FactorGraph()
+    u = graph.variable((6,))
+    structures = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]], dtype=float)
+    graph.add(sk.Knapsack(u[[5, 1, 4, 2]], [0.0, 1.0, 50.0, 0.01], 0.5, negated=np.ones(4, dtype=bool)))
+    graph.add(sk.Dense([u[[3, 0]]]))
+    graph.add(Enumerated(u[[3, 4, 2, 0]], structures.T, np.zeros((0, 3))))
+    assert graph.map().nit == graph.solve(tol_primal=1e-9).nit
 
 
 @pytest.mark.parametrize("what", ["map", "solve"])

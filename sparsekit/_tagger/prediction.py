@@ -161,6 +161,28 @@ class TaggerPredictionMixin:
         each = None if weight is None else np.repeat(weight, lengths)
         return float(np.average(true == flat, weights=each))
 
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """Coefficients of transitions that are not 0, by (previous, next) label."""
+        check_is_fitted(self, "coef_")
+        labels = self.classes_.tolist()
+        return {
+            (labels[a], labels[b]): float(self.transitions_[a, b]) for a, b in np.argwhere(self.transitions_)
+        }
+
+    @property
+    def state_features_(self) -> dict[tuple[Any, Any], float]:
+        """Coefficients that are not 0, by (feature, label): a feature's name, or its column in matrices."""
+        check_is_fitted(self, "coef_")
+        labels, names = self.classes_.tolist(), getattr(self, "feature_names_in_", None)
+        names = list(range(self.n_features_in_)) if names is None else names.tolist()
+        coef = sp.coo_array(self.coef_)
+        return {
+            (names[j], labels[k]): v
+            for k, j, v in zip(coef.row.tolist(), coef.col.tolist(), coef.data.tolist())
+            if v != 0.0
+        }
+
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a CSR array, which pays where most coefficients are 0, as with an L1 penalty.
 

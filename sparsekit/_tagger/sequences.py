@@ -39,6 +39,9 @@ def read(X: Any, names: np.ndarray | None = None, n_features: int | None = None)
     """
     if isinstance(X, (str, bytes, Mapping)) or sp.issparse(X) or not hasattr(X, "__len__"):
         raise TypeError(f"X must be a list of sequences, each {ONE_OF}; got {type(X).__name__}.")
+    if hasattr(X, "columns"):
+        raise TypeError("X must be a list of sequences; a data frame is one: pass a list with one for each.")
+    X = [_plain(sequence) for sequence in X]
     lengths, kinds = [], set()
     for i, sequence in enumerate(X):
         host_only(X=sequence)
@@ -49,7 +52,8 @@ def read(X: Any, names: np.ndarray | None = None, n_features: int | None = None)
             lengths.append(sequence.shape[0])
             continue
         if isinstance(sequence, (str, bytes, Mapping)) or not hasattr(sequence, "__len__"):
-            raise TypeError(f"X[{i}] must be {ONE_OF}; got {type(sequence).__name__}.")
+            hint = " If X is one sequence, pass [X]." if isinstance(sequence, Mapping) else ""
+            raise TypeError(f"X[{i}] must be {ONE_OF}; got {type(sequence).__name__}.{hint}")
         lengths.append(len(sequence))
         if len(sequence):
             kinds.add("dicts" if not _is_row(sequence[0]) else "matrix")
@@ -66,6 +70,17 @@ def read(X: Any, names: np.ndarray | None = None, n_features: int | None = None)
     else:
         matrix = _stacked(X, n_features)
     return Positions(matrix, starts, names)
+
+
+def _plain(sequence):
+    """Data frames as dicts, one a row; columns of objects (pandas, NumPy) as lists."""
+    if hasattr(sequence, "to_dicts"):
+        return sequence.to_dicts()
+    if hasattr(sequence, "columns") and hasattr(sequence, "to_dict"):
+        return sequence.to_dict("records")
+    if getattr(getattr(sequence, "dtype", None), "kind", None) == "O" and len(sequence.shape) == 1:
+        return sequence.tolist()
+    return sequence
 
 
 def _is_row(position):
@@ -115,7 +130,10 @@ def _from_dicts(X, names):
     indices, data = np.array(found, dtype=np.int64), np.ones(len(found))
     data[list(values.keys())] = list(values.values())
     if not np.isfinite(data).all():
-        raise ValueError("X contains NaN or infinity.")
+        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        row = np.searchsorted(ends, at, side="right")
+        i = np.searchsorted(np.cumsum([len(sequence) for sequence in X]), row, side="right")
+        raise ValueError(f"X contains NaN or infinity: in X[{i}].")
     place, names = columns.sorted(names)
     indptr = np.array([0, *ends], dtype=np.int64)
     known = indices >= 0
@@ -204,12 +222,13 @@ def read_labels(y: Any, starts: np.ndarray, name: str = "y") -> np.ndarray:
     """The labels of all positions as one array; lengths must be those of the sequences."""
     if isinstance(y, (str, bytes, Mapping)) or not hasattr(y, "__len__"):
         raise TypeError(f"{name} must be a list of sequences of labels; got {type(y).__name__}.")
+    for i, sequence in enumerate(y):
+        if isinstance(sequence, (str, bytes)) or not hasattr(sequence, "__len__"):
+            raise TypeError(f"{name}[{i}] must be a sequence of labels; got {shown(sequence)}.")
     if len(y) != len(starts) - 1:
         raise ValueError(f"{name} has {len(y)} sequences, X {len(starts) - 1}.")
     flat: list[Any] = []
     for i, sequence in enumerate(y):
-        if isinstance(sequence, (str, bytes)) or not hasattr(sequence, "__len__"):
-            raise TypeError(f"{name}[{i}] must be a sequence of labels; got {shown(sequence)}.")
         if len(sequence) != starts[i + 1] - starts[i]:
             raise ValueError(
                 f"{name}[{i}] has {len(sequence)} labels, X[{i}] {starts[i + 1] - starts[i]} positions."
@@ -217,12 +236,13 @@ def read_labels(y: Any, starts: np.ndarray, name: str = "y") -> np.ndarray:
         flat.extend(sequence.tolist() if isinstance(sequence, np.ndarray) else sequence)
     if not flat:
         raise ValueError(f"{name} has no labels: all sequences are empty.")
-    strings = sum(isinstance(label, str) for label in flat)
-    if strings not in (0, len(flat)):
-        raise ValueError(f"{name} must have labels of one kind; some are strings and some are not.")
+    strings = [isinstance(label, str) for label in flat]
+    if any(strings) and not all(strings):
+        odd = shown(flat[strings.index(False)])
+        raise ValueError(f"{name} must have labels of one kind; some are strings and {odd} is not.")
     labels = np.array(flat)
     if labels.ndim != 1 or labels.dtype.kind not in "biuU":
-        raise ValueError(f"labels of {name} must be strings or whole numbers.")
+        raise ValueError(f"labels of {name} must be strings or whole numbers; got {shown(flat[0])}.")
     refuse_missing_labels(labels, name)
     return labels
 

@@ -118,6 +118,10 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         A: of each label (row) before each other (column). 0 where ``constraints`` forbid it.
     start_, stop_ : ndarray of shape (n_labels,)
         a and b.
+    transition_features_ : dict
+        Transitions' coefficients that are not 0, by (previous, next) label; made anew when asked for.
+    state_features_ : dict
+        ``coef_`` where it is not 0, by (name of the feature, or its column in matrices, label); likewise.
     n_iter_ : ndarray of shape (1,)
         Number of steps.
     optimality_ : float
@@ -241,8 +245,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Parameters
         ----------
         X : list of n_sequences sequences
-            Each a list of dicts of features, one a position; or a sparse matrix or an array of shape
-            (n_positions, n_features). Sequences may be empty.
+            Each a list of dicts of features, one a position; or a data frame, whose rows are taken as dicts;
+            or a sparse matrix or an array of shape (n_positions, n_features). Sequences may be empty.
         y : list of n_sequences sequences of labels
             Strings or whole numbers, one a position.
         sample_weight : float or array-like of shape (n_sequences,), default=None

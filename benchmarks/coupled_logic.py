@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""Coupled logic: share that `solve` and `map` solve, and their times, beside HiGHS alone.
+"""Coupled logic and structures: share that `solve` and `map` solve, and their times, beside HiGHS alone.
 
     python benchmarks/coupled_logic.py
     python benchmarks/coupled_logic.py --kinds "logic 400 / 600" --graphs 5
 
 Random graphs of all closed-form factors which one assignment satisfies, so that all of them have a solution:
-"logic 200 / 250" has 200 variables in 250 factors. HiGHS solves the linear program of `map`. It gets the rows
+"logic 200 / 250" has 200 variables in 250 factors, "Sequence 20 x 5 / 60" a sequence and 60 of them over its
+variables. HiGHS solves the linear program of `map`. It gets the rows
 from the package's own arrays (`polytope_of`) and runs with its own tolerances; its time, like ours, begins
 with the compiled graph. Processor time of one thread (set OMP_NUM_THREADS=1), each graph by one and the other
 in turn. A `map` counts as solved if its status is 0 and its value is HiGHS's to 1e-7 of all scores.
@@ -23,6 +24,7 @@ from scipy.optimize import linprog
 
 import sparsekit as sk
 from sparsekit._factor_graph.polytope import polytope_of
+from sparsekit._factor_graph.structure_rows import own_places
 
 LOGIC = ("Xor", "AtMostOne", "Or", "OrOut", "AndOut", "XorOut", "Imply")
 SUMS = ("Budget", "Exactly", "Knapsack")
@@ -47,8 +49,13 @@ def random_graph(rng, n, m, kinds, score, forbidden=0.0):
     truth, scores = rng.random(n) < 0.5, score(n)
     scores[~truth & (rng.random(n) < forbidden)] = -np.inf
     graph = sk.FactorGraph()
-    u = graph.variable(scores)
-    made = 0
+    couple(rng, graph, graph.variable(scores), truth, m, kinds, score)
+    return graph
+
+
+def couple(rng, graph, u, truth, m, kinds, score):
+    """m factors over 2 to 5 of the variables u, which `truth` satisfies."""
+    n, made = len(truth), 0
     while made < m:
         kind, size = str(rng.choice(kinds)), int(rng.integers(2, 6))
         index = rng.choice(n, 2 if kind == "Pair" else size, replace=False)
@@ -68,7 +75,6 @@ def random_graph(rng, n, m, kinds, score, forbidden=0.0):
             exactly = kind == "Exactly"
             graph.add(sk.Budget(view, count if exactly else max(count, 1), exactly=exactly, negated=negated))
         made += 1
-    return graph
 
 
 def normal(scale):
@@ -78,6 +84,52 @@ def normal(scale):
 
 def logic(n, m, scale=1.0, kinds=(*LOGIC, *SUMS, "Pair"), forbidden=0.0):
     return lambda rng: random_graph(rng, n, m, kinds, normal(scale)(rng), forbidden)
+
+
+def coupled(structure, m, scale=1.0, kinds=(*LOGIC, *SUMS, "Pair")):
+    """Variables and factors of a structure, then m factors over its variables."""
+
+    def build(rng):
+        score, graph = normal(scale)(rng), sk.FactorGraph()
+        truth, factors = structure(rng, score)
+        u = graph.variable(score(truth.size).reshape(truth.shape))
+        for factor in factors(u):
+            graph.add(factor)
+        couple(rng, graph, graph.all_variables(), truth.ravel(), m, kinds, score)
+        return graph
+
+    return build
+
+
+def sequences(T, K, several=1):
+    def structure(rng, score):
+        truth = np.eye(K, dtype=bool)[rng.integers(K, size=several * T)]
+        parts = [slice(k * T, (k + 1) * T) for k in range(several)]
+        return truth, lambda u: [sk.Sequence(u[p], score((T - 1) * K * K).reshape(-1, K, K)) for p in parts]
+
+    return structure
+
+
+def matching(m, n):
+    def structure(rng, score):
+        truth, few = np.zeros((m, n), dtype=bool), min(m, n)
+        truth[rng.permutation(m)[:few], rng.permutation(n)[:few]] = True
+        return truth, lambda u: [sk.Matching(u)]
+
+    return structure
+
+
+def tables(n, K, axes):
+    """n variables of K values, and a table of `axes` of them from each on."""
+
+    def structure(rng, score):
+        truth = np.eye(K, dtype=bool)[rng.integers(K, size=n)]
+        parts = [[(i + j) % n for j in range(axes)] for i in range(n)]
+        return truth, lambda u: [
+            sk.Dense([u[i] for i in part], score(K**axes).reshape((K,) * axes)) for part in parts
+        ]
+
+    return structure
 
 
 def implications(n, scale=1.0):
@@ -132,14 +184,34 @@ CHECKS = {
     "logic 200 / 250, a tenth -inf": logic(200, 250, forbidden=0.2),
     "logic 1000 / 900, a tenth -inf": logic(1000, 900, forbidden=0.2),
 }
+STRUCTURES = {
+    "Sequence 10 x 5 / 20": coupled(sequences(10, 5), 20),
+    "Sequence 20 x 5 / 60": coupled(sequences(20, 5), 60),
+    "Sequence 20 x 5 / 60, x 100": coupled(sequences(20, 5), 60, 100.0),
+    "Sequence 30 x 10 / 100": coupled(sequences(30, 10), 100),
+    "Matching 15 x 15 / 80": coupled(matching(15, 15), 80),
+    "Matching 15 x 15 / 80, x 100": coupled(matching(15, 15), 80, 100.0),
+    "Dense 10 x 4, pairs / 20": coupled(tables(10, 4, 2), 20),
+    "Sequence 40 x 3 / 120": coupled(sequences(40, 3), 120),
+    "five Sequences 8 x 4 / 80": coupled(sequences(8, 4, 5), 80),
+    "Sequence 50 x 20 / 200": coupled(sequences(50, 20), 200),
+    "Sequence 100 x 5 / 300": coupled(sequences(100, 5), 300),
+    "Matching 6 x 11 / 40, x .01": coupled(matching(6, 11), 40, 0.01),
+    "Matching 40 x 40 / 400": coupled(matching(40, 40), 400),
+    "Dense 15 x 4, triples / 0": coupled(tables(15, 4, 3), 0),
+    "Dense 15 x 4, triples / 30, x 100": coupled(tables(15, 4, 3), 30, 100.0),
+}
+ALL = {**KINDS, **CHECKS, **STRUCTURES}
 
 
 def program(graph):
     """Rows of a graph and the scores of its variables with what pairs add to them."""
-    off, pairs = graph.scores == -np.inf, graph.additional_scores
-    off_pairs = pairs == -np.inf
-    p = polytope_of(graph._plan(), np.where(off_pairs, 0.0, pairs), off, off_pairs)
-    return p, np.where(off, 0.0, graph.scores) + p.linear
+    off, extra = graph.scores == -np.inf, graph.additional_scores
+    off_extra = extra == -np.inf
+    p = polytope_of(graph._plan(), np.where(off_extra, 0.0, extra), off, off_extra)
+    gain = p.linear.copy()
+    gain[: len(off)] += np.where(off, 0.0, graph.scores)
+    return p, gain
 
 
 def highs(graph):
@@ -161,9 +233,10 @@ def highs(graph):
     return -found.fun
 
 
-def lacks(graph, x, best):
+def lacks(graph, found, best):
     """By how much marginals violate the rows, or are worse than the best value, relative to the scores."""
     p, gain = program(graph)
+    x = np.concatenate([found.x, found.additional[own_places(graph._plan())]])
     over = p.rows @ x - p.right
     soft = np.isfinite(p.most)
     worth = gain @ x - p.most[soft] @ np.maximum(over[: p.n_upper][soft], 0.0)
@@ -179,7 +252,7 @@ def timed(function, *args, **options):
 
 def row(kind, args):
     """A line of the table: kind, solved and times of solve and of map, times of HiGHS, ratios."""
-    build = {**KINDS, **CHECKS}[kind]
+    build = ALL[kind]
     times, solved = {"solve": [], "map": [], "HiGHS": []}, {"solve": 0, "map": 0}
     for seed in range(args.seed, args.seed + args.graphs):
         graph = build(np.random.default_rng(seed))
@@ -194,7 +267,7 @@ def row(kind, args):
         for name, values in (("solve", ours), ("map", mine), ("HiGHS", peers)):
             times[name].append(np.median(values))
         solved["solve"] += marginals.success
-        solved["map"] += found.success and lacks(graph, found.x, best) <= 1e-7
+        solved["map"] += found.success and lacks(graph, found, best) <= 1e-7
     ratio = np.array(times["map"]) / times["HiGHS"]
     cells = [kind]
     for name in ("solve", "map"):
@@ -211,7 +284,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *CHECKS], help="all")
+    parser.add_argument("--kinds", nargs="+", choices=ALL, help="all")
     parser.add_argument("--graphs", type=int, default=10, help="of a kind (10)")
     parser.add_argument("--rounds", type=int, default=3, help="medians of so many (3)")
     parser.add_argument("--seed", type=int, default=1000, help="of the first graph (1000)")
@@ -221,7 +294,7 @@ def main():
     columns += ["HiGHS: median, ms", "worst", "`map` / HiGHS", "worst"]
     head = _common.markdown_table(columns, [])[:2]
     print(*head, sep="\n")
-    for kind in args.kinds or [*KINDS, *CHECKS]:
+    for kind in args.kinds or ALL:
         print("| " + " | ".join(row(kind, args)) + " |", flush=True)
 
 

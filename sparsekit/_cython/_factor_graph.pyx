@@ -37,6 +37,7 @@ cdef extern from "factor_backward.h" nogil:
         const fg_spec *spec
     ctypedef struct fg_active:
         sk_size m, size, extra
+        int by_flow
         int32_t *on
         int32_t *bonus
         double *value
@@ -288,7 +289,7 @@ cdef class States:
             memcpy(self.state[i].l, &l[0], g.n_slot * sizeof(double))
 
     def set_solution(self, Py_ssize_t i, const double[::1] mu, double primal, Py_ssize_t n_iter):
-        """Marginals (n_var,) of graph i that another solver found after n_iter passes and steps."""
+        """Marginals (n_var,) of graph i that another solver found after n_iter passes and steps, no structures."""
         cdef fg_plan *g = &self.plan.plan
         cdef fg_state *t = self.state + i
         cdef Py_ssize_t s
@@ -298,6 +299,9 @@ cdef class States:
             t.mu[s] = mu[s]
         for s in range(g.n_slot):
             t.x[s] = mu[g.var[s]]
+        for s in range(g.n_struct):
+            t.active[s].m = t.active[s].extra = 0
+            t.active[s].by_flow = 0
         t.status, t.primal, t.dual, t.n_iter = 0, primal, 0.0, n_iter
 
     def count(self, Py_ssize_t i, Py_ssize_t before):

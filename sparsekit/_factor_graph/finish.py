@@ -5,14 +5,19 @@ It finds marginals and multipliers; the kernels then start from there, and say w
 
 import numpy as np
 
+from .factors import SEQUENCE, TREE
 from .interior_point import MOST_STEPS, project
 from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
+from .structure_rows import KINDS, TreeSets
 
 # passes of the first-order iteration until a general solver takes over: of LP-SparseMAP; of LP-MAP as many as
 # take a fraction of what that takes, in microseconds by measurement
 FIRST, MOST_FIRST, FEWEST = 500, 1000, 20
+# (LP-MAP, LP-SparseMAP) with oracles, whose calls take longer than the rows tell: of sequences, which may be
+# flows in each pass, of trees, whose rows are found one after the other, and of others
+FIRST_OF_FLOWS, FIRST_OF_TREES, FIRST_ASKED = (60, 150), (300, 1500), (80, FIRST)
 # simplex iterations that count as one pass
 SIMPLEX = 100
 # most variables and rows together
@@ -24,23 +29,33 @@ GAP = 1e-9  # of a linear program, relative to what its solution is worth
 
 def first_passes(layout, options):
     """How many passes come before a general solver."""
+    kinds = {factor["kind"] for factor in layout._given[3]}
+    if kinds:
+        asked = FIRST_OF_FLOWS if SEQUENCE in kinds else FIRST_OF_TREES if TREE in kinds else FIRST_ASKED
+        if options.quadratic or layout._given[2]["deg"].max() > 1.0:
+            return asked[options.quadratic]
     if options.quadratic:
         return FIRST
-    pairs, others = layout.n_pairs, int(layout._given[2]["orout"][-1]) - 2 * layout.n_pairs
     if layout._given[2]["deg"].max() <= 1.0:  # factors that share nothing need no more than a step each
         return MOST_FIRST
+    pairs, others = layout.n_pairs, int(layout._given[2]["orout"][-1]) - 2 * layout.n_pairs
     passes = (500.0 + 4.0 * pairs) / (2.0 + 0.006 * pairs + 0.05 * others)
     # a few passes end nothing
     return 1 if passes < FEWEST else min(int(passes), MOST_FIRST)
 
 
 def may_finish(layout, options, first):
-    """Whether a graph's factors are all rows, and few enough, and there may be more than the first passes."""
-    if not options.exact or options.max_iter <= first or layout.structured_place:
+    """Whether all factors have rows, and few enough, and there may be more than the first passes."""
+    if not options.exact or options.max_iter <= first:
         return False
-    arrays = layout._given[2]
+    _, n_additional, arrays, structured = layout._given
+    if any(factor["kind"] not in KINDS for factor in structured):
+        return False
+    if structured and arrays["deg"].max() <= 1.0:  # their answers are the solution
+        return False
     rows = len(arrays["bound"]) + layout.n_pairs + int(arrays["orout"][-1] - arrays["orout"][0])
-    return rows + layout.n_variables <= MOST_ROWS
+    own = n_additional + sum(factor["d"] for factor in structured)
+    return rows + own + layout.n_variables <= MOST_ROWS
 
 
 def entangled(rows):
@@ -75,10 +90,28 @@ def marginals(layout, scores, additional, off, off_additional, most, deadline):
     tuple or None
         Marginals (n_variables,), multipliers of the copies (n_slots,), Newton steps; None if none was found.
     """
-    p = polytope_of(layout, additional, off, off_additional)
+    return _with_trees(_marginals, layout, scores, additional, off, off_additional, most, deadline)
+
+
+def _with_trees(solve, layout, scores, additional, off, off_additional, most, deadline):
+    """What a solver finds once it violates no row of a tree, with more of them each time; all its steps."""
+    sets, spent = TreeSets(layout), 0
+    while True:
+        p = polytope_of(layout, additional, off, off_additional, sets)
+        found = solve(layout, p, scores, off, most - spent, deadline)
+        if found is None:
+            return None
+        spent += found[-1]
+        if not sets.extend(found[0]):
+            return *found[:-1], spent
+        if spent >= most:
+            return None
+
+
+def _marginals(layout, p, scores, off, most, deadline):
     # the kernels have a large loss for -inf, which would cost multipliers their digits
     scores = np.where(off, 0.0, scores)
-    target = scores + p.linear
+    target = _with_own(scores, p)
     reduced = presolve(p)
     if reduced is None or entangled(reduced.inner.rows) > MOST_ENTANGLED:
         return None
@@ -90,12 +123,22 @@ def marginals(layout, scores, additional, off, off_additional, most, deadline):
     if not point.residual < 1e-6:
         return None
     x, y = postsolve(target, p, reduced, point.x, point.y)
+    return x[: len(scores)], _copies(layout, p, y), point.nit
+
+
+def _with_own(scores, p):
+    """The linear term of all variables, the factors' own as well."""
+    target = p.linear.copy()
+    target[: len(scores)] += scores
+    return target
+
+
+def _copies(layout, p, y):
+    """Multipliers (n_slots,) of the copies from those of the rows."""
     row, slot, value = p.entries
     var, deg = layout._given[2]["var"][:-1], layout._given[2]["deg"][:-1]
     pull = np.bincount(slot, value * y[row], minlength=len(var)) - p.slot_linear
-    bound = scores - x - np.bincount(var, pull, minlength=len(x))
-    copies = (x - scores)[var] + deg * pull + bound[var]
-    return x, copies, point.nit
+    return deg * pull - np.bincount(var, pull, minlength=layout.n_variables)[var]
 
 
 def assignment(layout, scores, additional, off, off_additional, most, deadline):
@@ -111,11 +154,14 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     Returns
     -------
     tuple or None
-        Marginals (n_variables,), their largest violation of a row, what the solver counts in passes; None
-        unless the duality gap proves them best.
+        Marginals of the variables (n_variables,) and of the factors' own, their largest violation of a row,
+        what the solver counts in passes; None unless the duality gap proves them best.
     """
-    p = polytope_of(layout, additional, off, off_additional)
-    target = np.where(off, 0.0, scores) + p.linear
+    return _with_trees(_assignment, layout, scores, additional, off, off_additional, most, deadline)
+
+
+def _assignment(layout, p, scores, off, most, deadline):
+    target = _with_own(np.where(off, 0.0, scores), p)
     size = max(np.abs(target).max(initial=0.0), p.most[np.isfinite(p.most)].max(initial=0.0)) or 1.0
     reduced = presolve(p)
     if reduced is None:
@@ -145,4 +191,5 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     over = p.rows @ x - p.right
     over[: p.n_upper] = np.where(np.isinf(p.most), np.maximum(over[: p.n_upper], 0.0), 0.0)
     violation = np.abs(over).max(initial=0.0)
-    return (x, violation, nit) if violation <= 1e-9 else None
+    n = len(scores)
+    return (x[:n], x[n:], violation, nit) if violation <= 1e-9 else None

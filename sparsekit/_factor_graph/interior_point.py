@@ -15,8 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-# what keeps equations of dependent equalities solvable; refinement takes it away again
+# what keeps equations of dependent equalities and of variables without a square solvable; refinement takes it
+# away again
 SHIFT = 1e-8
+# a larger one, where both are shifted: one stands over the other
+SHIFT_OF_OWN = 1e-6
 # gap, in units of the scores, at which the active set is worth a try; its tries
 ACTIVE_FROM, MOST_STEPS = 1e-6, 60
 # residual of a solution to rounding
@@ -34,18 +37,40 @@ class Point:
 
 
 class _Saddle:
-    """[diag d, B'; B, -diag s] z = right, factorised once."""
+    """[diag d, B'; B, -diag s] z = right, factorised once.
 
-    def __init__(self, d, B, s, shift=SHIFT):
-        n = B.shape[1]
+    Columns without a square are many, each in few rows. They are eliminated here, which a factorisation would
+    do first, after it had found that out.
+    """
+
+    def __init__(self, d, B, s, square, scale=1.0):
         self.K = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
-        shifts = sp.diags_array(np.concatenate([np.zeros(n), np.where(s > shift, 0.0, -shift)]))
-        self.lu = splu(
-            (self.K + shifts).tocsc(),
-            "MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
+        self.own = np.flatnonzero(square == 0.0)
+        shift = (SHIFT_OF_OWN if len(self.own) else SHIFT) / scale
+        below = s + np.where(s > shift, 0.0, shift)
+        self.rest, kept, inner = slice(None), d, -sp.diags_array(below)
+        if len(self.own):
+            columns = B.tocsc()
+            here = np.flatnonzero(square)
+            self.rest = np.concatenate([here, len(d) + np.arange(len(s))])
+            self.part, kept = columns[:, self.own], d[here]
+            self.inverse = 1.0 / np.maximum(d[self.own], SHIFT_OF_OWN * scale)
+            inner = inner - (self.part * self.inverse) @ self.part.T
+            B = columns[:, here]
+        lower = sp.block_array([[sp.diags_array(kept), B.T], [B, inner]], format="csc")
+        self.lu = splu(lower, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    def _approximate(self, right):
+        """The solution but for the shift."""
+        if not len(self.own):
+            return self.lu.solve(right)
+        z = np.empty(len(right))
+        inner, m = right[self.rest], self.part.shape[0]
+        own = right[self.own] * self.inverse
+        inner[-m:] -= self.part @ own
+        z[self.rest] = inner = self.lu.solve(inner)
+        z[self.own] = own - self.inverse * (self.part.T @ inner[-m:])
+        return z
 
     def solve(self, right, most=4, start=None):
         """The solution; the shift goes away by the proximal point method."""
@@ -59,7 +84,7 @@ class _Saddle:
             found, least = z, size
             if size == 0.0:
                 break
-            z = z + self.lu.solve(rest)
+            z = z + self._approximate(rest)
         return found
 
 
@@ -108,7 +133,7 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
             break
         y = v[:m]
         rest_of = np.where(soft, p.most - y, 1.0)
-        dual = scores - x - B.T @ v + low - high
+        dual = scores - p.quadratic * x - B.T @ v + low - high
         primal = p.right - B @ x
         primal[:m] -= s - np.where(soft, t, 0.0)
         gap = (s @ y + (t * rest_of)[soft].sum() + above @ low + below @ high) / max(total, 1)
@@ -116,18 +141,18 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
             guess = _active(above, below, y, s, t, low, high, rest_of, scale, soft)
             if tried is None or not all(map(np.array_equal, guess, tried)) or it % 4 == 0:
                 tried = guess
-                found = _polish(scores, p, v, guess, soft, scale, it + 1)
+                found = _polish(scores, p, x, v, guess, soft, scale, it + 1)
                 if found.residual < best.residual:
                     best, of_best = found, guess
                 if best.residual < DONE:
                     return best
         if gap < 1e-17 * scale:
             break
-        weight = 1.0 + low / above + high / below
+        weight = p.quadratic + low / above + high / below
         slack = s / y + np.where(soft, t / rest_of, 0.0)
         if not (np.isfinite(weight).all() and np.isfinite(slack).all()):
             break
-        system = _Saddle(weight, B, np.concatenate([slack, np.zeros(B.shape[0] - m)]), SHIFT / scale)
+        system = _Saddle(weight, B, np.concatenate([slack, np.zeros(B.shape[0] - m)]), p.quadratic, scale)
         zero = np.zeros(1)
         to = [zero, zero, zero, zero]
         for last in (False, True):
@@ -169,7 +194,7 @@ def _corrected(scores, p, best, guess, soft, scale, most, deadline):
     while guess is not None and best.residual >= DONE and point.nit < most and time.perf_counter() < deadline:
         at_low, at_high, on, exceeded = guess
         x, y = point.x, point.y[:m]
-        slope, over = scores - x - p.rows.T @ point.y, (p.rows @ x - p.right)[:m]
+        slope, over = scores - p.quadratic * x - p.rows.T @ point.y, (p.rows @ x - p.right)[:m]
         free = ~(at_low | at_high)
         guess = (
             np.where(free, x < p.lower, at_low & (slope <= 0)),
@@ -181,7 +206,7 @@ def _corrected(scores, p, best, guess, soft, scale, most, deadline):
         if name in known:
             break
         known.add(name)
-        point = _polish(scores, p, point.y, guess, soft, scale, point.nit + 1)
+        point = _polish(scores, p, x, point.y, guess, soft, scale, point.nit + 1)
         if point.residual < best.residual:
             best = point
     return best
@@ -195,8 +220,8 @@ def _active(above, below, y, s, t, low, high, rest_of, scale, soft):
     return at_low, at_high, (y > s * scale) & ~exceeded, exceeded
 
 
-def _polish(scores, p, v, guess, soft, scale, nit):
-    """The solution of the equations that an active set leaves."""
+def _polish(scores, p, near, v, guess, soft, scale, nit):
+    """The solution of the equations that an active set leaves, of several the nearest to ``near`` and v."""
     at_low, at_high, on, exceeded = guess
     m, B = p.n_upper, p.rows
     free = ~(at_low | at_high)
@@ -211,9 +236,11 @@ def _polish(scores, p, v, guess, soft, scale, nit):
     inner = inner[some]
     right = np.concatenate([(scores - B.T @ found)[free], p.right[rows] - (B @ x)[rows]])
     start = np.concatenate([x[free], v[rows]])
-    start[: free.sum()] = np.clip(right[: free.sum()] - inner.T @ v[rows], 0.0, 1.0)
+    weight = p.quadratic[free]
+    met = weight > 0
+    start[: len(met)][met] = np.clip(right[: len(met)] - inner.T @ v[rows], 0.0, 1.0)[met]
     if len(right):
-        z = _Saddle(np.ones(free.sum()), inner, np.zeros(len(rows))).solve(right, 100, start)
+        z = _Saddle(weight, inner, np.zeros(len(rows)), weight).solve(right, 100, start)
         x[free], found[rows] = z[: free.sum()], z[free.sum() :]
     idle = np.flatnonzero(kept)[~some]
     found[idle] = v[idle]
@@ -223,7 +250,7 @@ def _polish(scores, p, v, guess, soft, scale, nit):
 def residual(scores, p, x, v, scale):
     """The largest violation of the optimality conditions, with signs; multipliers in units of the scores."""
     m = p.n_upper
-    slope = scores - x - p.rows.T @ v
+    slope = scores - p.quadratic * x - p.rows.T @ v
     over = p.rows @ x - p.right
     y, most = v[:m], p.most
     worst = max(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._cython._structures import matching, sets_that_lack, tree
+from .structure_rows import entering
 
 # mass that rounding leaves
 LEAST = 1e-9
@@ -91,7 +92,7 @@ def trees(x, single_root):
         for slack, words in met:
             if slack <= step + 1e-3 * LEAST and words not in known:
                 known.add(words)
-                bound += _entering(np.frombuffer(words, dtype=bool))
+                bound += entering(np.frombuffer(words, dtype=bool))
         if step > 1e-3 * LEAST:
             left = np.maximum(left - step * on, 0.0)
             mass -= step
@@ -102,14 +103,9 @@ def trees(x, single_root):
     return np.array(weights) / np.sum(weights), np.array(structures)
 
 
-def _entering(words):
-    """Which arcs enter a set of words, (n, n)."""
-    return words[:, None] & (~words[None, :] | np.eye(len(words), dtype=bool))
-
-
 def _slack(words, left, mass, on):
     """How far the tree goes until the set is entered by no more than the mass that is left; the set."""
-    arcs = _entering(words)
+    arcs = entering(words)
     more = on[arcs].sum() - 1.0
     return ((left[arcs].sum() - mass) / more if more > 0 else np.inf), words.tobytes()
 

@@ -1,8 +1,8 @@
-"""The polytope of a graph of closed-form factors in rows, as a general solver wants it.
+"""The polytope of a graph in rows, as a general solver wants it.
 
-With Q the quadratic term's weight, and x the marginals, the problem is
+With Q the quadratic term's weights, and x the marginals, then the factors' own variables, the problem is
 
-    min  Q / 2 |x|^2 - <eta + linear, x> + sum_i most_i max(0, G_i x - h_i)
+    min  <Q x, x> / 2 - <(eta, 0) + linear, x> + sum_i most_i max(0, G_i x - h_i)
     subject to  G_i x <= h_i where most_i is inf, A x = b, lower <= x <= upper.
 
 A logic factor is its own rows. A pair's score s counts min(x, y) where s > 0, which is x - max(0, x - y), and
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .factors import EQUAL
+from .structure_rows import add_structures, own_places
 
 
 @dataclass
@@ -24,18 +25,21 @@ class Polytope:
     Parameters
     ----------
     rows : csr_array of shape (n_rows, n_variables)
-        The inequalities, then the equalities.
+        The inequalities, then the equalities. Columns are the graph's variables, then the factors' own.
     right : ndarray of shape (n_rows,)
     n_upper : int
         Number of inequalities.
     most : ndarray of shape (n_upper,)
         Largest multipliers: inf for a constraint, a price for what may be exceeded.
     linear : ndarray of shape (n_variables,)
-        What the pairs add to the scores.
+        What the pairs add to the scores; scores of the factors' own variables.
+    quadratic : ndarray of shape (n_variables,)
+        1 for the graph's variables, 0 for the factors' own.
     lower, upper : ndarray of shape (n_variables,)
         0 and 1; 0 and 0 for what a score of -inf forbids.
     entries : tuple of ndarrays
-        Row, slot and value of every entry of `rows`, by which multipliers get back to the factors.
+        Row, slot and value of every entry of `rows` that belongs to a slot, by which multipliers get back to
+        the factors.
     slot_linear : ndarray of shape (n_slots,)
         The slots' shares of `linear`.
     """
@@ -45,6 +49,7 @@ class Polytope:
     n_upper: int
     most: np.ndarray
     linear: np.ndarray
+    quadratic: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     entries: tuple
@@ -81,43 +86,51 @@ class _Rows:
         )
 
 
-def polytope_of(layout, additional, off, off_additional):
-    """Rows of a graph without structured factors.
+def polytope_of(layout, additional, off, off_additional, sets=None):
+    """Rows of a graph whose factors with an oracle, if there are any, are of `structure_rows.KINDS`.
 
     Parameters
     ----------
     layout : Layout
     additional : ndarray of shape (n_additional,)
-        Scores of the pairs.
+        Scores of the pairs and structures.
     off, off_additional : ndarrays of bool
-        What a score of -inf forbids, of variables and of pairs.
+        What a score of -inf forbids, of variables and of additional scores.
+    sets : TreeSets, default=None
+        Of the trees, if there are any.
 
     Returns
     -------
     Polytope
     """
-    n, _, arrays, _ = layout._given
+    n, _, arrays, structured = layout._given
     var = arrays["var"][:-1]
+    own = own_places(layout)
     upper, equal = _Rows(), _Rows()
     slot_linear = _add_pairs(layout, arrays, additional, off_additional, upper)
     _add_linear(arrays, upper, equal)
     _add_orouts(arrays, upper)
+    add_structures(structured, len(var), sets and sets.found, upper, equal)
     row, slot, value, right, most = upper.arrays()
     row_e, slot_e, value_e, right_e, _ = equal.arrays()
     row = np.concatenate([row, row_e + upper.count])
     slot, value = np.concatenate([slot, slot_e]), np.concatenate([value, value_e])
     by_row, count = np.argsort(row, kind="stable"), upper.count + equal.count
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))])
-    rows = sp.csr_array((value[by_row], var[slot[by_row]], ends), shape=(count, n))
+    column = np.concatenate([var, n + np.arange(len(own))])[slot[by_row]]
+    of_slots = slot < len(var)
     return Polytope(
-        rows=rows,
+        rows=sp.csr_array((value[by_row], column, ends), shape=(count, n + len(own))),
         right=np.concatenate([right, right_e]),
         n_upper=upper.count,
         most=most,
-        linear=np.bincount(var, slot_linear, minlength=n).astype(np.float64),
-        lower=np.zeros(n),
-        upper=np.where(off, 0.0, 1.0),
-        entries=(row, slot, value),
+        linear=np.concatenate(
+            [np.bincount(var, slot_linear, minlength=n), np.where(off_additional, 0.0, additional)[own]]
+        ),
+        quadratic=np.repeat([1.0, 0.0], [n, len(own)]),
+        lower=np.zeros(n + len(own)),
+        upper=np.where(np.concatenate([off, off_additional[own]]), 0.0, 1.0),
+        entries=(row[of_slots], slot[of_slots], value[of_slots]),
         slot_linear=slot_linear,
     )
 

@@ -79,6 +79,7 @@ def presolve(p):
         right=(p.right - p.rows @ x)[kept],
         n_upper=int(kept[: p.n_upper].sum()),
         most=p.most[kept[: p.n_upper]],
+        quadratic=p.quadratic[free],
         lower=lower[free],
         upper=upper[free],
     )
@@ -94,7 +95,7 @@ def postsolve(scores, p, reduced, x, y):
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of all variables.
+        Of all variables, with what the polytope adds.
     p : Polytope
         As it was given to `presolve`.
     reduced : Reduced
@@ -110,7 +111,7 @@ def postsolve(scores, p, reduced, x, y):
     over = p.rows @ whole - p.right
     soft = np.flatnonzero(np.isfinite(p.most) & ~reduced.kept[: p.n_upper])
     multipliers[soft] = np.where(over[soft] > 0, p.most[soft], 0.0)
-    slope = scores - whole - p.rows.T @ multipliers
+    slope = scores - p.quadratic * whole - p.rows.T @ multipliers
     for rows, entries in reversed(reduced.forcing):
         first = np.flatnonzero(np.diff(rows, prepend=-1))
         for r, held in zip(rows[first][::-1], np.split(entries, first[1:])[::-1]):

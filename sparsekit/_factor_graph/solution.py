@@ -284,7 +284,7 @@ class Solution(BatchSolution):
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
             if not len(found["weights"]):  # of a factor that was solved without
                 start = layout.add_start[id(factor)]
-                additional = self._run.states.additionals()[0, start : start + factor.n_additional]
+                additional = self._run.additionals()[0, start : start + factor.n_additional]
                 mixed = factor._mixture(found["x"], additional)
                 found["weights"], found["structures"], found["additional"] = mixed
         return found

@@ -10,6 +10,7 @@ from .._arrays import is_device, kernel_module, namespace, thread_arguments
 from .._solver import outcome
 from . import finish
 from .asking import being_asked, lock_of, refuse_own_graph
+from .structure_rows import own_places
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
 LOSS = -1e4  # times the sum of all scores, stands for -inf
@@ -49,6 +50,8 @@ class GraphRun:
     def prepare(self, scores, additional):
         scores, additional, self.low, self.low_too = _without_infinities(scores, additional)
         self.scores, self.additional = scores, additional
+        # marginals of the structures' additional scores in a graph that a general solver ended
+        self.own = {}
         self.states.set_scores(
             *map(
                 namespace(scores=scores, additional_scores=additional).ascontiguousarray,
@@ -56,9 +59,16 @@ class GraphRun:
             )
         )
 
+    def additionals(self):
+        """Marginals of the additional scores, (n, n_additional)."""
+        found = self.states.additionals()
+        for i, own in self.own.items():
+            found[i, own_places(self.layout)] = own
+        return found
+
     def finish(self):
         """Report of all graphs, marginals (n, n_variables), additional marginals (n, n_additional)."""
-        report, mu, extra = self.states.report(), self.states.marginals(), self.states.additionals()
+        report, mu, extra = self.states.report(), self.states.marginals(), self.additionals()
         on = ((mu > FORBIDDEN) & self.low).any(axis=1) | ((extra > FORBIDDEN) & self.low_too).any(axis=1)
         report["status"][on & (report["status"] == outcome.CONVERGED)] = outcome.INFEASIBLE
         return report, mu, extra
@@ -112,7 +122,8 @@ def _finish(run, options, first, deadline):
         else:
             found = finish.assignment(*given, left, deadline)
             if found is not None:
-                states.set_solution(i, found[0], found[1], first + found[2])
+                x, run.own[i], violation, nit = found
+                states.set_solution(i, x, violation, first + nit)
                 continue
         limits = replace(options, max_iter=max(left, 1), max_time=_left(deadline))
         run.kernels.solve_one(states, i, asdict(limits))

@@ -86,6 +86,14 @@ class Dense(_Structured):
             kind=DENSE, rows=K, columns=int(sizes[-1]), n_on=K, n_bonus=1, sizes=sizes, offsets=offsets
         )
 
+    def _mixture(self, x, additional):
+        joint = np.flatnonzero(additional)
+        ends = np.cumsum(self.sizes) - self.sizes
+        structures = np.zeros((len(joint), sum(self.sizes)))
+        for offset, values in zip(ends, np.unravel_index(joint, self.sizes)):
+            structures[np.arange(len(joint)), offset + values] = 1.0
+        return additional[joint], structures, np.eye(len(additional))[joint]
+
 
 class Sequence(_Structured):
     """A chain: exactly one of K tags at each of T positions, with scores of transitions (Viterbi).

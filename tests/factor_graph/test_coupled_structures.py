@@ -1,0 +1,250 @@
+"""Structures coupled with logic, where passes stall: solutions against all structures, one by one."""
+
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pytest
+from coupled import Rows, build, random_factors
+from scipy.optimize import linprog, nnls
+
+import sparsekit as sk
+from sparsekit._factor_graph import finish
+from sparsekit._factor_graph.structure_rows import TreeSets
+
+
+def one_hot(picks, size):
+    return np.array([np.eye(size)[list(pick)].ravel() for pick in picks])
+
+
+def is_tree(heads):
+    for word in range(len(heads)):
+        seen = set()
+        while heads[word] != word:
+            if word in seen:
+                return False
+            seen.add(word)
+            word = heads[word]
+    return True
+
+
+def sequence(rng, scale, forbidden):
+    T, K = 4, 3
+    transitions = rng.normal(size=(T - 1, K, K)) * scale
+    paths = list(product(range(K), repeat=T))
+    truth = paths[rng.integers(len(paths))]
+    off = rng.random(transitions.shape) < forbidden
+    off[np.arange(T - 1), truth[:-1], truth[1:]] = False
+    transitions[off] = -np.inf
+    places = [[(t * K + a) * K + b for t, (a, b) in enumerate(pairwise(path))] for path in paths]
+    add = np.array([np.bincount(here, minlength=transitions.size) for here in places])
+    on = one_hot([truth], K)[0]
+    return (T, K), lambda u: sk.Sequence(u, transitions), one_hot(paths, K), add, transitions, on
+
+
+def dense(rng, scale, forbidden):
+    K, L = 3, 3
+    scores = rng.normal(size=(L, L, L)) * scale
+    values = list(product(range(L), repeat=K))
+    truth = values[rng.integers(len(values))]
+    off = rng.random(scores.shape) < forbidden
+    off[truth] = False
+    scores[off] = -np.inf
+    return (
+        (K, L),
+        lambda u: sk.Dense(list(u), scores),
+        one_hot(values, L),
+        np.eye(27),
+        scores,
+        one_hot([truth], L)[0],
+    )
+
+
+def matching(shape):
+    def make(rng, scale, forbidden):
+        m, n = shape
+        few = [
+            one_hot([p], max(m, n)).reshape(min(m, n), -1) for p in permutations(range(max(m, n)), min(m, n))
+        ]
+        structures = np.array([(x if m <= n else x.T).ravel() for x in few])
+        truth = structures[rng.integers(len(structures))]
+        return shape, sk.Matching, structures, np.zeros((len(few), 0)), np.zeros(0), truth
+
+    return make
+
+
+def tree(single_root):
+    def make(rng, scale, forbidden):
+        heads = [h for h in product(range(4), repeat=4) if is_tree(h)]
+        heads = [h for h in heads if not single_root or sum(h[k] == k for k in range(4)) == 1]
+        structures = one_hot(heads, 4)
+        truth = structures[rng.integers(len(structures))]
+        add = np.zeros((len(heads), 0))
+        return (4, 4), lambda u: sk.DepTree(u, single_root=single_root), structures, add, np.zeros(0), truth
+
+    return make
+
+
+KINDS = {
+    "sequence": sequence,
+    "dense": dense,
+    "matching 4 x 4": matching((4, 4)),
+    "matching 3 x 5": matching((3, 5)),
+    "matching 5 x 3": matching((5, 3)),
+    "tree": tree(False),
+    "single root": tree(True),
+}
+
+
+class Mixed(Rows):
+    """Rows of the logic, and a weight for each structure of one factor over the first variables."""
+
+    def __init__(self, scores, factors, structures, gain):
+        super().__init__(scores, factors)
+        allowed = np.isfinite(gain)
+        S, gain = structures[allowed], gain[allowed]
+        k, before, d = len(S), self.size, S.shape[1]
+        self.linear = np.r_[self.linear, gain]
+        self.G = np.block([[self.G, np.zeros((len(self.G), k))], [np.zeros((k, before)), -np.eye(k)]])
+        self.h = np.r_[self.h, np.zeros(k)]
+        agree = np.hstack([np.eye(d, before), -S.T])
+        self.A = np.vstack(
+            [np.hstack([self.A, np.zeros((len(self.A), k))]), agree, np.r_[np.zeros(before), np.ones(k)]]
+        )
+        self.b = np.r_[self.b, np.zeros(d), 1.0]
+        self.S, self.k = S, k
+
+    def complete(self, x):
+        before = self.A[-1].size - self.k
+        whole, self.size = self.size, before
+        rows = slice(0, len(self.h) - self.k)
+        G, h, A, linear = self.G, self.h, self.A, self.linear
+        self.G, self.h, self.linear = G[rows, :before], h[rows], linear[:before]
+        z = super().complete(x)
+        self.G, self.h, self.A, self.linear, self.size = G, h, A, linear, whole
+        mix = np.vstack([self.S.T, np.ones(self.k)])
+        to = np.r_[x[: self.S.shape[1]], 1.0]
+        near = 1e-9  # rounding of x
+        found = linprog(-linear[before:], np.vstack([mix, -mix]), np.r_[to + near, near - to], method="highs")
+        assert found.status == 0, found.message
+        return np.r_[z, found.x]
+
+    def stationarity(self, x, near=1e-7):
+        z = self.complete(x)
+        assert self.violation(z) < 1e-7
+        slope = self.linear - np.r_[x, np.zeros(len(z) - len(x))]
+        active = self.G[self.G @ z > self.h - near]
+        size = np.abs(slope).max()
+        return nnls(np.vstack([active, self.A, -self.A]).T, slope / size, maxiter=10**5)[1] * size
+
+
+def problem(kind, seed, scale, forbidden=0.0, extra=6, m=12):
+    """A graph of one structure and m logic factors over its variables and `extra` others, and its rows."""
+    rng = np.random.default_rng(seed)
+    shape, factor, structures, add, additional, truth = KINDS[kind](rng, scale, forbidden)
+    whole = np.r_[truth, rng.random(extra) < 0.5].astype(bool)
+    scores = rng.normal(size=len(whole)) * scale
+    scores[~whole & (rng.random(len(whole)) < forbidden)] = -np.inf
+    factors = random_factors(rng, whole, m, scale)
+    graph, u = build(scores, factors)
+    made = factor(u[: len(truth)].reshape(shape))
+    graph.add(made)
+    flat = additional.ravel()
+    gain = np.where(add > 0, np.where(np.isinf(flat), -np.inf, flat), 0.0).sum(axis=1)
+    return graph, u, made, Mixed(scores, factors, structures, gain)
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """A general solver takes over after one pass."""
+    monkeypatch.setattr(finish, "first_passes", lambda layout, options: 1)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_marginals(at_once, kind, scale):
+    for seed in range(3):
+        graph, u, _, rows = problem(kind, seed, scale)
+        solution = graph.solve()
+        assert solution.status == 0, solution.message
+        assert rows.stationarity(solution[u]) < 1e-6 * max(1.0, scale)
+
+
+@pytest.mark.parametrize("scale", [0.1, 100.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_linear_programs(at_once, kind, scale):
+    """The value, and structures whose mixture it is."""
+    for seed in range(3):
+        graph, u, factor, rows = problem(kind, seed, scale)
+        found = graph.map()
+        assert found.status == 0, found.message
+        size = np.abs(rows.linear).sum()
+        assert rows.violation(rows.complete(found[u])) < 1e-7
+        assert abs(found.fun - rows.best()) < 1e-8 * size
+        local = found.local(factor)
+        assert abs(local["weights"].sum() - 1.0) < 1e-9 and local["weights"].min() > 0
+        np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-8)
+        if factor.n_additional:
+            np.testing.assert_allclose(
+                local["weights"] @ local["additional"], found[factor].ravel(), atol=1e-8
+            )
+
+
+@pytest.mark.parametrize("kind", ["sequence", "dense"])
+def test_forbidden(at_once, kind):
+    for seed in range(4):
+        graph, u, _, rows = problem(kind, seed, 1.0, 0.2)
+        off = graph.scores == -np.inf
+        solution, found = graph.solve(), graph.map()
+        assert off.any() or np.isinf(graph.additional_scores).any()
+        assert solution.status == 0 and found.status == 0
+        assert not solution[u][off].any() and not found[u][off].any()
+        assert rows.stationarity(solution[u]) < 1e-6
+        assert abs(found.fun - rows.best()) < 1e-8 * np.abs(rows.linear).sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives(at_once, kind):
+    """After a general solver the kernels' Jacobian is that of the solution."""
+    rng = np.random.default_rng(0)
+    graph, u, _, _ = problem(kind, 1, 1.0)
+    scores, solution = graph.scores.copy(), graph.solve()
+    to, step, h = rng.normal(size=len(scores)), rng.normal(size=len(scores)), 1e-6
+    slope = solution.vjp({u: to})[u] @ step
+    ends = []
+    for side in (1, -1):
+        graph.set_scores(u, scores + side * h * step)
+        ends.append(to @ graph.solve()[u])
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=1e-4)
+
+
+def test_such_graphs_are_finished():
+    """The first passes of sequences, matchings and tables leave graphs open which then converge."""
+    for kind, seeds in (("sequence", 6), ("dense", 6), ("matching 4 x 4", 6)):
+        solutions = [problem(kind, seed, 1e4, extra=30, m=60)[0] for seed in range(seeds)]
+        first = [finish.first_passes(g._plan(), sk._factor_graph.layout.GraphOptions()) for g in solutions]
+        solved = [g.solve() for g in solutions]
+        assert all(s.status == 0 for s in solved)
+        assert any(s.nit > least for s, least in zip(solved, first)), kind
+        assert all(g.map().status == 0 for g in solutions)
+
+
+def test_sets_of_words_are_found():
+    graph = sk.FactorGraph()
+    arcs = graph.variable((3, 3))
+    graph.add(sk.DepTree(arcs))
+    sets = TreeSets(graph._plan())
+    cycle = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert sets.extend(cycle.ravel()) and not sets.extend(cycle.ravel())
+    assert [True, True, False] in sets.found[0].tolist()
+    assert not sets.extend(np.eye(3).ravel())
+
+
+def test_infeasible(at_once):
+    """The logic leaves a transition alone that is forbidden."""
+    graph = sk.FactorGraph()
+    u = graph.variable(np.zeros((3, 2)))
+    graph.add(sk.Sequence(u, [[0.0, -np.inf], [-np.inf, 0.0]]))
+    graph.add(sk.Xor(u[0, :1]))
+    graph.add(sk.Xor(u[1, 1:]))
+    assert graph.solve().status == 10
+    assert graph.map().status == 10

@@ -8,7 +8,10 @@ from coupled import Rows, build, random_factors
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
-from sparsekit._factor_graph import finish
+from sparsekit._factor_graph import finish, interior_point
+from sparsekit._factor_graph.layout import GraphOptions
+from sparsekit._factor_graph.polytope import polytope_of
+from sparsekit._factor_graph.presolve import postsolve, presolve
 from sparsekit._factor_graph.structure_rows import TreeSets
 
 
@@ -72,6 +75,24 @@ def matching(shape):
     return make
 
 
+def two_sequences(rng, scale, forbidden):
+    """Both as one factor whose structures are all pairs of paths."""
+    T, K = 3, 2
+    transitions = rng.normal(size=(2, T - 1, K, K)) * scale
+    paths = [a + b for a, b in product(product(range(K), repeat=T), repeat=2)]
+    add = np.zeros((len(paths), transitions.size))
+    for row, path in zip(add, paths):
+        for part in range(2):
+            for t, (a, b) in enumerate(pairwise(path[part * T : (part + 1) * T])):
+                row[((part * (T - 1) + t) * K + a) * K + b] = 1.0
+    on = one_hot([paths[rng.integers(len(paths))]], K)[0]
+
+    def factors(u):
+        return [sk.Sequence(u[:T], transitions[0]), sk.Sequence(u[T:], transitions[1])]
+
+    return (2 * T, K), factors, one_hot(paths, K), add, transitions, on
+
+
 def tree(single_root):
     def make(rng, scale, forbidden):
         heads = [h for h in product(range(4), repeat=4) if is_tree(h)]
@@ -87,6 +108,7 @@ def tree(single_root):
 KINDS = {
     "sequence": sequence,
     "dense": dense,
+    "two sequences": two_sequences,
     "matching 4 x 4": matching((4, 4)),
     "matching 3 x 5": matching((3, 5)),
     "matching 5 x 3": matching((5, 3)),
@@ -147,7 +169,8 @@ def problem(kind, seed, scale, forbidden=0.0, extra=6, m=12):
     factors = random_factors(rng, whole, m, scale)
     graph, u = build(scores, factors)
     made = factor(u[: len(truth)].reshape(shape))
-    graph.add(made)
+    for one in made if isinstance(made, list) else [made]:
+        graph.add(one)
     flat = additional.ravel()
     gain = np.where(add > 0, np.where(np.isinf(flat), -np.inf, flat), 0.0).sum(axis=1)
     return graph, u, made, Mixed(scores, factors, structures, gain)
@@ -155,8 +178,20 @@ def problem(kind, seed, scale, forbidden=0.0, extra=6, m=12):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """A general solver takes over after one pass."""
+    """A general solver takes over after one pass; what it finds, marginals first."""
+    found = []
+
+    def spy(solve):
+        def spied(*args):
+            found.append(solve(*args))
+            return found[-1]
+
+        return spied
+
     monkeypatch.setattr(finish, "first_passes", lambda layout, options: 1)
+    for name in ("marginals", "assignment"):
+        monkeypatch.setattr(finish, name, spy(getattr(finish, name)))
+    return found
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 100.0])
@@ -167,6 +202,9 @@ def test_marginals(at_once, kind, scale):
         solution = graph.solve()
         assert solution.status == 0, solution.message
         assert rows.stationarity(solution[u]) < 1e-6 * max(1.0, scale)
+    # passes would have ended these graphs as well
+    assert at_once and None not in at_once
+    np.testing.assert_allclose(at_once[-1][0], solution[u], atol=1e-7)
 
 
 @pytest.mark.parametrize("scale", [0.1, 100.0])
@@ -180,6 +218,9 @@ def test_linear_programs(at_once, kind, scale):
         size = np.abs(rows.linear).sum()
         assert rows.violation(rows.complete(found[u])) < 1e-7
         assert abs(found.fun - rows.best()) < 1e-8 * size
+        assert at_once and None not in at_once
+        if isinstance(factor, list):
+            factor = factor[1]
         local = found.local(factor)
         assert abs(local["weights"].sum() - 1.0) < 1e-9 and local["weights"].min() > 0
         np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-8)
@@ -221,7 +262,7 @@ def test_such_graphs_are_finished():
     """The first passes of sequences, matchings and tables leave graphs open which then converge."""
     for kind, seeds in (("sequence", 6), ("dense", 6), ("matching 4 x 4", 6)):
         solutions = [problem(kind, seed, 1e4, extra=30, m=60)[0] for seed in range(seeds)]
-        first = [finish.first_passes(g._plan(), sk._factor_graph.layout.GraphOptions()) for g in solutions]
+        first = [finish.first_passes(g._plan(), GraphOptions()) for g in solutions]
         solved = [g.solve() for g in solutions]
         assert all(s.status == 0 for s in solved)
         assert any(s.nit > least for s, least in zip(solved, first)), kind
@@ -230,13 +271,59 @@ def test_such_graphs_are_finished():
 
 def test_sets_of_words_are_found():
     graph = sk.FactorGraph()
-    arcs = graph.variable((3, 3))
+    arcs, others = graph.variable((3, 3)), graph.variable((3, 3))
     graph.add(sk.DepTree(arcs))
+    graph.add(sk.DepTree(others))
     sets = TreeSets(graph._plan())
     cycle = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    assert sets.extend(cycle.ravel()) and not sets.extend(cycle.ravel())
-    assert [True, True, False] in sets.found[0].tolist()
-    assert not sets.extend(np.eye(3).ravel())
+    both = np.concatenate([cycle.ravel(), np.eye(3).ravel()])
+    assert sets.extend(both) and not sets.extend(both)
+    assert [True, True, False] in sets.found[0].tolist() and len(sets.found[1]) == 1
+    assert not sets.extend(np.tile(np.eye(3).ravel(), 2))
+
+
+def test_a_factor_that_shares_nothing_is_left_to_its_own_solver():
+    graph = sk.FactorGraph()
+    u = graph.variable((4, 3))
+    graph.add(sk.Sequence(u))
+    options = GraphOptions()
+    assert not finish.may_finish(graph._plan(), options, 1)
+    graph.add(sk.Xor(u[:, 0]))
+    assert finish.may_finish(graph._plan(), options, 1)
+
+
+def test_tables_whose_mixtures_tie(at_once):
+    """Dependent rows, and columns without a square: neither shift may drown in the other."""
+    rng, n, K = np.random.default_rng(3), 12, 4
+    for _ in range(3):
+        graph = sk.FactorGraph()
+        u = graph.variable(100.0 * rng.normal(size=(n, K)))
+        for k in range(n):
+            graph.add(sk.Dense([u[(k + j) % n] for j in range(3)], 100.0 * rng.normal(size=(K, K, K))))
+        graph.add(sk.Budget(u[:, 0], 2))
+        graph.add(sk.Imply(u[np.arange(6), np.arange(6) % K]))
+        solution = graph.solve()
+        assert solution.status == 0
+    assert None not in at_once
+    np.testing.assert_allclose(at_once[-1][0], solution[u].ravel(), atol=1e-7)
+
+
+def test_rows_that_force_own_variables():
+    """Multipliers of what is forced belong to the solution of the whole problem."""
+    graph = sk.FactorGraph()
+    u = graph.variable([[1.0, -3.0], [0.5, 2.0], [0.0, 1.0]])
+    graph.add(sk.Dense([u[0], u[1]], [[-np.inf, -np.inf], [4.0, -np.inf]]))
+    graph.add(sk.Dense([u[1], u[2]], [[1.0, -1.0], [2.0, 0.0]]))
+    extra = graph.additional_scores
+    off = extra == -np.inf
+    p = polytope_of(graph._plan(), np.where(off, 0.0, extra), np.zeros(6, dtype=bool), off)
+    target = p.linear.copy()
+    target[:6] += graph.scores
+    reduced = presolve(p)
+    point = interior_point.project(target[reduced.free], reduced.inner)
+    x, y = postsolve(target, p, reduced, point.x, point.y)
+    assert x[6 + 2] == 1.0  # the only assignment of the first table, a variable of its own
+    assert interior_point.residual(target, p, x, y, 1.0) < 1e-9
 
 
 def test_infeasible(at_once):

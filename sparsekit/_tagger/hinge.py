@@ -21,7 +21,7 @@ from scipy.optimize import OptimizeResult
 
 from .._solver import outcome
 from .chains import best, forward_backward
-from .lbfgs import State, step
+from .lbfgs import State, look, step
 from .loss import ChainLoss
 
 # a stage's temperature, in parts of the last one's; a cost is 1 a position
@@ -106,21 +106,9 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
         while True:
             dual = max(dual, loss.dual(state.x, state.g))
             optimality = _optimality(state.f, dual)
-            lines.add(limits.seconds, state.f, optimality)
-            if not np.isfinite(state.f):
-                status = outcome.NOT_FINITE
-            elif callback is not None and outcome.wants_to_stop(
-                callback,
-                OptimizeResult(
-                    x=state.x.copy(), fun=state.f, nit=nit, optimality=optimality,
-                    nnz=int(np.count_nonzero(state.x)), time=limits.seconds,
-                ),
-            ):  # fmt: skip
-                status = outcome.STOPPED
-            elif optimality <= tol:
-                status = outcome.CONVERGED
-            else:
-                status = limits.reached(nit)
+            status = look(state, nit, optimality, limits, lines, callback)
+            if status is None:
+                status = outcome.CONVERGED if optimality <= tol else limits.reached(nit)
             inner = 0.5 * float(state.g @ state.g)
             if status is not None or not left or inner <= _SHARE * (state.f - dual):
                 break

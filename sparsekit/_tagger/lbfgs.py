@@ -90,6 +90,20 @@ def step(value_and_gradient, state, memory):
     return True
 
 
+def look(state, nit, optimality, limits, lines, callback):
+    """Note a step in the history and tell ``callback``; the status if the run ends by it, else None."""
+    lines.add(limits.seconds, state.f, optimality)
+    if not np.isfinite(state.f):
+        return outcome.NOT_FINITE
+    if callback is None:
+        return None
+    told = OptimizeResult(
+        x=state.x.copy(), fun=state.f, nit=nit, optimality=optimality, nnz=int(np.count_nonzero(state.x)),
+        time=limits.seconds,
+    )  # fmt: skip
+    return outcome.STOPPED if outcome.wants_to_stop(callback, told) else None
+
+
 def _gap(state, modulus):
     """By how much f is too high at most: strong convexity."""
     return float(state.g @ state.g) / (2.0 * modulus)
@@ -117,19 +131,11 @@ def minimize(
     values = []
     while status is None:
         optimality = float(np.abs(state.g).max(initial=0.0)) / unit
-        lines.add(limits.seconds, state.f, optimality)
         values.append(state.f)
-        if not np.isfinite(state.f):
-            status = outcome.NOT_FINITE
-        elif callback is not None and outcome.wants_to_stop(
-            callback,
-            OptimizeResult(
-                x=state.x.copy(), fun=state.f, nit=nit, optimality=optimality,
-                nnz=int(np.count_nonzero(state.x)), time=limits.seconds,
-            ),
-        ):  # fmt: skip
-            status = outcome.STOPPED
-        elif optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):
+        status = look(state, nit, optimality, limits, lines, callback)
+        if status is not None:
+            break
+        if optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):
             status = outcome.CONVERGED
         elif kinks and nit >= _STEPS and values[-1 - _STEPS] - state.f <= _SHARE * tol * abs(state.f):
             status = outcome.SMALL_DECREASE

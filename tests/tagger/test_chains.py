@@ -110,3 +110,16 @@ def test_nothing():
         value, pairs = forward_backward(empty, starts, np.zeros((K, K)), np.ones(len(starts) - 1), 1)
         assert value.tolist() == [0.0] * (len(starts) - 1) and not pairs.any()
         assert best(empty, starts, np.zeros((K, K)), 1)[0].shape == (0,)
+
+
+def test_a_wide_position_before_narrow_ones():
+    """What leads to the only last label that is allowed is far behind at first: no exponential may lose it."""
+    follow = np.ones((3, 3), dtype=bool)
+    follow[0, 2] = False
+    allowed = Allowed(follow, np.ones(3, dtype=bool), np.ones(3, dtype=bool))
+    unary = np.array([[0.0, -3000.0, -3000.0], [-np.inf, -np.inf, 0.0]])
+    trans = np.where(follow, 0.0, -np.inf)
+    value, pairs = forward_backward(unary, np.array([0, 2]), trans, np.ones(1), 1, reach=allowed.reach())
+    np.testing.assert_allclose(value, np.log(2.0) - 3000.0)
+    np.testing.assert_allclose(unary, [[0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(pairs, [[0.0, 0.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])

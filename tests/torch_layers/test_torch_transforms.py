@@ -133,6 +133,28 @@ def test_compiled_is_eager(backend, dtype):
     assert abs(net(x) - found[0][0]).max() > 0.01
 
 
+def test_inductor_is_eager(tmp_path, monkeypatch):
+    """The default backend, which calls the layers' operators from code of its own; no C++ to compile."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", "0")  # is put back
+    torch._dynamo.reset()
+    graph, simplex, z = FactorGraphLayer(chain()), Sparsemax(), scores(4, 6)
+    found = []
+
+    def both(z):
+        return simplex(graph(z))
+
+    compiled = torch.compile(both, fullgraph=True, backend="inductor", options={"compile_threads": 1})
+    for f in (both, compiled):
+        given = z.clone().requires_grad_()
+        out = f(given)
+        found.append((out.detach(), *torch.autograd.grad(out, given, z)))
+    assert any("sparsekit" in path.read_text() for path in tmp_path.rglob("*.py"))
+    assert (found[0][0] == 0).any() and found[0][1].any()
+    for a, b in zip(*found):
+        same(a, b)
+
+
 @pytest.mark.parametrize("name", ["sparsemax", "loss, soft", "graph"])
 def test_compiled_transforms(name):
     f, z = FUNCTIONS[name], scores(4, 6)

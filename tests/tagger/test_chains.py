@@ -113,7 +113,7 @@ def test_nothing():
 
 
 def test_a_wide_position_before_narrow_ones():
-    """What leads to the only last label that is allowed is far behind at first: no exponential may lose it."""
+    """What leads to the only last label that is allowed is far behind at first: nothing may underflow."""
     follow = np.ones((3, 3), dtype=bool)
     follow[0, 2] = False
     allowed = Allowed(follow, np.ones(3, dtype=bool), np.ones(3, dtype=bool))

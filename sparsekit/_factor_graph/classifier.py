@@ -105,7 +105,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         Whether predictions always have a label.
     threshold_share_ : float
         With threshold="auto" the part, from 0 to 1, of 0.5 in a row's threshold; the rest is that of
-        "expected_f1". 0 otherwise.
+        "expected_f1". 0 with factors, loss="hinge" or y of one dimension; NaN where the fit had another
+        threshold and did not look for it: `predict` with threshold="auto" then asks for another fit.
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of y that have a score together.
     pair_coef_ : ndarray of shape (n_pairs,)
@@ -274,6 +275,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         some = not multilabel or bool((Y.any(axis=1) | (weight == 0)).all())
         never_empty = some if self.never_empty is None else self.never_empty
         p, dtype = X.shape[1], X.dtype
+        may_share = isinstance(loss, LabelLoss) and multilabel and may_choose(loss)
 
         def attributes(x):
             x = xp.asarray(x)  # the monitor begins with zeros in main memory
@@ -295,7 +297,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 "alpha_": float(alpha),
                 "pair_alpha_": float(pair_alpha),
                 "never_empty_": bool(never_empty),
-                "threshold_share_": 0.0,  # till the fit is done
+                "threshold_share_": 0.0 if not may_share or self.threshold == "auto" else np.nan,
             }
 
         result = self._run(
@@ -305,7 +307,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             start, shape, data=given.for_callbacks(), attributes=attributes,
         )  # fmt: skip
         warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
-        if self.threshold == "auto" and isinstance(loss, LabelLoss) and multilabel and may_choose(loss):
+        if self.threshold == "auto" and may_share:
             # folds know it from the first of their fits
             spectrum = getattr(self, "_known_spectrum", None) if spectrum is None else spectrum
             n, spectrum = count_and_spectrum(loss.design, Y, counts, self.fit_intercept, spectrum)

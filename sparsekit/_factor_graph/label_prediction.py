@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from .._arrays import to_host
 from .._fenchel_young.prediction import FenchelYoungClassifierMixin
@@ -104,15 +104,28 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         ------
         ValueError
             If no set of labels obeys all ``factors`` (with ``never_empty``, none that has a label).
+        sklearn.exceptions.NotFittedError
+            If ``threshold`` is "auto", and was a number or "expected_f1" in fit, which chose nothing then.
         """
         scores = self._scores(X)
         if not self.multilabel_:
             return self.classes_[scores.argmax(axis=1)]
+        share = self._share() if self._decides_by == "auto" else 0.0
         mu = self._inference(scores, False) if self.loss == "hinge" else self._probabilities(scores)
         return decide(
             mu, scores, self._decides_by, self.never_empty_, self.factors, count_threads(self.n_jobs),
-            share=self.threshold_share_ if self._decides_by == "auto" else 0.0,
+            share=share,
         )  # fmt: skip
+
+    def _share(self):
+        # models that were saved by earlier versions have none
+        share = getattr(self, "threshold_share_", np.nan)
+        if np.isnan(share):
+            raise NotFittedError(
+                f'{type(self).__name__} was fitted with another threshold: threshold="auto" follows from the '
+                "training rows; call fit again, or set threshold to a number or \"expected_f1\"."
+            )
+        return share
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -88,15 +88,16 @@ class Integers(Field):
 
 @dataclass
 class Number(Field):
-    """A float of Python or NumPy; ``least`` and NaN as it says."""
+    """A float of Python or NumPy; ``least``, ``most`` and NaN as it says."""
 
     finite: bool = False
     least: float = -np.inf
+    most: float = np.inf
 
     def check(self, name, value, sizes):
         if not isinstance(value, (float, np.floating)):
             raise ValueError(f"{name} is {shown(value)} in place of a number")
-        if (self.finite and not np.isfinite(value)) or value < self.least:
+        if (self.finite and not np.isfinite(value)) or value < self.least or value > self.most:
             raise ValueError(f"{name} is {shown(value)}")
 
 
@@ -324,14 +325,14 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_TABLE, **_SOLVED,
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
-        "never_empty_": Truth(), "threshold_share_": Number(finite=True, least=0.0),
+        "never_empty_": Truth(), "threshold_share_": Number(least=0.0, most=1.0).maybe(),
     },
     "LPSparseMAPClassifierCV": {
         **_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"),
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
         "never_empty_": Truth(), "threshold_": Threshold(),
-        "threshold_share_": Number(finite=True, least=0.0),
+        "threshold_share_": Number(least=0.0, most=1.0).maybe(),
         "threshold_scores_": Floats(("thresholds", "folds", "values"), ("f8",), finite=False),
     },
     "SequenceTagger": {

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
-from sparsekit import AtMostOne, LPSparseMAPClassifier
+from sparsekit import AtMostOne, LPSparseMAPClassifier, LPSparseMAPClassifierCV, load, save
 from sparsekit._factor_graph import label_threshold
 from sparsekit._factor_graph.label_decisions import f1_thresholds
 
@@ -86,9 +87,56 @@ def test_where_there_is_nothing_to_choose(monkeypatch):
     X, Y = rows(60, True)
     for options in ({"loss": "hinge"}, {"factors": [(AtMostOne, range(6))]}, {"threshold": 0.3}):
         model, seen = choose(monkeypatch, X, Y, alpha=0.1, **options)
-        assert seen is None and model.threshold_share_ == 0.0
+        assert seen is None
+        assert np.isnan(model.threshold_share_) if "threshold" in options else model.threshold_share_ == 0.0
     for X_, Y_ in ((np.ones((5, 2)), Y[:5]), (X[:1], Y[:1]), (X, 0 * Y), (1e-170 * X, Y), (1e100 * X, Y)):
         for loss in ("sparsemap", "logistic"):
             for alpha in ("auto", 1e-3):
                 model = LPSparseMAPClassifier(alpha, loss=loss).fit(X_, Y_)
                 assert model.threshold_share_ in label_threshold.SHARES
+
+
+@pytest.mark.parametrize("fitted_with", [0.5, "expected_f1"])
+def test_auto_after_a_fit_with_another_threshold_asks_for_a_fit(fitted_with):
+    X, Y = rows(120, True)
+    model = LPSparseMAPClassifier(0.05, threshold=fitted_with).fit(X, Y)
+    expected = model.predict(X)
+    with pytest.raises(NotFittedError, match='another threshold: threshold="auto" follows'):
+        model.set_params(threshold="auto").predict(X)
+    np.testing.assert_array_equal(model.set_params(threshold=fitted_with).predict(X), expected)
+    model.set_params(threshold="auto").fit(X, Y)
+    ours = model.predict(X)
+    np.testing.assert_array_equal(ours, LPSparseMAPClassifier(0.05).fit(X, Y).predict(X))
+    # the way back needs none
+    np.testing.assert_array_equal(model.set_params(threshold=fitted_with).predict(X), expected)
+
+
+def test_auto_needs_no_other_fit_where_it_chooses_nothing():
+    X, Y = rows(60, True)
+    for options, y in (({"loss": "hinge"}, Y), ({"factors": [(AtMostOne, range(6))]}, Y), ({}, Y[:, 0])):
+        model = LPSparseMAPClassifier(0.1, threshold="expected_f1", **options).fit(X, y)
+        expected = model.predict(X)
+        assert model.threshold_share_ == 0.0
+        np.testing.assert_array_equal(model.set_params(threshold="auto").predict(X), expected)
+
+
+def test_models_saved_before_there_was_a_share_predict_as_they_did(tmp_path):
+    X, Y = rows(120, True)
+    for model in (
+        LPSparseMAPClassifier(0.05, threshold="expected_f1").fit(X, Y),
+        LPSparseMAPClassifierCV([0.05], thresholds=["expected_f1"], cv=2).fit(X, Y),
+    ):
+        expected = model.predict(X)
+        for share in (np.nan, None):
+            if share is None:
+                del model.threshold_share_
+            save(model, tmp_path / "model.npz")
+            again = load(tmp_path / "model.npz")
+            np.testing.assert_array_equal(again.predict(X), expected)
+            name = "threshold" if hasattr(again, "threshold") else "threshold_"
+            setattr(again, name, "auto")
+            with pytest.raises(NotFittedError, match="threshold"):
+                again.predict(X)
+        model.threshold_share_ = 1.5
+        with pytest.raises(ValueError, match="threshold_share_ is 1.5"):
+            save(model, tmp_path / "model.npz")

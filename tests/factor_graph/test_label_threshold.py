@@ -138,5 +138,5 @@ def test_models_saved_before_there_was_a_share_predict_as_they_did(tmp_path):
             with pytest.raises(NotFittedError, match="threshold"):
                 again.predict(X)
         model.threshold_share_ = 1.5
-        with pytest.raises(ValueError, match="threshold_share_ is 1.5"):
+        with pytest.raises(ValueError, match=r"threshold_share_ is 1\.5"):
             save(model, tmp_path / "model.npz")

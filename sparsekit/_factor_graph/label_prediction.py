@@ -123,7 +123,7 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         if np.isnan(share):
             raise NotFittedError(
                 f'{type(self).__name__} was fitted with another threshold: threshold="auto" follows from the '
-                "training rows; call fit again, or set threshold to a number or \"expected_f1\"."
+                'training rows; call fit again, or set threshold to a number or "expected_f1".'
             )
         return share
 

@@ -210,14 +210,12 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
         for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = fg_clip(t->eta[j]);
     }
     for (sk_size j = 0; j < g->n_var; j++)
-        if (g->var_start[j] == g->var_start[j + 1]) t->mu[j] = t->old[j] = fg_clip(t->eta[j]);
+        if (g->var_start[j] == g->var_start[j + 1])
+            t->mu[j] = t->old[j] = o->quadratic ? fg_clip(t->eta[j]) : t->eta[j] > 0.0;
     if (g->n_slot == 0) {
         t->primal = t->dual = t->residual = 0.0;
         return t->status = FG_CONVERGED;
     }
-    if (!o->quadratic)
-        for (sk_size j = 0; j < g->n_var; j++)
-            if (g->var_start[j] == g->var_start[j + 1]) t->mu[j] = t->old[j] = t->eta[j] > 0.0;
     if (o->quadratic && g->is_separate) { /* no factors share a variable: their answers are the solution */
         for (sk_size s = 0; s < g->n_slot; s++) t->v[s] = t->eta[g->var[s]];
         t->status = FG_MAX_ITER;

@@ -170,3 +170,13 @@ def test_scores_of_a_million():
     graph.add(sk.AtMostOne(u[[2, 3, 1, 0]]))
     graph.add(sk.Dense([u[[0, 1, 3]], u[[2]]], [[-214274.0], [1790229.0], [374121.0]]))
     assert graph.solve().status == INFEASIBLE
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_map_of_variables_in_no_factor(exact):
+    """On or off, whether the graph has a factor or none."""
+    graph = sk.FactorGraph()
+    u = graph.variable([0.3, -0.3, 2.0])
+    np.testing.assert_array_equal(graph.map(exact=exact)[u], [1.0, 0.0, 1.0])
+    graph.add(sk.Xor(graph.variable((2,))))
+    np.testing.assert_array_equal(graph.map(exact=exact)[u], [1.0, 0.0, 1.0])

@@ -328,6 +328,10 @@ def test_variables_in_no_factor(cupy):
     u = graph.variable((4,))
     eta = np.array([[-1.0, 0.3, 0.6, 1.5], [0.2, 0.8, 2.0, 0.5]])
     np.testing.assert_allclose(graph.solve_batch(cupy.asarray(eta)).x.get(), np.clip(eta, 0, 1))
+    alone = sk.FactorGraph()
+    alone.variable(cupy.asarray(eta[0]))
+    for exact in (True, False):
+        np.testing.assert_array_equal(alone.map(exact=exact).x.get(), eta[0] > 0)
     graph.add(sk.Xor(u[:2]))
     graph.add(sk.Or(u[1:3]))
     cpu, gpu = graph.solve_batch(eta), graph.solve_batch(cupy.asarray(eta))

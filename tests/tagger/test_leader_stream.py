@@ -195,3 +195,13 @@ def test_a_fit_is_gone_on_from_and_kinds_are_not_mixed(data):
     for loss in LOSSES:
         with pytest.raises(ValueError, match="too large"):
             sk.SequenceTagger(loss=loss).partial_fit([1e200 * x for x in X], y, classes=range(K))
+
+
+def test_callers_may_write_into_gradients(data):
+    loss = loss_of("crf", *data)
+    x = np.linspace(-1.0, 1.0, loss.n_variables)
+    expected = loss.gradient(x)
+    given = loss.gradient(x)
+    given[:] = 0.0
+    np.testing.assert_array_equal(loss.gradient(x), expected)
+    assert expected.any()

@@ -278,3 +278,16 @@ def test_sparse_coefficients(data, make, tmp_path):
     np.testing.assert_array_equal(model.densify().coef_, coef)
     assert model.sparsify().fit(X, y).n_iter_[0] <= 1  # a warm start from a sparse matrix
     assert isinstance(model.coef_, np.ndarray)
+
+
+def test_a_warm_start_forgets_transitions_that_were_never_seen(words):
+    X, _ = words
+    y = [["NVD"[t % 3] for t in range(len(sequence))] for sequence in X]
+    model = sk.SequenceTagger(warm_start=True).fit(X, y)
+    assert np.count_nonzero(model.transitions_) == 9
+    model.set_params(all_possible_transitions=False, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    seen = [("D", "N"), ("N", "V"), ("V", "D")]
+    assert set(model.transition_features_) == set(seen)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference_chains import chain, score
 
+import sparsekit as sk
 from sparsekit._tagger.chains import Allowed, best, forward_backward
 
 
@@ -123,3 +124,12 @@ def test_a_wide_position_before_narrow_ones():
     np.testing.assert_allclose(value, np.log(2.0) - 3000.0)
     np.testing.assert_allclose(unary, [[0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(pairs, [[0.0, 0.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])
+
+
+def test_marginals_of_a_way_far_behind():
+    """The last label is three forbidden shortcuts away from where all the scores are."""
+    forbidden = [(0, 2), (0, 3), (1, 3), (0, None), (1, None), (2, None)]
+    X, y = [np.ones((5, 1))], [[0, 0, 1, 2, 3]]
+    model = sk.SequenceTagger(constraints=forbidden, fit_ends=False).fit(X, y)
+    model.coef_, model.transitions_ = np.array([[0.0], [-400], [-400], [-400]]), np.zeros((4, 4))
+    np.testing.assert_allclose(model.predict_proba(X)[0], np.eye(4)[y[0]], atol=1e-12)

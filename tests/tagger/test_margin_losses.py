@@ -10,7 +10,9 @@ from reference_chains import features, labellings, perceptron
 
 import sparsekit as sk
 from sparsekit._linalg.class_design import design_of
-from sparsekit._tagger.states import AllStates, SeenStates
+from sparsekit._tagger.constraints import allowed_by
+from sparsekit._tagger.perceptron import Steps, take_pass
+from sparsekit._tagger.states import AllStates, SeenStates, rows_of
 
 LENGTHS, K = (3, 1, 4, 0, 2, 3), 3
 
@@ -291,3 +293,15 @@ def test_a_warm_start_forgets_transitions_that_were_never_seen(words):
         model.fit(X, y)
     seen = [("D", "N"), ("N", "V"), ("V", "D")]
     assert set(model.transition_features_) == set(seen)
+
+
+def test_perceptron_moves_only_what_is_free(data):
+    X, y = data
+    starts, K = np.cumsum([0, *LENGTHS]), 3
+    free = np.random.default_rng(5).random((2 + K + 2, K)) < 0.5
+    steps = Steps(np.zeros(free.shape), np.zeros(free.shape))
+    take_pass(
+        steps, rows_of(design_of(np.concatenate(X), 1)), starts, np.concatenate(y).astype(np.int32),
+        np.array([0, 1, 2, 4, 5]), np.ones(6), allowed_by(None, np.arange(K)), free, True,
+    )  # fmt: skip
+    assert steps.table[free].any() and not steps.table[~free].any() and not steps.sums[~free].any()

@@ -55,7 +55,7 @@ cdef extern from "factor_backward.h" nogil:
         sk_size n_iter, n_newton
         int status, warm
     ctypedef struct fg_options:
-        sk_size max_iter, inner_iter
+        sk_size max_iter, inner_iter, max_flows
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
     ctypedef struct fg_call:
@@ -388,6 +388,7 @@ cdef _solve(list batches, dict options, bint warm, int n_threads, Py_ssize_t onl
     cdef const fg_plan **plans
     cdef fg_state **states
     o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
+    o.max_flows = options.get("max_flows", o.max_iter)
     o.step_size, o.relaxation = options["step_size"], options["relaxation"]
     o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
     o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]

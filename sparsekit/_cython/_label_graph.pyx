@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free, malloc
 cdef extern from "label_graph.h" nogil:
     ctypedef Py_ssize_t sk_size
     ctypedef struct fg_options:
-        sk_size max_iter, inner_iter
+        sk_size max_iter, inner_iter, max_flows
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
     ctypedef struct fg_labels:
@@ -123,7 +123,7 @@ cdef class LabelGraph:
         if eta.shape[1] != K or mu.shape[0] != n or mu.shape[1] != K or gain.shape[0] < K or loss.shape[0] < K \
                 or plus.shape[0] < g.n_pairs or minus.shape[0] < g.n_pairs:
             raise ValueError("arrays do not have the shapes that the labels ask for")
-        o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
+        o.max_iter, o.inner_iter, o.max_flows = options["max_iter"], options["inner_iter"], options["max_iter"]
         o.step_size, o.relaxation = options["step_size"], options["relaxation"]
         o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
         o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]

@@ -93,7 +93,7 @@ typedef struct {
 } fg_state;
 
 typedef struct {
-    sk_size max_iter, inner_iter;
+    sk_size max_iter, inner_iter, max_flows; /* max_flows: passes in which a sequence is a flow */
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
 } fg_options;

@@ -8,6 +8,8 @@
 
 /* oracle calls for one local problem, when it is to be exact */
 #define FG_ROUNDS 2000
+/* distance from a bound at which a solution's marginal is there */
+#define FG_DUST 1e-9
 
 /* all factors' answers x to the scores v (n_slot) and inv times their additional ones; whether it failed, or, with
  * answers of some kind from all factors, that a limit was reached */
@@ -167,6 +169,40 @@ static double fg_largest_score(const fg_plan *g, const fg_state *t) {
     for (sk_size k = 0; k < g->n_add; k++)
         if (!t->off_add[k] && fabs(t->add[k]) > most) most = fabs(t->add[k]);
     return most;
+}
+
+/* whether some sequence's last answer was a flow, which takes far longer than one by structures */
+static int fg_has_flow(const fg_plan *g, const fg_state *t) {
+    for (sk_size i = 0; i < g->n_struct; i++)
+        if (t->active[i].by_flow) return 1;
+    return 0;
+}
+
+/* Mean square root, over the variables, of what scores meet there: its own, and those of its pairs. */
+static double fg_strength(const fg_plan *g, const fg_state *t) {
+    const double most = fg_largest_score(g, t), by = most > 0.0 ? 1.0 / most : 0.0;
+    double total = 0.0;
+    for (sk_size j = 0; j < g->n_var; j++) total += t->off[j] ? 0.0 : by * t->eta[j] * (by * t->eta[j]);
+    for (sk_size i = 0; i < g->n_pair; i++) {
+        const double c = t->off_add[g->pair_add[i]] ? 0.0 : by * t->add[g->pair_add[i]];
+        total += 2.0 * c * c;
+    }
+    return most * sqrt(total / (double)(g->n_var > 0 ? g->n_var : 1));
+}
+
+/* mu is a mean of copies that agree to rounding; where one of them is at a bound, or mu within the residual of it, mu
+ * is there */
+static void fg_snap(const fg_plan *g, fg_state *t) {
+    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_DUST;
+    for (sk_size j = 0; j < g->n_var; j++) {
+        if (fabs(t->mu[j]) < near) t->mu[j] = 0.0;
+        if (fabs(t->mu[j] - 1.0) < near) t->mu[j] = 1.0;
+    }
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        double *mu = t->mu + g->var[s];
+        if (t->x[s] == 0.0 && fabs(*mu) < FG_DUST) *mu = 0.0;
+        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_DUST) *mu = 1.0;
+    }
 }
 
 /* arrays of one graph's state; whether there was memory. work: what the largest factor needs */

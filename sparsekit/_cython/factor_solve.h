@@ -17,8 +17,6 @@
 #define FG_ADAPT 5
 #define FG_MOST 4.0
 #endif
-/* distance from a bound at which a solution's marginal is there */
-#define FG_DUST 1e-9
 
 /* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
 SK_MULTI(void, fg_gather,
@@ -178,24 +176,10 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
     return t->residual <= tol;
 }
 
-/* mu is a mean of copies that agree to rounding; where one of them is at a bound, or mu within the residual of it, mu
- * is there */
-static void fg_snap(const fg_plan *g, fg_state *t) {
-    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_DUST;
-    for (sk_size j = 0; j < g->n_var; j++) {
-        if (fabs(t->mu[j]) < near) t->mu[j] = 0.0;
-        if (fabs(t->mu[j] - 1.0) < near) t->mu[j] = 1.0;
-    }
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        double *mu = t->mu + g->var[s];
-        if (t->x[s] == 0.0 && fabs(*mu) < FG_DUST) *mu = 0.0;
-        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_DUST) *mu = 1.0;
-    }
-}
-
-static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
+/* first: gamma where nothing is known */
+static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
     double primal = 1.0, moved = 1.0, enough = FG_NEAR, gamma_next, longest;
-    sk_size check = 50, adapt = FG_ADAPT;
+    sk_size check = 50, adapt = FG_ADAPT, flows = 0, before = 0;
     int status = 0, due, stale = 1; /* stale: v is not the iteration's */
     for (sk_size i = 0; i < g->n_pair; i++) {
         t->c[i] = t->add[g->pair_add[i]];
@@ -203,7 +187,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
     }
     t->n_iter = t->n_newton = 0;
     t->residual = INFINITY;
-    if (!t->warm || !o->adaptive || t->status != FG_CONVERGED) t->gamma = o->step_size;
+    if (!t->warm || !o->adaptive || t->status != FG_CONVERGED) t->gamma = t->warm ? o->step_size : first;
     if (!t->warm) {
         memset(t->l, 0, (size_t)g->n_slot * sizeof(double));
         memset(t->tau, 0, (size_t)(g->n_linear + g->n_orout) * sizeof(double));
@@ -237,11 +221,13 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o) {
         if (t->status == FG_CONVERGED) fg_snap(g, t);
         return t->status;
     }
-    longest = fmax(1e3 * o->step_size, 0.1 * fg_largest_score(g, t));
+    longest = fmax(fmax(1e3 * o->step_size, first), 0.1 * fg_largest_score(g, t));
     t->gamma = fmin(t->gamma, longest); /* a warm start's may be that of larger scores */
     fg_admm_begin(g, t);
     for (;;) {
-        if (t->n_iter >= o->max_iter) {
+        if (fg_has_flow(g, t)) flows += t->n_iter - before;
+        before = t->n_iter;
+        if (t->n_iter >= o->max_iter || flows >= o->max_flows) {
             t->status = FG_MAX_ITER;
             break;
         }
@@ -360,7 +346,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
         /* scores that are large beside rho leave fewer digits for the marginals */
         o.tol_primal = given->tol_primal * (1e-3 * most / rho > 1.0 ? 1e-3 * most / rho : 1.0);
         if (o.tol_primal > 1e-7 && given->tol_primal < 1e-7) o.tol_primal = 1e-7;
-        status = fg_solve(g, t, &o);
+        status = fg_solve(g, t, &o, o.step_size);
         passes += t->n_iter;
         newton += t->n_newton;
         if (status || size == 0.0) break; /* of scores that are all 0 every mu is best */
@@ -408,7 +394,10 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
         fg_span_release(t->active[i].span);
         t->active[i].span = NULL;
     }
-    return o->exact && !o->quadratic ? fg_map(g, t, o) : fg_solve(g, t, o);
+    if (!o->exact) return fg_solve(g, t, o, o->step_size);
+    if (!o->quadratic) return fg_map(g, t, o);
+    /* multipliers have as far to go as scores are large */
+    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmax(1.0, fg_strength(g, t)) : 1.0));
 }
 
 /* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the

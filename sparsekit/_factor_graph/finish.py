@@ -15,9 +15,9 @@ from .structure_rows import KINDS, TreeSets
 # passes of the first-order iteration until a general solver takes over: of LP-SparseMAP; of LP-MAP as many as
 # take a fraction of what that takes, in microseconds by measurement
 FIRST, MOST_FIRST, FEWEST = 500, 1000, 20
-# (LP-MAP, LP-SparseMAP) with oracles, whose calls take longer than the rows tell: of sequences, which may be
-# flows in each pass, of trees, whose rows are found one after the other, and of others
-FIRST_OF_FLOWS, FIRST_OF_TREES, FIRST_ASKED = (60, 150), (300, 1500), (80, FIRST)
+# (LP-MAP, LP-SparseMAP) with oracles, whose calls take longer than the rows tell, with trees, whose rows are
+# found one after the other, and of these those in which a sequence is a flow
+FIRST_ASKED, FIRST_OF_TREES, FIRST_FLOWS = (80, FIRST), (300, 1500), (5, 60)
 # simplex iterations that count as one pass
 SIMPLEX = 100
 # most variables and rows together
@@ -31,7 +31,7 @@ def first_passes(layout, options):
     """How many passes come before a general solver."""
     kinds = {factor["kind"] for factor in layout._given[3]}
     if kinds:
-        asked = FIRST_OF_FLOWS if SEQUENCE in kinds else FIRST_OF_TREES if TREE in kinds else FIRST_ASKED
+        asked = FIRST_OF_TREES if TREE in kinds and SEQUENCE not in kinds else FIRST_ASKED
         if options.quadratic or layout._given[2]["deg"].max() > 1.0:
             return asked[options.quadratic]
     if options.quadratic:

@@ -83,15 +83,13 @@ def solve_runs(runs, options, warm, n_threads):
     # several runs differ in nothing that it looks at: they are for LP-SparseMAP
     first = max((finish.first_passes(run.layout, options) for run in runs), default=1)
     coupled = [run for run in runs if _may_finish(run, options, first)]
+    limits = {"max_iter": min(first, options.max_iter), "max_flows": finish.FIRST_FLOWS[options.quadratic]}
     with _working(runs):
-        for some, limits in (
-            ([run for run in runs if run not in coupled], {}),
-            (coupled, {"max_iter": min(first, options.max_iter)}),
-        ):
+        for some, fewer in (([run for run in runs if run not in coupled], {}), (coupled, limits)):
             for kernels in {run.kernels for run in some}:
                 threads = thread_arguments(runs[0].low, n_threads)
                 # of options that are checked already, which takes longer than a small graph
-                given = vars(options) | limits | {"max_time": _left(deadline)}
+                given = vars(options) | fewer | {"max_time": _left(deadline)}
                 kernels.solve([run.states for run in some], given, warm, *threads)
         for run in coupled:
             _finish(run, options, first, deadline)

@@ -192,11 +192,13 @@ static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const
 }
 
 // Where it begins: scores of the pairs, and without a warm start no multipliers; ends with a barrier.
-static __device__ __forceinline__ void begin(const Plan& g, const State& t, const Options& o, Report& report) {
+static __device__ __forceinline__ void begin(const Plan& g, const State& t, const Options& o, double first,
+                                             Report& report) {
     SK_SHARE(i, g.n_pair) t.c[i] = t.add[g.pair_add[i]];
     report.n_iter = report.n_newton = 0;
     report.residual = INFINITY;
-    if (!report.warm || !o.adaptive || report.status != FG_CONVERGED) report.gamma = o.step_size;
+    if (!report.warm || !o.adaptive || report.status != FG_CONVERGED)
+        report.gamma = report.warm ? o.step_size : first;
     if (!report.warm) {
         SK_SHARE(s, g.n_slot) t.l[s] = 0.0;
         SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] = 0.0;
@@ -215,12 +217,25 @@ static __device__ __forceinline__ double largest_score(Team& team, const Plan& g
     return team.most(most);
 }
 
+// mean square root, over the variables, of what scores meet there: its own, and those of its pairs
+static __device__ __forceinline__ double strength(Team& team, const Plan& g, const State& t) {
+    const double most = largest_score(team, g, t), by = most > 0.0 ? 1.0 / most : 0.0;
+    double total = 0.0;
+    SK_SHARE(j, g.n_var) if (!is_off(t.off, j)) total += by * t.eta[j] * (by * t.eta[j]);
+    SK_SHARE(i, g.n_pair) {
+        const double c = is_off(t.off_add, g.pair_add[i]) ? 0.0 : by * t.add[g.pair_add[i]];
+        total += 2.0 * c * c;
+    }
+    return most * sqrt(team.sum(total) / (double)(g.n_var > 0 ? g.n_var : 1));
+}
+
+// first: gamma where nothing is known
 static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
-                                              Report& report) {
+                                              double first, Report& report) {
     double primal = 1.0, moved = 1.0, enough = NEAR;
     long long check = 50, adapt = ADAPT;
     bool stale = false; // v is not the iteration's
-    begin(g, t, o, report);
+    begin(g, t, o, first, report);
     if (g.n_slot == 0) {
         report.primal = report.dual = report.residual = 0.0;
         return report.status = FG_CONVERGED;
@@ -229,7 +244,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     const bool is_separate = o.quadratic && g.is_separate;
     bool done = is_separate;
     // so far multipliers may have to go
-    const double longest = fmax(1e3 * o.step_size, 0.1 * largest_score(team, g, t));
+    const double longest = fmax(fmax(1e3 * o.step_size, first), 0.1 * largest_score(team, g, t));
     report.gamma = fmin(report.gamma, longest); // a warm start's may be that of larger scores
     if (!done) admm_begin(g, t, o, report.gamma);
     for (;;) {
@@ -350,6 +365,9 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
     rho = size > 0.0 ? 0.2 * size / (double)(g.n_var + g.n_add) : 1.0;
     least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
     rho = rho < least ? least : rho;
+    // multipliers have as far to go as scores are large
+    const bool scaled = !is_map && given.exact && given.adaptive;
+    const double first = o.step_size * (scaled ? fmax(1.0, strength(team, g, t)) : 1.0);
     for (;;) {
         double moved = 0.0, worth = 0.0, next = 0.25 * rho;
         if (is_map) SK_SHARE(j, g.n_var) {
@@ -365,7 +383,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
             if (o.tol_primal > 1e-7 && given.tol_primal < 1e-7) o.tol_primal = 1e-7;
         }
         __syncthreads();
-        status = solve_once(team, g, t, o, report);
+        status = solve_once(team, g, t, o, first, report);
         if (!is_map) return status;
         passes += report.n_iter;
         steps += report.n_newton;

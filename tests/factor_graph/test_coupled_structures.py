@@ -335,3 +335,42 @@ def test_infeasible(at_once):
     graph.add(sk.Xor(u[1, 1:]))
     assert graph.solve().status == 10
     assert graph.map().status == 10
+
+
+@pytest.mark.parametrize("scale", [10.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("kind", ["pairs", "assignment"])
+def test_strong_scores_take_few_passes(kind, scale):
+    """Multipliers have as far to go as scores are large, and so have the first steps."""
+    rng = np.random.default_rng(0)
+    graph = sk.FactorGraph()
+    if kind == "pairs":
+        u = graph.variable(scale * rng.normal(size=30))
+        index = np.stack(np.triu_indices(30, 1), axis=1)
+        graph.add(sk.Pair(u[index], scale * rng.normal(size=len(index))))
+    else:
+        u = graph.variable(scale * rng.normal(size=(15, 15)))
+        graph.add(sk.Xor(u))
+        graph.add(sk.AtMostOne(u.T))
+    solution = graph.solve()
+    assert solution.status == 0 and solution.nit < 200
+    # whoever names a step for Algorithm 1 alone gets it
+    assert graph.solve(exact=False, adaptive=False, step_size=3.0, max_iter=5).step_size == 3.0
+
+
+def test_flows_have_fewer_passes(monkeypatch):
+    """A sequence that is a flow takes long: the general solver comes sooner."""
+    monkeypatch.setattr(finish, "FIRST_FLOWS", (1, 1))
+    graph, *_ = problem("sequence", 0, 1.0)
+    rng = np.random.default_rng(0)
+    u = graph.variable(0.01 * rng.normal(size=(20, 4)))
+    graph.add(sk.Sequence(u))
+    for _ in range(30):
+        graph.add(sk.AtMostOne(u.reshape(-1)[rng.choice(80, 4, replace=False)]))
+    found, marginals = [], finish.marginals
+    monkeypatch.setattr(finish, "marginals", lambda *args: found.append(marginals(*args)) or found[-1])
+    soon = graph.solve()
+    assert len(found) == 1
+    monkeypatch.setattr(finish, "FIRST_FLOWS", (10**6, 10**6))
+    late = graph.solve()
+    assert len(found) == 1 and soon.status == late.status == 0
+    np.testing.assert_allclose(soon.x, late.x, atol=1e-7)

@@ -275,7 +275,7 @@ def test_weights_are_repetitions(loss):
     weighted = clone(model).fit(X, Y, w)
     repeated = clone(model).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
     scaled = clone(model).fit(X, Y, 1e-200 * w)
-    tolerance = 1e-3 if loss == "hinge" else 1e-7
+    tolerance = 1e-2 if loss == "hinge" else 1e-7
     for other in (repeated, scaled, clone(model).fit(X[w > 0], Y[w > 0], w[w > 0])):
         assert other.objective_ == pytest.approx(weighted.objective_, rel=tolerance)
         if loss != "hinge":

@@ -16,6 +16,8 @@
 #define FG_NEAR 0.05
 #define FG_ADAPT 5
 #define FG_MOST 4.0
+/* times so much the first step is longer at most: longer ones cost digits */
+#define FG_STRONG 1e5
 #endif
 
 /* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
@@ -329,6 +331,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
     if (size == 0.0) smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
     least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
     rho = rho < least ? least : rho;
+    t->gamma = o.step_size; /* the last solve's may be that of strong scores: here they are in units of rho */
     memcpy(t->eta0, t->eta, (size_t)g->n_var * sizeof(double));
     memcpy(t->add0, t->add, (size_t)g->n_add * sizeof(double));
     if (!t->warm) memset(t->mu, 0, (size_t)g->n_var * sizeof(double));
@@ -397,7 +400,7 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     if (!o->exact) return fg_solve(g, t, o, o->step_size);
     if (!o->quadratic) return fg_map(g, t, o);
     /* multipliers have as far to go as scores are large */
-    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmax(1.0, fg_strength(g, t)) : 1.0));
+    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmin(FG_STRONG, fmax(1.0, fg_strength(g, t))) : 1.0));
 }
 
 /* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the

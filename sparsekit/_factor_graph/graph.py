@@ -261,7 +261,7 @@ class FactorGraph:
             max_iter : int, default=2000
                 Largest number of passes over the factors.
             step_size : float, default=5.0
-                gamma of Algorithm 1; at the start, if it is adaptive.
+                gamma of Algorithm 1; at the start (times strong scores, if exact), if it is adaptive.
             adaptive : bool, default=True
                 Whether the step size follows the ratio of the residuals.
             relaxation : float, default=1.6

@@ -28,7 +28,8 @@ class GraphOptions:
     max_iter : int
         Largest number of passes over the factors.
     step_size : float
-        gamma of Algorithm 1 at the start.
+        gamma of Algorithm 1 at the start; times the scores where these are above 1, unless one of `exact` and
+        `adaptive` is False.
     adaptive : bool
         Whether gamma follows the ratio of the residuals.
     relaxation : float

@@ -10,6 +10,8 @@ namespace factors {
 
 static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
 static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
+// times so much the first step is longer at most: longer ones cost digits
+static constexpr double STRONG = 1e5;
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
 static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
@@ -345,7 +347,10 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
     double size = 0.0, none = 0.0, most = 0.0, smallest = -MOST_DOUBLE, rho, least;
     long long passes = 0, steps = 0;
     int status;
-    if (is_map) o.quadratic = 1;
+    if (is_map) {
+        o.quadratic = 1;
+        report.gamma = o.step_size; // the last solve's may be that of strong scores: here they are in units of rho
+    }
     for (int k = threadIdx.x; is_map && k < g.n_var + g.n_add; k += blockDim.x) {
         const int i = k - g.n_var;
         const double score = k < g.n_var ? (is_off(t.off, k) ? 0.0 : fabs(t.eta[k])) : (is_off(t.off_add, i) ? 0.0 : fabs(t.add[i]));
@@ -367,7 +372,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
     rho = rho < least ? least : rho;
     // multipliers have as far to go as scores are large
     const bool scaled = !is_map && given.exact && given.adaptive;
-    const double first = o.step_size * (scaled ? fmax(1.0, strength(team, g, t)) : 1.0);
+    const double first = o.step_size * (scaled ? fmin(STRONG, fmax(1.0, strength(team, g, t))) : 1.0);
     for (;;) {
         double moved = 0.0, worth = 0.0, next = 0.25 * rho;
         if (is_map) SK_SHARE(j, g.n_var) {

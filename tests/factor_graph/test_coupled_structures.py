@@ -337,7 +337,7 @@ def test_infeasible(at_once):
     assert graph.map().status == 10
 
 
-@pytest.mark.parametrize("scale", [10.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("scale", [10.0, 1e2, 1e4])
 @pytest.mark.parametrize("kind", ["pairs", "assignment"])
 def test_strong_scores_take_few_passes(kind, scale):
     """Multipliers have as far to go as scores are large, and so have the first steps."""

@@ -14,6 +14,9 @@
 
 /* differences that are rounding */
 #define FG_TIED 1e-9
+/* weights and losses that are, where no other factor moves the scores: of many words there are some of all sizes */
+#define FG_NO_WEIGHT_ALONE 1e-15
+#define FG_TIED_SCORE_ALONE 1e-12
 
 /* numbers that a search for a factor's face works with */
 typedef struct {
@@ -21,6 +24,7 @@ typedef struct {
     fg_active *t;
     const double *w, *c;
     double *x, *g, *r, *y, *zero, *work; /* (d), work: of the oracle */
+    int alone;                           /* no other factor moves the scores */
     double tied, level, size;            /* what is equal; what the face's structures have under the scores g, c */
     uint64_t seed;
     fg_watch *watch;
@@ -39,6 +43,45 @@ static void fg_set_level(fg_face *s) {
     s->size = 1.0 + fabs(s->level);
 }
 
+/* r: w times a random direction, less what lies in the span of the structures; its largest entry over w */
+static double fg_draw(fg_face *s) {
+    const sk_size d = s->f->d;
+    double most = 0.0;
+    fg_set_ones(s->t);
+    for (sk_size i = 0; i < d; i++) s->y[i] = fg_noise(s);
+    fg_active_jvp(s->f, s->t, s->y, s->w, NULL, s->r, s->work);
+    for (sk_size i = 0; i < d; i++) {
+        s->r[i] = s->y[i] - s->r[i];
+        most = fabs(s->r[i]) > most ? fabs(s->r[i]) : most;
+        s->r[i] *= s->w[i];
+    }
+    return most;
+}
+
+/* r less what lies in the span once the structure in place m, whose row is there, is one of them; its largest entry over
+ * w. One pass over L: its part outside the span is the structure less its best affine mixture of the others. */
+static double fg_turn(fg_face *s) {
+    fg_active *t = s->t;
+    const sk_size m = t->m, d = s->f->d;
+    const double *row = t->L + m * t->size;
+    double *a = t->target, *q = s->y, total = 0.0, ones = 0.0, along = 0.0, square = 0.0, most = 0.0;
+    memcpy(a, row, (size_t)m * sizeof(double));
+    fg_backward(t, m, a);
+    for (sk_size k = 0; k < m; k++) total += a[k], ones += t->ones[k];
+    memset(q, 0, (size_t)d * sizeof(double));
+    fg_add_parts(s->f, t, m, 1.0, q, NULL);
+    for (sk_size k = 0; k < m; k++) fg_add_parts(s->f, t, k, -a[k] - (1.0 - total) / ones * t->ones[k], q, NULL);
+    /* the ones of all, by the bordered inverse */
+    t->ones[m] = (1.0 - total) / (row[m] * row[m]);
+    for (sk_size k = 0; k < m; k++) t->ones[k] -= t->ones[m] * a[k];
+    for (sk_size i = 0; i < d; i++) along += s->r[i] * q[i], square += s->w[i] * q[i] * q[i];
+    for (sk_size i = 0; i < d; i++) {
+        s->r[i] -= along / square * s->w[i] * q[i];
+        most = fabs(s->r[i]) > most * s->w[i] ? fabs(s->r[i]) / s->w[i] : most;
+    }
+    return most;
+}
+
 /* Structures tied with the best join, until none is outside the hull on one side of a random plane through it. What
  * spans the smallest face is on both sides of every such plane. A structure that gains `rho` in direction r but loses
  * `gap` is of no use for steps up to gap / rho, so shorter ones end at a tied one, or at none. */
@@ -46,19 +89,17 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
     const fg_spec *f = s->f;
     fg_active *t = s->t;
     const sk_size d = f->d;
+    double most = 0.0, left = 0.0;
     for (;;) {
-        double most = 0.0, base, step, best;
+        double base, step, best;
+        /* what is left of the last direction serves until little is */
+        const int fresh = !(left > 0.05 * most);
         int found = 0, status;
         if (fg_stopped(s->watch, (t->m + f->rows + f->columns) * d)) return FG_INTERRUPTED;
-        fg_set_ones(t);
-        for (sk_size i = 0; i < d; i++) s->y[i] = fg_noise(s);
-        fg_active_jvp(f, t, s->y, s->w, NULL, s->r, s->work);
-        for (sk_size i = 0; i < d; i++) {
-            s->r[i] = s->y[i] - s->r[i];
-            most = fabs(s->r[i]) > most ? fabs(s->r[i]) : most;
+        if (fresh) {
+            most = fg_draw(s);
+            if (most < 1e-7) return 0;
         }
-        if (most < 1e-7) return 0;
-        for (sk_size i = 0; i < d; i++) s->r[i] *= s->w[i];
         base = fg_of_parts(f, t, 0, s->r, NULL);
         step = 1e-5 * s->size / (double)(f->n_on > 0 ? f->n_on : 1);
         for (int trial = 0; trial < 40; trial++) {
@@ -74,7 +115,9 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
             if (step * rho <= gap) break;
             step = 0.5 * gap / rho;
         }
-        if (!found) return 0;
+        left = found ? fg_turn(s) : 0.0;
+        if (!found && fresh) return 0;
+        if (!found) continue;
         t->p[t->m++] = 0.0;
         if (++t->extra == most_extra) return 0;
     }
@@ -116,7 +159,7 @@ static int fg_move_away(fg_face *s, int *inside) {
     for (sk_size k = used; k < m; k++) fg_add_parts(f, t, k, 1.0 / (double)t->extra, e, NULL);
     for (sk_size i = 0; i < d; i++) most = fabs(e[i]) > most ? fabs(e[i]) : most;
     *inside = 1;
-    for (double step = 1e-3; !status && step > 1e-8; step *= 0.1) {
+    for (double step = s->alone ? 1e-5 : 1e-3; !status && step > 1e-8; step *= 0.1) {
         double miss = 0.0, least = DBL_MAX, top = -DBL_MAX;
         if ((status = fg_in_use(s, &q))) break;
         for (sk_size i = 0; i < d; i++) v[i] = s->x[i] + s->g[i] / s->w[i] - step * e[i];
@@ -169,6 +212,7 @@ static int fg_find_span(fg_face *s) {
     t->extra = 0;
     if (ready && f->kind == FG_SEQUENCE)
         ready = fg_span_sequence(f, t, s->x, s->g, s->c, s->tied * s->size, span);
+    else if (ready && f->kind == FG_PROJECTIVE) ready = fg_span_stars(f, s->x, span);
     else if (ready) ready = f->kind == FG_TREE ? fg_span_tree(f, t, s->x, span) : fg_span_matching(f, s->x, span);
     if (ready && fg_span_ready(f, s->w, span)) {
         t->span = span;
@@ -178,20 +222,21 @@ static int fg_find_span(fg_face *s) {
     return FG_NO_MEMORY;
 }
 
-/* structures for the answer x to scores v, w, c become those of its smallest face */
+/* Structures for the answer x to scores v, w, c become those of its smallest face. alone: no other factor
+ * moves the scores. */
 static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
-                       double *work, fg_watch *watch) {
+                       int alone, double *work, fg_watch *watch) {
     const sk_size d = f->d;
     double *room = calloc((size_t)(5 * d + 1), sizeof(double));
     fg_face s = {f, t, w, c, room, room + d, room + 2 * d, room + 3 * d, room + 4 * d, work,
-                 FG_TIED_SCORE, 0.0, 1.0, 1, watch};
+                 alone, alone ? FG_TIED_SCORE_ALONE : FG_TIED_SCORE, 0.0, 1.0, 1, watch};
     int status = 0, inside = 0;
     double sum = 0.0;
     if (room == NULL) return FG_NO_MEMORY;
     t->m -= t->extra; /* of a call that was interrupted */
     t->extra = 0;
     for (sk_size k = t->m - 1; k >= 0 && t->m > 1; k--)
-        if (t->p[k] <= FG_NO_WEIGHT) fg_leave(f, t, k);
+        if (t->p[k] <= (alone ? FG_NO_WEIGHT_ALONE : FG_NO_WEIGHT)) fg_leave(f, t, k);
     for (sk_size k = 0; k < t->m; k++) sum += t->p[k];
     for (sk_size k = 0; k < t->m; k++) t->p[k] /= sum;
     for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], s.x, NULL);
@@ -200,6 +245,9 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
     if (f->kind == FG_SEQUENCE || f->kind == FG_TREE || f->kind == FG_MATCHING) {
         status = fg_collect(&s, 1); /* is there more than what is in use? */
         if (!status && t->extra > 0) status = fg_find_span(&s);
+        inside = 1;
+    } else if (f->kind == FG_PROJECTIVE && fg_is_of_stars(f, s.x, alone ? FG_EVEN : FG_EVEN_ABOUT, s.y)) {
+        status = fg_find_span(&s);
         inside = 1;
     }
     for (sk_size round = 0; !status && !inside && round <= 2 * d; round++) {
@@ -309,7 +357,8 @@ static int fg_complete_all(const fg_plan *g, fg_state *t) {
             continue;
         }
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * t->inv;
-        status = fg_complete(p, t->active + i, t->v + p->slot, g->w + p->slot, c, t->work + p->n_add, t->watch);
+        status = fg_complete(p, t->active + i, t->v + p->slot, g->w + p->slot, c,
+                             g->is_separate, t->work + p->n_add, t->watch);
         if (status) return status;
     }
     t->whole = 1;

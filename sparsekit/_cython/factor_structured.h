@@ -5,6 +5,7 @@
 
 #include "factor_cuts.h"
 #include "factor_flow.h"
+#include "factor_stars.h"
 
 /* Structures in use beyond which multipliers take over: with less the active set is as fast. Of trees that are entered
  * just once in many sets of words, which takes strong scores, it stays as fast for longer. */
@@ -36,6 +37,7 @@ static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, 
                                sk_size rounds, double *x, double *work, fg_watch *watch) {
     const int may = f->kind == FG_MATCHING || f->kind == FG_TREE;
     if (t->calls == 0) t->refused = 0;
+    if (f->kind == FG_PROJECTIVE && t->m == 0 && !fg_use_stars(f, t, v, w, work)) return FG_NO_MEMORY;
     if (f->kind == FG_SEQUENCE) return fg_sequence_solve(f, t, v, w, c, rounds, x, work, watch);
     while (may && t->refused < 2) {
         const sk_size few = fg_few(f, t->refused);

@@ -118,11 +118,36 @@ SK_MULTI(void, fg_lower_leave,
     }
 }
 
+/* sums of four rows of L times x: each waits for its own last sum alone */
+SK_INLINE void fg_four_by_one(sk_size n, sk_size size, const double *restrict L, const double *restrict x,
+                              double *restrict sums) {
+    const double *restrict p = L, *restrict q = L + size, *restrict r = L + 2 * size, *restrict s = L + 3 * size;
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    SK_SIMD_WITH(reduction(+ : a, b, c, d)) for (sk_size j = 0; j < n; j++) {
+        a += p[j] * x[j];
+        b += q[j] * x[j];
+        c += r[j] * x[j];
+        d += s[j] * x[j];
+    }
+    sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+}
+
 /* x = L^-1 x, and x = L^-T x; rows of L are `size` apart */
 SK_MULTI(void, fg_lower_forward,
          (sk_size m, sk_size size, const double *restrict L, double *restrict x),
          (m, size, L, x)) {
-    for (sk_size i = 0; i < m; i++) {
+    sk_size i = 0;
+    for (; i + 4 <= m; i += 4) {
+        const double *restrict row = L + i * size;
+        double sums[4];
+        fg_four_by_one(i, size, row, x, sums);
+        for (sk_size r = 0; r < 4; r++, row += size) {
+            double s = sums[r];
+            for (sk_size j = i; j < i + r; j++) s += row[j] * x[j];
+            x[i + r] = (x[i + r] - s) / row[i + r];
+        }
+    }
+    for (; i < m; i++) {
         const double *restrict row = L + i * size;
         double s = 0.0;
         SK_SIMD_WITH(reduction(+ : s)) for (sk_size j = 0; j < i; j++) s += row[j] * x[j];
@@ -133,7 +158,17 @@ SK_MULTI(void, fg_lower_forward,
 SK_MULTI(void, fg_lower_back,
          (sk_size m, sk_size size, const double *restrict L, double *restrict x),
          (m, size, L, x)) {
-    for (sk_size i = m - 1; i >= 0; i--) {
+    sk_size i = m;
+    for (; i >= 4; i -= 4) { /* four rows at a time, for which x is read and written once */
+        const double *restrict p = L + (i - 4) * size, *restrict q = p + size, *restrict r = q + size;
+        const double *restrict s = r + size;
+        const double d = x[i - 1] / s[i - 1], c = (x[i - 2] - d * s[i - 2]) / r[i - 2];
+        const double b = (x[i - 3] - d * s[i - 3] - c * r[i - 3]) / q[i - 3];
+        const double a = (x[i - 4] - d * s[i - 4] - c * r[i - 4] - b * q[i - 4]) / p[i - 4];
+        x[i - 1] = d, x[i - 2] = c, x[i - 3] = b, x[i - 4] = a;
+        SK_SIMD for (sk_size j = 0; j < i - 4; j++) x[j] -= (p[j] * a + q[j] * b) + (r[j] * c + s[j] * d);
+    }
+    for (i--; i >= 0; i--) {
         const double *restrict row = L + i * size;
         const double by = x[i] /= row[i];
         SK_SIMD for (sk_size j = 0; j < i; j++) x[j] -= row[j] * by;

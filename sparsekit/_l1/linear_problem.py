@@ -62,7 +62,7 @@ class LinearProblem(Selection):
     def __init__(self, loss, design, intercept, state):
         super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
         self.n_rows = design.shape[0]
-        self._slopes = None
+        self._slopes = self._known = None
 
     def start(self, x):
         moved, offset = bool(x.any()), self.loss.offset
@@ -71,10 +71,17 @@ class LinearProblem(Selection):
         self.state.at_origin = not moved and offset is None
         return self.state.f
 
+    def start_at(self, x, z, slopes):
+        self.state.set(z.copy())
+        self.state.at_origin, self._known = False, slopes
+        return self.state.f
+
     def gradient(self, out=None):
         out = np.empty(self.size, like=self.state.u) if out is None else out
         p = self.design.shape[1]
-        if self.state.at_origin and self._slopes is not None:
+        if self._known is not None:
+            out[:p], self._known = self._known, None
+        elif self.state.at_origin and self._slopes is not None:
             np.subtract(self._slopes[:, 1], self._slopes[:, 0], out=out[:p])
             out[:p] *= 0.5
         else:

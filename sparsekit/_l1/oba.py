@@ -32,6 +32,7 @@ from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
 from .ridge import RidgeProblem
 from .ridge_squares import ridge_start
+from .tall_squares import tall_start
 from .user_problem import as_problem
 from .working_set import WorkingSet
 
@@ -104,7 +105,11 @@ def minimize_oba(
         # several penalties are worth the sums that two other ways make once
         again = getattr(loss, "n_solves", 0) > 0
         if ridge and not again:
-            x, opts, result = _by_system(loss, problem, l1, l2, x, opts, callback, history, gap)
+            x, opts, result = _by_start(ridge_start, loss, problem, l1, l2, x, opts, callback, history, gap)
+            if result is not None:
+                return result
+        if not again and opts.hessian == "exact":
+            x, opts, result = _by_start(tall_start, loss, problem, l1, l2, x, opts, callback, history, gap)
             if result is not None:
                 return result
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
@@ -112,7 +117,7 @@ def minimize_oba(
         if opts.hessian == "exact" and (short := many_rows(loss)) is not None:
             return _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short)
         if ridge and again:
-            x, opts, result = _by_system(loss, problem, l1, l2, x, opts, callback, history, gap)
+            x, opts, result = _by_start(ridge_start, loss, problem, l1, l2, x, opts, callback, history, gap)
             if result is not None:
                 return result
         # variables that no solution can use are never looked at again
@@ -128,16 +133,18 @@ def minimize_oba(
         return result
 
 
-def _by_system(loss, problem, l1, l2, x, opts, callback, history, gap):
-    """The result from the start of `ridge_start`, or None; and where, and with what time, others go on."""
+def _by_start(way, loss, problem, l1, l2, x, opts, callback, history, gap):
+    """The result from the start that ``way`` finds, or None; and where, and with what time, others go on."""
     begun = time.perf_counter()
-    start, enough = ridge_start(loss, l1, l2, x, opts)
+    start, enough, known = way(loss, l1, l2, x, opts)
     if start is None:
         return x, opts, None
     opts = replace(opts, max_time=max(opts.max_time - (time.perf_counter() - begun), 0.0))
     if not enough:
         return start, opts, None
-    return start, opts, _minimize(loss, problem, l1, start, len(x), opts, callback, history, gap, steps=1)
+    return start, opts, _minimize(
+        loss, problem, l1, start, len(x), opts, callback, history, gap, steps=1, known=known
+    )  # fmt: skip
 
 
 def _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short):
@@ -187,15 +194,19 @@ def _joined(before, result, history):
 
 
 def _minimize(
-    loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels, *, steps=0
+    loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels, *, steps=0,
+    known=None,
 ):  # fmt: skip
-    # ``steps``: iterations that led to x
+    # ``steps``: iterations that led to x, which is no worse than zero; ``known``: see `Problem.start_at`
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
-    problem.start(x)
+    problem.start(x) if known is None else problem.start_at(x, *known)
     kernels = make_kernels(x)
-    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
-        loss.value(np.zeros(n_variables, like=x)), "loss.value"
+    if (
+        x.any()
+        and not steps
+        and not problem.f + kernels.orthant.penalty(x, l1)
+        <= as_number(loss.value(np.zeros(n_variables, like=x)), "loss.value")
     ):
         # a start worse than zero (or not even finite) may lie where the loss is flat
         x = np.zeros_like(x)

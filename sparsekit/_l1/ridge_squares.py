@@ -15,6 +15,7 @@ from scipy.linalg import lapack
 from .._arrays import is_device
 from .._linalg.design import DenseDesign
 from .._linalg.special import largest
+from .centred_squares import CentredSquares
 from .losses import LeastSquaresLoss
 
 # what sums in single precision cost, in products and as a part of the side of their matrix; the steps after
@@ -24,8 +25,6 @@ _PART, _LOOK, _SIDE = 0.06, 3, 4000
 _AT_ONCE = 320
 # steps with a factor, and by the diagonal alone
 _FEW, _MANY = 12, 1000
-# part of what the end asks for at which this aims
-_AIM = 0.7
 # entries that are scaled at once: they stay in a core's cache
 _BLOCK = 2**18
 # least fall of the residual that steps of refinement must have
@@ -33,52 +32,33 @@ _FALL = 0.25
 
 
 def ridge_start(loss, l1, l2, x, opts):
-    """Variables near the solution, or None where this is no way to it, and whether they are near enough.
+    """Variables near the solution, or None where this is no way to it, whether they are near enough; None.
 
     ``l2`` (n_variables,) are the weights of half of each square, ``x`` is where it begins. Sets the loss'
     ``origin_scale``.
     """
     if type(loss) is not LeastSquaresLoss or is_device(l2) or l1.any():
-        return None, False
+        return None, False, None
     p = loss.n_features
     if not loss.design.nnz or not opts.max_iter or not l2[:p].min() > 0.0 or bool(l2[p:].any()):
-        return None, False
+        return None, False, None
     loss.n_solves += 1
     with np.errstate(over="ignore", invalid="ignore"):
         system = RidgeSystem(loss, l2[:p], opts)
         if not system.tame:
-            return None, False
+            return None, False, None
         w, done = system.solve(x[:p])
         if not np.isfinite(w).all():
-            return None, False
-        return (np.append(w, system.y_mean - system.means @ w) if loss.fit_intercept else w), done
+            return None, False, None
+        return system.variables(w), done, None
 
 
-class RidgeSystem:
+class RidgeSystem(CentredSquares):
     """The system of weights l2 (p,) > 0, and when it counts as solved."""
 
     def __init__(self, loss, l2, opts):
-        self.design, self.s, self.l2 = loss.design.private(), loss.s, l2
-        self.centred = loss.fit_intercept
-        self.end = time.perf_counter() + opts.max_time
-        y, s = loss.y, loss.s
-        total = float(s.sum()) if s.size else float(len(y))
-        self.means, self.y_mean = np.zeros(len(l2)), 0.0
-        if self.centred:
-            sums = self.design.rmatvec(s if s.size else np.ones_like(y))
-            self.means = sums / total
-            self.y_mean = float(s @ y if s.size else y.sum()) / total
-        self.y = y - self.y_mean
-        weighted = s * self.y if s.size else self.y
-        self.target = self.design.rmatvec(weighted)
-        self.square = 0.5 * float(weighted @ self.y)
-        if loss.origin_scale is None:
-            lost = self.y_mean * total
-            scale = max(largest(np.abs(self.target + lost * self.means)), abs(lost) * self.centred)
-            loss.origin_scale = scale if 0.0 < scale < np.inf else None
-        scale = loss.origin_scale or 0.0
-        self.goal, self.gap_goal = _AIM * opts.tol * scale, _AIM * opts.gap_tol
-        self.total, self.tame = total, 0.0 < scale < np.inf
+        super().__init__(loss, opts)
+        self.l2 = l2
 
     def _diagonal(self):
         """Diagonal of the system, (p,)."""
@@ -95,19 +75,12 @@ class RidgeSystem:
 
     def product(self, w):
         """(B^T B + diag(l2)) w, (p,)."""
-        z = self._rows(w)
+        z = self.rows(w)
         if self.s.size:
             z *= self.s
         out = self.design.rmatvec(z)
         out += self.l2 * w
         return out
-
-    def _rows(self, w):
-        """(X - means) w, (n,)."""
-        z = self.design.matvec(w)
-        if self.centred:
-            z -= self.means @ w
-        return z
 
     def distance(self, w, r):
         """How far w, whose gradient is -r, is from the end, in parts of what that asks for."""
@@ -164,23 +137,9 @@ class RidgeSystem:
             distance = self.distance(w, r)
         return w, r, distance <= 1.0
 
-    def _single(self, rows, cols):
-        """Entries X - means of rows or columns of dense X with the rows' weights, in single precision."""
-        block = self.design.X[rows, cols].astype(np.float32)
-        if self.centred:
-            block -= self.means[cols].astype(np.float32)
-        if self.s.size:
-            block *= np.sqrt(self.s[rows]).astype(np.float32)[:, None]
-        return block
-
     def _by_columns(self, w, r):
-        n, p = self.design.shape
-        M = np.zeros((p, p), dtype=np.float32)
-        size = max(_BLOCK // p, 2 * p, 1)
-        for at in range(0, n, size):
-            block = self._single(slice(at, at + size), slice(None))
-            M += block.T @ block
-        M[np.diag_indices(p)] += self.l2.astype(np.float32)
+        M = self.single_products()
+        M[np.diag_indices(len(M))] += self.l2.astype(np.float32)
         by = 1.0 / np.sqrt(M.diagonal())
         M *= by
         M *= by[:, None]
@@ -203,7 +162,7 @@ class RidgeSystem:
         K = np.zeros((n, n), dtype=np.float32)
         size = max(_BLOCK // n, 2 * n, 1)
         for at in range(0, p, size):
-            block = self._single(slice(None), slice(at, at + size))
+            block = self.single(slice(None), slice(at, at + size))
             if by.min() < 1.0:
                 block *= by[at : at + size]
             K += block @ block.T
@@ -218,19 +177,12 @@ class RidgeSystem:
         for _ in range(_FEW):
             step, _ = lapack.spotrs(factor, rest.astype(np.float32), lower=1)
             a += step
-            w = self._columns(root * a) / self.l2
-            rest = y - a - root * self._rows(w)
+            w = self.columns(root * a) / self.l2
+            rest = y - a - root * self.rows(w)
             size = float(np.linalg.norm(rest))
-            if self.distance(w, self._columns(root * rest)) <= 1.0:
+            if self.distance(w, self.columns(root * rest)) <= 1.0:
                 return w, True
             if not size <= _FALL * last:
                 break
             last = size
         return w, False
-
-    def _columns(self, u):
-        """(X - means)^T u, (p,)."""
-        out = self.design.rmatvec(u)
-        if self.centred:
-            out -= float(u.sum()) * self.means
-        return out

@@ -397,7 +397,7 @@ def test_callback_stops_without_a_warning(cancer, how):
     assert np.isfinite(model.coef_).all() and model.optimality_ > TIGHT
 
 
-@pytest.mark.parametrize("model", [L1LogisticOBA(max_iter=1), LassoOBA(1e-6, max_iter=1)])
+@pytest.mark.parametrize("model", [L1LogisticOBA(max_iter=1), LassoOBA(1e-6, max_iter=1, hessian="lbfgs")])
 def test_convergence_warning_says_what_to_do(cancer, model):
     X, y = cancer
     with pytest.warns(

@@ -47,7 +47,7 @@ def test_the_start_is_the_solution(how, shape, layout, weighted, intercept, plai
     loss = LeastSquaresLoss(layout(X), y, weight, fit_intercept=intercept)
     every = np.append(l2, 0.0) if intercept else l2
     options, start = OBAOptions(tol=1e-9), np.zeros(loss.n_variables)
-    x, enough = ridge_start(loss, 0.0 * every, every, start, options)
+    x, enough, _ = ridge_start(loss, 0.0 * every, every, start, options)
     assert enough
     assert_allclose(x, reference(X, y, weight, l2, intercept), rtol=1e-6, atol=1e-7)
     assert_allclose(loss.origin_scale, np.abs(loss.gradient(start)).max())

@@ -18,6 +18,8 @@ FIRST, MOST_FIRST, FEWEST = 500, 1000, 20
 # (LP-MAP, LP-SparseMAP) with oracles, whose calls take longer than the rows tell, with trees, whose rows are
 # found one after the other, and of these those in which a sequence is a flow
 FIRST_ASKED, FIRST_OF_TREES, FIRST_FLOWS = (80, FIRST), (300, 1500), (5, 60)
+# the same with so many closed forms for each structure, of so many variables in the mean
+FIRST_OF_RULES, RULES, SIZE_OF_RULES = (10, FIRST), 4, 8
 # simplex iterations that count as one pass
 SIMPLEX = 100
 # most variables and rows together
@@ -32,6 +34,8 @@ def first_passes(layout, options):
     kinds = {factor["kind"] for factor in layout._given[3]}
     if kinds:
         asked = FIRST_OF_TREES if TREE in kinds and SEQUENCE not in kinds else FIRST_ASKED
+        if asked is FIRST_ASKED and _has_many_rules(layout):
+            asked = FIRST_OF_RULES
         if options.quadratic or layout._given[2]["deg"].max() > 1.0:
             return asked[options.quadratic]
     if options.quadratic:
@@ -42,6 +46,13 @@ def first_passes(layout, options):
     passes = (500.0 + 4.0 * pairs) / (2.0 + 0.006 * pairs + 0.05 * others)
     # a few passes end nothing
     return 1 if passes < FEWEST else min(int(passes), MOST_FIRST)
+
+
+def _has_many_rules(layout):
+    """Whether most factors are small ones in closed form: a linear program solves them sooner than passes."""
+    _, _, arrays, structured = layout._given
+    rules = layout.n_pairs + len(arrays["bound"]) + len(arrays["orout"]) - 1
+    return rules >= RULES * len(structured) and int(arrays["orout"][-1]) <= SIZE_OF_RULES * rules
 
 
 def may_finish(layout, options, first):

@@ -36,6 +36,38 @@ class Point:
     nit: int
 
 
+class _Order:
+    """An order in which factors stay sparse, found once for all matrices of a pattern."""
+
+    def __init__(self):
+        self.indptr = self.indices = self.order = None
+
+    def factor(self, lower):
+        """A function that solves systems of ``lower``, symmetric and in sorted sparse columns."""
+        options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        if self.order is None or not self._has_pattern(lower):
+            lu = splu(lower, "MMD_AT_PLUS_A", **options)
+            self.indptr, self.indices, self.order = lower.indptr, lower.indices, np.argsort(lu.perm_c)
+            marked = sp.csc_array((np.arange(lower.nnz), lower.indices, lower.indptr), shape=lower.shape)
+            marked = marked[self.order][:, self.order].tocsc()
+            marked.sort_indices()
+            self.ordered, self.places = marked, marked.data
+            return lu.solve
+        data = lower.data[self.places]
+        ordered = sp.csc_array((data, self.ordered.indices, self.ordered.indptr), shape=lower.shape)
+        lu = splu(ordered, "NATURAL", **options)
+
+        def solve(right):
+            z = np.empty(len(right))
+            z[self.order] = lu.solve(right[self.order])
+            return z
+
+        return solve
+
+    def _has_pattern(self, lower):
+        return np.array_equal(lower.indptr, self.indptr) and np.array_equal(lower.indices, self.indices)
+
+
 class _Saddle:
     """[diag d, B'; B, -diag s] z = right, factorised once.
 
@@ -43,7 +75,7 @@ class _Saddle:
     do first, after it had found that out.
     """
 
-    def __init__(self, d, B, s, square, scale=1.0):
+    def __init__(self, d, B, s, square, scale=1.0, order=None):
         self.K = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
         self.own = np.flatnonzero(square == 0.0)
         shift = (SHIFT_OF_OWN if len(self.own) else SHIFT) / scale
@@ -58,17 +90,18 @@ class _Saddle:
             inner = inner - (self.part * self.inverse) @ self.part.T
             B = columns[:, here]
         lower = sp.block_array([[sp.diags_array(kept), B.T], [B, inner]], format="csc")
-        self.lu = splu(lower, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        lower.sort_indices()
+        self.solved = (order or _Order()).factor(lower)
 
     def _approximate(self, right):
         """The solution but for the shift."""
         if not len(self.own):
-            return self.lu.solve(right)
+            return self.solved(right)
         z = np.empty(len(right))
         inner, m = right[self.rest], self.part.shape[0]
         own = right[self.own] * self.inverse
         inner[-m:] -= self.part @ own
-        z[self.rest] = inner = self.lu.solve(inner)
+        z[self.rest] = inner = self.solved(inner)
         z[self.own] = own - self.inverse * (self.part.T @ inner[-m:])
         return z
 
@@ -127,7 +160,7 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
     v = np.concatenate([y, np.zeros(B.shape[0] - m)])
     low, high = np.full(n, scale), np.full(n, scale)
     best, tried, of_best = Point(x, v, np.inf, 0), None, None
-    total = 2 * n + m + soft.sum()
+    total, order = 2 * n + m + soft.sum(), _Order()
     for it in range(max_iter):
         if time.perf_counter() > deadline:
             break
@@ -152,7 +185,8 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
         slack = s / y + np.where(soft, t / rest_of, 0.0)
         if not (np.isfinite(weight).all() and np.isfinite(slack).all()):
             break
-        system = _Saddle(weight, B, np.concatenate([slack, np.zeros(B.shape[0] - m)]), p.quadratic, scale)
+        shifts = np.concatenate([slack, np.zeros(B.shape[0] - m)])
+        system = _Saddle(weight, B, shifts, p.quadratic, scale, order)
         zero = np.zeros(1)
         to = [zero, zero, zero, zero]
         for last in (False, True):

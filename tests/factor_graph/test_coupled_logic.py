@@ -1,14 +1,16 @@
 """Coupled logic factors, where passes stall: solutions against rows that the package does not know."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from coupled import Rows, build, random_graph
 
 import sparsekit as sk
 from sparsekit._factor_graph import finish, interior_point, linear_program
-from sparsekit._factor_graph.layout import check_options
+from sparsekit._factor_graph.layout import GraphOptions, check_options
 from sparsekit._factor_graph.polytope import polytope_of
 from sparsekit._factor_graph.presolve import postsolve, presolve
 
@@ -238,3 +240,34 @@ def test_presolve_keeps_the_optimality_conditions():
         x, y = postsolve(target, p, reduced, point.x, point.y)
         assert interior_point.residual(target, p, x, y, 1.0) < 1e-9
     assert forced > 10
+
+
+def test_one_order_for_all_factors_of_a_pattern(monkeypatch):
+    """Solutions are those of the matrix as it stands, and another pattern gets an order of its own."""
+    orders, real = [], interior_point.splu
+    monkeypatch.setattr(
+        interior_point, "splu", lambda A, order, **given: orders.append(order) or real(A, order, **given)
+    )
+    rng, order = np.random.default_rng(0), interior_point._Order()
+    B = sp.random_array((12, 30), density=0.15, rng=rng, format="csr")
+    for kept in (B, B, B[:, :20], B[:, :20], B):
+        n, m = kept.shape[1], kept.shape[0]
+        d, s, right = rng.random(n) + 0.1, rng.random(m) + 0.1, rng.standard_normal(n + m)
+        z = interior_point._Saddle(d, kept, s, np.ones(n), order=order).solve(right)
+        K = np.block([[np.diag(d), kept.toarray().T], [kept.toarray(), -np.diag(s)]])
+        np.testing.assert_allclose(K @ z, right, rtol=0, atol=1e-11)
+    ask, again = "MMD_AT_PLUS_A", "NATURAL"
+    assert orders == [ask, again, ask, again, ask]
+
+
+@pytest.mark.parametrize("n_rules, size, passes", [(8, 3, 10), (2, 3, 80), (8, 11, 80)])
+def test_passes_before_a_linear_program_of_structures(n_rules, size, passes):
+    """Few where most factors are small rules, which passes would not end."""
+    graph = sk.FactorGraph()
+    u, extra = graph.variable((4, 3)), graph.variable((12,))
+    graph.add(sk.Sequence(u))
+    for k in range(n_rules):
+        graph.add(sk.AtMostOne([u[k % 4, 0], *extra[: size - 1]]))
+    options = GraphOptions(quadratic=False)
+    assert finish.first_passes(graph._plan(), options) == passes
+    assert finish.first_passes(graph._plan(), replace(options, quadratic=True)) == 500

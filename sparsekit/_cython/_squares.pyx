@@ -25,7 +25,8 @@ cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
 cdef int _LARGEST_FACE = 20000
 # sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
 # one round at the most
-cdef int _LOOK = 4, _MOST_LOOKS = 100, _MOST_SWEEPS = 20000
+cdef int _LOOK = 4, _MOST_LOOKS = 100
+MOST_SWEEPS = 20000
 # largest face to whose minimiser a solution is taken
 cdef int _POLISHED = 300
 # part of what is allowed that a working set may leave of gap and optimality
@@ -42,9 +43,11 @@ cdef class Descent:
     """The method, on `Columns`, which hold the point."""
 
     cdef readonly Columns columns
+    cdef long most_sweeps
 
-    def __init__(self, Columns columns):
-        self.columns = columns
+    def __init__(self, Columns columns, long most_sweeps=MOST_SWEEPS):
+        # ``most_sweeps``: of a round
+        self.columns, self.most_sweeps = columns, most_sweeps
 
     def look(self, const double[::1] l1, const double[::1] l2, bint positive):
         """Objective, duality gap and optimality measure at x."""
@@ -266,7 +269,7 @@ cdef class Descent:
         if active == NULL:
             raise MemoryError
         try:
-            while sweeps < _MOST_SWEEPS:
+            while sweeps < self.most_sweeps:
                 with nogil:
                     moved = self._sweep(l1, l2, positive, some, n_some)
                     n_active = 0
@@ -299,6 +302,8 @@ cdef class Descent:
                     PyErr_CheckSignals()
                     if time.perf_counter() >= end:
                         return _OUT_OF_TIME
+                    if sweeps >= self.most_sweeps:
+                        break
                 with nogil:
                     self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
                 if worst <= _PART * tol and gap <= _PART * gap_tol * fun:

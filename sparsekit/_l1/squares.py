@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
 from .._cython._square_columns import DenseColumns, GramColumns, SparseColumns
-from .._cython._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from .._cython._squares import CONVERGED, MOST_SWEEPS, OUT_OF_TIME, STALLED, WORKED, Descent
 from .._linalg.threads import blas_threads
 from .._solver import outcome
 from .oba_run import MESSAGES
@@ -182,10 +182,12 @@ class SquaresSolver:
         Whether the variables end with an intercept; y's mean is not in it.
     positive : bool
         Whether no coefficient may be below zero.
+    most_sweeps : int
+        Of a round of the descent.
     """
 
-    def __init__(self, columns, means, fit_intercept, positive=False):
-        self.columns, self.descent = columns, Descent(columns)
+    def __init__(self, columns, means, fit_intercept, positive=False, most_sweeps=MOST_SWEEPS):
+        self.columns, self.descent = columns, Descent(columns, most_sweeps)
         self.means, self.fit_intercept = means, fit_intercept
         self.positive = positive
         self.p = len(means)

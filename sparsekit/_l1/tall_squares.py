@@ -30,8 +30,10 @@ _FIRST, _PART, _ALL = 10, 0.05, 0.25
 # solution of a small ridge is the nearer start
 _JOIN, _WORTH, _WEAK = 2.0, 200, 0.33
 _RIDGE = 1e-6
-# rounds, of each of them at most as many of the descent
-_ROUNDS, _DESCENT = 12, 20
+# rounds; of the descent in each of them, and its sweeps, after which the columns count as too dependent
+_ROUNDS, _DESCENT, _SWEEPS = 12, 4, 200
+# part of the diagonal that keeps a matrix in single precision above zero
+_ROUNDING = 1e-6
 # parts of what the end asks for to which a round descends, and at which another one is not worth it; part of
 # the slope before that a round should leave
 _AIM, _FINE, _SLOW = 0.1, 0.3, 0.1
@@ -98,7 +100,9 @@ class TallSquares(CentredSquares):
     def products(self, cols):
         """Sums over rows of products of columns less their means: of all in single precision."""
         if len(cols) == len(self.l1):
-            return self.single_products().astype(np.float64)
+            found = self.single_products().astype(np.float64)
+            found[np.diag_indices(len(found))] *= 1.0 + _ROUNDING
+            return found
         part, s = np.take(self.design.X, cols, axis=1), self.s
         if self.centred:
             part -= (s @ part if s.size else part.sum(axis=0)) / self.total
@@ -152,7 +156,8 @@ class TallSquares(CentredSquares):
                 products = self.products(cols)
             if not np.isfinite(products).all():
                 break
-            self._descend(cols, products, weak)
+            if not self._descend(cols, products, weak):
+                break
             weak = False
         return self.w, False
 
@@ -160,12 +165,17 @@ class TallSquares(CentredSquares):
         return float(self.l1 @ np.abs(self.w)) + 0.5 * float(self.l2 @ np.square(self.w))
 
     def _descend(self, cols, products, weak):
-        """Go to about the minimiser over columns with these products; ``weak``: most will be in use."""
+        """Go to about the minimiser over columns with these products, and whether it was found.
+
+        ``weak``: most of them will be in use.
+        """
         w, l1, l2 = self.w[cols], self.l1[cols], self.l2[cols]
         along = products @ w
         target = self.pulls[cols] + along
         square = 2.0 * self.half + float(w @ (2.0 * target - along))
-        solver = SquaresSolver(GramColumns(products, target, max(square, 0.0)), np.zeros(len(w)), False)
+        solver = SquaresSolver(
+            GramColumns(products, target, max(square, 0.0)), np.zeros(len(w)), False, most_sweeps=_SWEEPS
+        )
         solver.go_to(self._of_a_ridge(products, target, l2, w) if weak else w)
         found = solver.solve(
             l1, l2, tol=_AIM * self.goal / solver.origin_scale, max_iter=_DESCENT,
@@ -174,6 +184,7 @@ class TallSquares(CentredSquares):
         to = np.zeros_like(self.w)
         to[cols] = found.x
         self.go_to(to)
+        return found.success
 
     @staticmethod
     def _of_a_ridge(products, target, l2, w):

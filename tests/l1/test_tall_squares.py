@@ -5,8 +5,11 @@ import pytest
 from sklearn.linear_model import ElasticNet
 
 from sparsekit import LassoOBA
+from sparsekit._cython._square_columns import GramColumns
+from sparsekit._cython._squares import MOST_SWEEPS
 from sparsekit._l1 import oba, tall_squares
 from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.squares import SquaresSolver
 from sparsekit.optimize import LeastSquaresLoss, OBAOptions
 
 KINDS = ["few in use", "some in use", "most in use"]
@@ -116,11 +119,12 @@ def test_rounds_mend_what_single_precision_left(starts):
 HARD = {
     "constant columns": lambda X, y: (np.c_[X, np.ones((len(X), 2)), np.zeros(len(X))], y),
     "columns twice": lambda X, y: (np.c_[X, X[:, :9]], y),
+    "columns nearly twice": lambda X, y: (np.c_[X, X[:, :30] + 1e-4 * X[:, 30:]], y),
     "scales": lambda X, y: (X * np.logspace(-4, 4, X.shape[1]), 1e6 * y),
     "no noise": lambda X, y: (X, X[:, 3] - 2 * X[:, 5]),
     "large means": lambda X, y: (X + 1e5, y - 1e6),
     "y constant": lambda X, y: (X, np.full(len(y), 7.0)),
-    "small": lambda X, y: (1e-120 * X, 1e-120 * y),
+    "small": lambda X, y: (1e-60 * X, 1e-60 * y),
     "overflow in single precision": lambda X, y: (1e30 * X, y),
 }
 
@@ -135,6 +139,16 @@ def test_hard_data_end_as_without_the_start(kind, monkeypatch):
     other = LassoOBA(1e-2 * scale / len(y), tol=1e-7).fit(X, y)
     assert model.objective_ <= other.objective_ * (1 + 1e-6) + 1e-300
     assert model.optimality_ <= 1e-7 or other.optimality_ > 1e-7
+
+
+def test_a_descent_that_takes_too_many_sweeps_ends():
+    X, y = data(200, 40, rho=0.99)
+    gram, products, nothing = X.T @ X, X.T @ y, np.zeros(40)
+    ends = []
+    for sweeps in (3, MOST_SWEEPS):
+        solver = SquaresSolver(GramColumns(gram, products, y @ y), nothing, False, most_sweeps=sweeps)
+        ends.append(solver.solve(np.full(40, 0.01), nothing, tol=1e-9, max_iter=1))
+    assert not ends[0].success and ends[1].success and ends[0].fun > ends[1].fun
 
 
 def test_limits_callbacks_and_history(starts):

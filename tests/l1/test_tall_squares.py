@@ -124,7 +124,7 @@ HARD = {
     "no noise": lambda X, y: (X, X[:, 3] - 2 * X[:, 5]),
     "large means": lambda X, y: (X + 1e5, y - 1e6),
     "y constant": lambda X, y: (X, np.full(len(y), 7.0)),
-    "small": lambda X, y: (1e-60 * X, 1e-60 * y),
+    "small": lambda X, y: (1e-10 * X, 1e-10 * y),
     "overflow in single precision": lambda X, y: (1e30 * X, y),
 }
 

@@ -11,7 +11,7 @@ from coupled import Rows, build, random_graph
 import sparsekit as sk
 from sparsekit._factor_graph import finish, interior_point, linear_program
 from sparsekit._factor_graph.layout import GraphOptions, check_options
-from sparsekit._factor_graph.polytope import polytope_of
+from sparsekit._factor_graph.polytope import Polytope, polytope_of
 from sparsekit._factor_graph.presolve import postsolve, presolve
 
 SIZES = [(40, 40), (50, 60), (60, 60), (60, 80)]
@@ -225,6 +225,30 @@ def test_limits():
     given = layout, graph.scores, pairs, off, np.zeros(len(pairs), dtype=bool), 100
     assert finish.marginals(*given, time.perf_counter() - 1.0) is None
     assert finish.assignment(*given[:-1], 10**4, time.perf_counter() - 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "right", "n_upper", "most", "possible"),
+    [
+        ([1.0, 1.0], -1.0, 1, [np.inf], False),
+        ([1.0, 1.0], -1.0, 1, [0.5], True),  # it may be exceeded, for a price
+        ([-1.0, 1.0], -2.0, 1, [np.inf], False),
+        ([1.0, 1.0], 3.0, 0, [], False),
+        ([1.0, 1.0], -1.0, 0, [], False),
+        ([1.0, 1.0], 2.0, 0, [], True),
+        ([1.0, 1.0], 2.0, 1, [np.inf], True),
+    ],
+)
+def test_presolve_of_one_row(row, right, n_upper, most, possible):
+    """A row out of reach leaves no solution, and one that cannot be exceeded is not kept."""
+    zeros, ones = np.zeros(2), np.ones(2)
+    rows = sp.csr_array([row])
+    entries = np.zeros(2, dtype=int), np.arange(2), np.array(row)
+    p = Polytope(rows, np.array([right]), n_upper, np.array(most), zeros, ones, zeros, ones, entries, zeros)
+    reduced = presolve(p)
+    assert (reduced is not None) == possible
+    if possible:
+        assert reduced.kept.any() == (right < 0)
 
 
 def test_presolve_keeps_the_optimality_conditions():

@@ -42,74 +42,75 @@ cdef double _on_face(Columns c, const double[::1] l1, const double[::1] l2, cons
 
 
 cdef bint step_on_faces(Columns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
-                         int n_some) except -1:
+                        int n_some) except -1 nogil:
     # to the minimiser on the face of the orthant: what would cross zero ends there, or where that is no better
     # the step ends at the first zero; and on from there. False where the face has no minimiser
-    cdef int i, k = 0, at, info = 0, one = 1, crossings = 0, most = _MOST_CROSSINGS if n_some <= _SMALL_FACE else 1
-    cdef int* face = <int*>malloc(sizeof(int) * (n_some + 1))
-    cdef bint direct = not c.has_products or n_some <= _DIRECT
+    cdef bint direct = not c.has_products or n_some <= _DIRECT, found
     cdef size_t room = <size_t>n_some * n_some if direct else 4 * <size_t>n_some
+    cdef int* face = <int*>malloc(sizeof(int) * (n_some + 1))
     cdef double* H = <double*>malloc(sizeof(double) * (room + 2 * n_some))
-    cdef double* d
-    cdef double* old
-    cdef double t, ratio, sign, before
-    cdef char uplo = b'U'
-    cdef Py_ssize_t j
     if H == NULL or face == NULL:
         free(H)
         free(face)
-        raise MemoryError
-    d = H + room
-    old = d + n_some
-    try:
-        with nogil:
-            while crossings < most:
-                k = 0
-                for i in range(n_some):
-                    if c.x[some[i]] != 0.0:
-                        face[k] = some[i]
-                        k += 1
-                if k == 0:
-                    break
-                for i in range(k):
-                    j = face[i]
-                    sign = 1.0 if c.x[j] > 0.0 else -1.0
-                    d[i] = c.pull(j) - l1[j] * sign - l2[j] * c.x[j]
-                    old[i] = c.x[j]
-                if direct:
-                    c.face_matrix(face, k, H)
-                    for i in range(k):
-                        H[<Py_ssize_t>i * k + i] = (H[<Py_ssize_t>i * k + i] + l2[face[i]]) * (1.0 + _RIDGE)
-                    dposv(&uplo, &k, &one, H, &k, d, &k, &info)
-                    if info != 0:
-                        return False
-                else:
-                    _conjugate_gradients(c, l2, face, k, d, H)
-                t, at = 1.0, -1
-                for i in range(k):
-                    if not fabs(d[i]) < INFINITY:
-                        return False
-                    if (l1[face[i]] > 0.0 or positive) and old[i] * d[i] < 0.0:
-                        ratio = -old[i] / d[i]
-                        if ratio < t:
-                            t, at = ratio, i
-                before = _on_face(c, l1, l2, face, k) if at >= 0 else 0.0
-                for i in range(k):
-                    j = face[i]
-                    if (l1[j] > 0.0 or positive) and old[i] * (old[i] + d[i]) < 0.0:
-                        _put(c, j, 0.0)
-                    else:
-                        _put(c, j, old[i] + d[i])
-                if at < 0:
-                    break
-                if not _on_face(c, l1, l2, face, k) < before:
-                    for i in range(k):
-                        _put(c, face[i], 0.0 if i == at else old[i] + t * d[i])
-                crossings += 1
-        return True
-    finally:
-        free(H)
-        free(face)
+        with gil:
+            raise MemoryError
+    found = _step(c, l1, l2, positive, some, n_some, direct, face, H, H + room, H + room + n_some)
+    free(H)
+    free(face)
+    return found
+
+
+cdef bint _step(Columns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+                bint direct, int* face, double* H, double* d, double* old) noexcept nogil:
+    # face, d, old (n_some) and H: work
+    cdef int i, k = 0, at, info = 0, one = 1, crossings = 0, most = _MOST_CROSSINGS if n_some <= _SMALL_FACE else 1
+    cdef double t, ratio, sign, before
+    cdef char uplo = b'U'
+    cdef Py_ssize_t j
+    while crossings < most:
+        k = 0
+        for i in range(n_some):
+            if c.x[some[i]] != 0.0:
+                face[k] = some[i]
+                k += 1
+        if k == 0:
+            break
+        for i in range(k):
+            j = face[i]
+            sign = 1.0 if c.x[j] > 0.0 else -1.0
+            d[i] = c.pull(j) - l1[j] * sign - l2[j] * c.x[j]
+            old[i] = c.x[j]
+        if direct:
+            c.face_matrix(face, k, H)
+            for i in range(k):
+                H[<Py_ssize_t>i * k + i] = (H[<Py_ssize_t>i * k + i] + l2[face[i]]) * (1.0 + _RIDGE)
+            dposv(&uplo, &k, &one, H, &k, d, &k, &info)
+            if info != 0:
+                return False
+        else:
+            _conjugate_gradients(c, l2, face, k, d, H)
+        t, at = 1.0, -1
+        for i in range(k):
+            if not fabs(d[i]) < INFINITY:
+                return False
+            if (l1[face[i]] > 0.0 or positive) and old[i] * d[i] < 0.0:
+                ratio = -old[i] / d[i]
+                if ratio < t:
+                    t, at = ratio, i
+        before = _on_face(c, l1, l2, face, k) if at >= 0 else 0.0
+        for i in range(k):
+            j = face[i]
+            if (l1[j] > 0.0 or positive) and old[i] * (old[i] + d[i]) < 0.0:
+                _put(c, j, 0.0)
+            else:
+                _put(c, j, old[i] + d[i])
+        if at < 0:
+            break
+        if not _on_face(c, l1, l2, face, k) < before:
+            for i in range(k):
+                _put(c, face[i], 0.0 if i == at else old[i] + t * d[i])
+        crossings += 1
+    return True
 
 
 cdef void _conjugate_gradients(Columns c, const double[::1] l2, const int* face, int k, double* d,

@@ -10,7 +10,6 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs
-from libc.stdlib cimport free, malloc
 
 from ._operators cimport soft_step
 from ._orthant cimport median
@@ -27,6 +26,8 @@ cdef int _LARGEST_FACE = 20000
 # one round at the most
 cdef int _LOOK = 4, _MOST_LOOKS = 100
 MOST_SWEEPS = 20000
+# nanoseconds, about, between two looks at the interpreter
+cdef double _PATIENCE = 2e6
 # largest face to whose minimiser a solution is taken
 cdef int _POLISHED = 300
 # part of what is allowed that a working set may leave of gap and optimality
@@ -146,12 +147,14 @@ cdef class Descent:
         """
         cdef double fun = 0.0, gap = 0.0, worst = 0.0
         cdef int status
+        cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
         self._check(l1, l2)
         if near.shape[0] != self.columns.m:
             raise ValueError(f"near must have shape ({self.columns.m},)")
-        status = self._round(l1, l2, near, positive, tol, gap_tol, end, &fun, &gap, &worst)
-        if status == _CONVERGED and polish:
-            self._polish(l1, l2, positive, &fun, &gap, &worst)
+        with nogil:
+            status = self._round(l1, l2, near, positive, tol, gap_tol, end, &room[0], &fun, &gap, &worst)
+            if status == _CONVERGED and polish:
+                self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
         return status, fun, gap, worst
 
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
@@ -175,144 +178,136 @@ cdef class Descent:
         cdef int how = 0, stalls
         cdef long rounds
         cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
+        cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
         self._check(l1, l2)
         if v.shape[0] != self.columns.m or points.shape[0] != n or points.shape[1] != self.columns.m:
             raise ValueError(f"v must have shape ({self.columns.m},), points ({n}, {self.columns.m})")
         if report.shape[0] != n or report.shape[1] != 5:
             raise ValueError(f"report must have shape ({n}, 5)")
-        for k in range(n):
-            lam = lambdas[k]
-            for j in range(self.columns.m):
-                l1[j], l2[j] = l1_ratio * lam * v[j], (1.0 - l1_ratio) * lam * v[j]
-                near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
-            rounds = stalls = 0
-            while True:
-                how = self._round(l1, l2, near, positive, tol, gap_tol, end, &fun, &gap, &worst)
-                rounds += 1
-                stalls = stalls + 1 if how == _STALLED else 0
-                if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _STALLS or rounds >= max_rounds:
-                    break
-                near[:] = l1
-            if how == _CONVERGED and polish:
-                self._polish(l1, l2, positive, &fun, &gap, &worst)
-            points[k, :] = self.columns.x
-            report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
-            before = lam
+        with nogil:
+            for k in range(n):
+                lam = lambdas[k]
+                for j in range(self.columns.m):
+                    l1[j], l2[j] = l1_ratio * lam * v[j], (1.0 - l1_ratio) * lam * v[j]
+                    near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
+                rounds = stalls = 0
+                while True:
+                    how = self._round(l1, l2, near, positive, tol, gap_tol, end, &room[0], &fun, &gap, &worst)
+                    rounds += 1
+                    stalls = stalls + 1 if how == _STALLED else 0
+                    if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _STALLS or rounds >= max_rounds:
+                        break
+                    near[:] = l1
+                if how == _CONVERGED and polish:
+                    self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
+                points[k, :] = self.columns.x
+                report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
+                before = lam
 
     cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
-                    double tol, double gap_tol, double end, double* fun, double* gap, double* worst) except -1:
+                    double tol, double gap_tol, double end, int* room, double* fun, double* gap,
+                    double* worst) except -1 nogil:
+        # room (2 m + 2): work
         cdef int n_set = 0, status
         cdef Py_ssize_t j
-        cdef int* some
-        with nogil:
-            self.columns.refresh()
-            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        self.columns.refresh()
+        self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
-        some = <int*>malloc(sizeof(int) * (self.columns.m + 1))
-        if some == NULL:
-            raise MemoryError
-        try:
-            with nogil:
-                for j in range(self.columns.m):
-                    if self.columns.x[j] != 0.0 or (self.columns.pulls[j] if positive else fabs(self.columns.pulls[j])) > min(near[j], l1[j]):
-                        some[n_set] = <int>j
-                        n_set += 1
-            status = self._solve_on(l1, l2, positive, some, n_set, tol, gap_tol, end)
-        finally:
-            free(some)
-        with nogil:
-            self.columns.begin()  # moves leave rounding behind
-            self.columns.fresh = False
-            self.columns.refresh()
-            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        for j in range(self.columns.m):
+            if self.columns.x[j] != 0.0 or (
+                    self.columns.pulls[j] if positive else fabs(self.columns.pulls[j])) > min(near[j], l1[j]):
+                room[n_set] = <int>j
+                n_set += 1
+        status = self._descend(l1, l2, positive, room, n_set, room + self.columns.m + 1, tol, gap_tol, end)
+        self._begin(l1, l2, positive, fun, gap, worst)
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
         return _WORKED if status == _CONVERGED else status
 
-    cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
-                     double* worst) except -1:
+    cdef void _begin(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
+                     double* worst) noexcept nogil:
+        # moves leave rounding behind
+        self.columns.begin()
+        self.columns.fresh = False
+        self.columns.refresh()
+        self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+
+    cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, int* face, double* fun,
+                     double* gap, double* worst) except -1 nogil:
         # where sweeps happened to end is no matter then: data that mean the same give the same
         cdef int k = 0
         cdef Py_ssize_t j
-        cdef int* face
-        for j in range(self.columns.m):
-            k += self.columns.x[j] != 0.0
-        if k == 0 or k > _POLISHED:
-            return 0
-        face = <int*>malloc(sizeof(int) * k)
-        if face == NULL:
-            raise MemoryError
-        k = 0
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0:
                 face[k] = <int>j
                 k += 1
-        try:
-            step_on_faces(self.columns, l1, l2, positive, face, k)
-        finally:
-            free(face)
-        with nogil:
-            self.columns.begin()
-            self.columns.fresh = False
-            self.columns.refresh()
-            self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        if k == 0 or k > _POLISHED:
+            return 0
+        step_on_faces(self.columns, l1, l2, positive, face, k)
+        self._begin(l1, l2, positive, fun, gap, worst)
         return 0
 
-    cdef int _solve_on(self, const double[::1] l1, const double[::1] l2, bint positive, int* some, int n_some,
-                       double tol, double gap_tol, double end) except -1:
-        # sweeps over the set, each followed by sweeps and steps on what is not zero until that is solved
+    cdef int _descend(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+                      int* active, double tol, double gap_tol, double end) except -1 nogil:
+        # Sweeps over the set, each followed by sweeps and steps on what is not zero until that is solved. Without
+        # the interpreter for as long as others can wait for it: folds in threads would stand in each other's way.
         cdef int sweeps = 0, k, n_active = 0, since = 0, looks
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0
+        cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
         cdef bint may_step = True, stepped
-        cdef int* active = <int*>malloc(sizeof(int) * (n_some + 1))
-        if active == NULL:
-            raise MemoryError
-        try:
-            while sweeps < self.most_sweeps:
-                with nogil:
-                    moved = self._sweep(l1, l2, positive, some, n_some)
-                    n_active = 0
-                    for k in range(n_some):
-                        if self.columns.x[some[k]] != 0.0:
-                            active[n_active] = some[k]
-                            n_active += 1
-                sweeps += 1
-                stepped = False
-                for looks in range(_MOST_LOOKS):
-                    with nogil:
-                        moved_on = 0.0
-                        for k in range(_LOOK):
-                            moved_on = self._sweep(l1, l2, positive, active, n_active)
-                            if moved_on == 0.0:
-                                break
-                        sweeps += _LOOK
-                        since += _LOOK
-                        self._look_on(l1, l2, positive, active, n_active, &fun, &gap, &worst)
-                    if moved_on == 0.0 and stepped:
+        while sweeps < self.most_sweeps:
+            moved = self._sweep(l1, l2, positive, some, n_some)
+            spent += self._length(some, n_some)
+            n_active = 0
+            for k in range(n_some):
+                if self.columns.x[some[k]] != 0.0:
+                    active[n_active] = some[k]
+                    n_active += 1
+            sweeps += 1
+            stepped = False
+            for looks in range(_MOST_LOOKS):
+                moved_on = 0.0
+                for k in range(_LOOK):
+                    moved_on = self._sweep(l1, l2, positive, active, n_active)
+                    if moved_on == 0.0:
                         break
-                    if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
-                        break
-                    if may_step and n_active and n_active <= _LARGEST_FACE and (
-                            moved_on == 0.0 or since >= sweeps_of_a_face(self.columns, active, n_active)):
-                        may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
-                        since, stepped = 0, may_step
-                    elif moved_on == 0.0:
-                        break
-                    PyErr_CheckSignals()
-                    if time.perf_counter() >= end:
-                        return _OUT_OF_TIME
-                    if sweeps >= self.most_sweeps:
-                        break
-                with nogil:
-                    self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
-                if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
-                    return _CONVERGED
-                if moved == 0.0 and moved_on == 0.0:
-                    return _STALLED
-            return _STALLED
-        finally:
-            free(active)
+                sweeps += _LOOK
+                since += _LOOK
+                spent += (_LOOK + 1) * self._length(active, n_active)
+                self._look_on(l1, l2, positive, active, n_active, &fun, &gap, &worst)
+                if moved_on == 0.0 and stepped:
+                    break
+                if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
+                    break
+                face = sweeps_of_a_face(self.columns, active, n_active)
+                if may_step and n_active and n_active <= _LARGEST_FACE and (moved_on == 0.0 or since >= face):
+                    may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
+                    since, stepped = 0, may_step
+                    spent += face * self._length(active, n_active)
+                elif moved_on == 0.0:
+                    break
+                if spent >= _PATIENCE:
+                    spent = 0.0
+                    with gil:
+                        PyErr_CheckSignals()
+                        if time.perf_counter() >= end:
+                            return _OUT_OF_TIME
+                if sweeps >= self.most_sweeps:
+                    break
+            self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
+            if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
+                return _CONVERGED
+            if moved == 0.0 and moved_on == 0.0:
+                return _STALLED
+        return _STALLED
+
+    cdef double _length(self, const int* some, int n_some) noexcept nogil:
+        # of a sweep, in nanoseconds, about
+        cdef int k
+        cdef double total = 0.0
+        for k in range(n_some):
+            total += 2.0 * self.columns.length(some[k]) + 20.0
+        return total
 
     cdef void _look_on(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                        double* fun, double* gap, double* worst) noexcept nogil:

@@ -62,6 +62,7 @@ NOT_HERE: dict[str, str] = {
     "_square_columns.GramColumns": _ONE_BY_ONE,
     "_square_columns.SparseColumns": _ONE_BY_ONE,
     "_squares.Descent": _ONE_BY_ONE,
+    "_squares.MOST_SWEEPS": _ONE_BY_ONE,
     "_structures.dense": _ONE,
     "_structures.matching": _ONE,
     "_structures.sets_that_lack": "mixtures are taken apart on the host",

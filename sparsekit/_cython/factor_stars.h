@@ -39,7 +39,7 @@ static int fg_star_weights(const fg_spec *f, const double *v, const double *w, d
 /* Stars come into use where their mixture is the answer; whether there was memory. work: (2 d). */
 static int fg_use_stars(const fg_spec *f, fg_active *t, const double *v, const double *w, double *work) {
     const sk_size n = f->columns;
-    double *p = work + f->d, total = 0.0;
+    double *p = work + f->d;
     if (!fg_star_weights(f, v, w, p, work)) return 1;
     memset(work, 0, (size_t)f->d * sizeof(double));
     t->shift = 0.0;
@@ -49,9 +49,7 @@ static int fg_use_stars(const fg_spec *f, fg_active *t, const double *v, const d
         for (sk_size i = 0; i < n; i++) t->on[t->m * n + i] = (int32_t)(i * n + root);
         fg_row(f, t, w, work);
         t->p[t->m++] = p[root];
-        total += p[root];
     }
-    for (sk_size k = 0; k < t->m; k++) t->p[k] /= total;
     return 1;
 }
 

@@ -94,7 +94,7 @@ class LinearModelMixin:
 
     def _twin(self) -> Any:
         """The unfitted estimator of scikit-learn; ValueError where there is none."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} names no twin: each linear model has its own")
 
     def _linear_parts(self) -> tuple[Any, Any]:
         """Coefficients and intercept of the twin: copies, in main memory."""

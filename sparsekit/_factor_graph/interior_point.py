@@ -40,7 +40,7 @@ class _Order:
     """An order in which factors stay sparse, found once for all matrices of a pattern."""
 
     def __init__(self):
-        self.indptr = self.indices = self.order = None
+        self.indptr = self.indices = self.order = self.ordered = None
 
     def factor(self, lower):
         """A function that solves systems of ``lower``, symmetric and in sorted sparse columns."""
@@ -48,12 +48,13 @@ class _Order:
         if self.order is None or not self._has_pattern(lower):
             lu = splu(lower, "MMD_AT_PLUS_A", **options)
             self.indptr, self.indices, self.order = lower.indptr, lower.indices, np.argsort(lu.perm_c)
-            marked = sp.csc_array((np.arange(lower.nnz), lower.indices, lower.indptr), shape=lower.shape)
-            marked = marked[self.order][:, self.order].tocsc()
-            marked.sort_indices()
-            self.ordered, self.places = marked, marked.data
+            self.ordered = None
             return lu.solve
-        data = lower.data[self.places]
+        if self.ordered is None:  # only now is it known that there is a second one
+            places = sp.csc_array((np.arange(lower.nnz), lower.indices, lower.indptr), shape=lower.shape)
+            self.ordered = places[self.order][:, self.order].tocsc()
+            self.ordered.sort_indices()
+        data = lower.data[self.ordered.data]
         ordered = sp.csc_array((data, self.ordered.indices, self.ordered.indptr), shape=lower.shape)
         lu = splu(ordered, "NATURAL", **options)
 

@@ -68,7 +68,7 @@ class LinearProblem(Selection):
         moved, offset = bool(x.any()), self.loss.offset
         z = self.move_all().direction(x) if moved else np.zeros_like(self.state.z)
         self.state.set(z if offset is None else z + offset)
-        self.state.at_origin = not moved and offset is None
+        self.state.at_origin, self._known = not moved and offset is None, None
         return self.state.f
 
     def start_at(self, x, z, slopes):

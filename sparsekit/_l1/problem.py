@@ -112,11 +112,11 @@ class Problem(ABC):
 
     def restrict(self, variables):
         """The problem on sorted ``variables``; it shares this one's points."""
-        raise NotImplementedError(f"{type(self).__name__}.restrict")
+        raise NotImplementedError(f"{type(self).__name__} has no working sets: its ``restricts`` is False")
 
     def absorb(self, part):
         """Take over the counters of a restriction."""
-        raise NotImplementedError(f"{type(self).__name__}.absorb")
+        raise NotImplementedError(f"{type(self).__name__} has no working sets: its ``restricts`` is False")
 
     def anchored(self, variables, x, g, l1):
         """``variables`` without those that only repeat what the others can do."""
@@ -140,11 +140,11 @@ class Problem(ABC):
 
     def factor(self, variables, ridge, l2=None):
         """A factorised Hessian on sorted ``variables``, and their places; ``l2`` goes onto its diagonal."""
-        raise NotImplementedError(f"{type(self).__name__}.factor")
+        raise NotImplementedError(f"{type(self).__name__} has no factor: its ``factor_cost`` is infinite")
 
     def drift(self):
         """How far the Hessian is from that of the last factor."""
-        raise NotImplementedError(f"{type(self).__name__}.drift")
+        raise NotImplementedError(f"{type(self).__name__} has no factor: its ``factor_cost`` is infinite")
 
     def project_free(self, free, theta, g):
         """A dual point near ``theta``, whose gradient is ``g``, with none on ``free``.
@@ -152,4 +152,4 @@ class Problem(ABC):
         Returns it, its gradient, and the move of the free variables whose change of the derivatives by row
         was taken from theta; None for each where no such point was found.
         """
-        raise NotImplementedError(f"{type(self).__name__}.project_free")
+        raise NotImplementedError(f"{type(self).__name__} has no dual: its loss has no ``dual_value``")

@@ -132,7 +132,7 @@ class TallSquares(CentredSquares):
         products, before, weak = None, np.inf, False
         for turn in range(_ROUNDS):
             joins = np.flatnonzero(~used & (np.abs(self.pulls) > self.l1))
-            if products is not None and not joins.size:
+            if not joins.size and (turn or self.distance() <= _FINE):
                 distance = self.distance()
                 if distance <= _FINE or (distance <= 1.0 and distance > _SLOW * before):
                     return self.w, True

@@ -5,10 +5,10 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import reference_lp_sparsemap as ref
+from both_sides import Both
 from reference_factor_graph import LOGICAL, build, random_graph
 
 import sparsekit as sk
-from sparsekit._cython import _factor_graph as on_cpu
 from sparsekit._factor_graph.layout import GraphOptions
 from sparsekit._solver.outcome import INFEASIBLE
 from sparsekit.gpu import _factor_graph as on_gpu
@@ -24,67 +24,6 @@ def graph_with(kind, seed):
     eta, factors = ref.random_graph(rng, 6, 5, kinds=["pair", "or", "knapsack"], feasible=True)
     _, more = ref.random_graph(rng, 6, 2, kinds=[kind], feasible=True)
     return build(eta, [*factors, *more])[0]
-
-
-class Both:
-    """The same graphs on both sides."""
-
-    def __init__(self, cupy, graph, n):
-        self.cupy, self.layout, self.n = cupy, graph._plan(), n
-        self.cpu = on_cpu.States(self.layout.plan, n)
-        self.gpu = on_gpu.States(on_gpu.Plan(*self.layout._given), n)
-
-    def set_scores(self, eta, add, off=None, off_add=None):
-        flags = [np.zeros(a.shape, dtype=bool) if b is None else b for a, b in ((eta, off), (add, off_add))]
-        given = (eta, add, *(flag.view(np.uint8) for flag in flags))
-        self.cpu.set_scores(*given)
-        self.gpu.set_scores(*map(self.cupy.asarray, given))
-
-    def draw(self, seed):
-        # of different sizes: some graphs are solved long before others
-        rng = np.random.default_rng(seed)
-        shape = self.n, self.layout.n_variables
-        scale = np.array([0.3, 1.0, 4.0])[np.arange(self.n) % 3, None]
-        add = rng.normal(size=(self.n, self.layout.n_additional))
-        self.set_scores(rng.normal(size=shape) * scale, add * scale)
-        return self
-
-    def solve(self, warm=False, **options):
-        options = asdict(GraphOptions(**options))
-        on_cpu.solve([self.cpu], options, warm, 1)
-        on_gpu.solve([self.gpu], options, warm)
-        return self
-
-    def compare(self, atol=1e-9, passes=0):
-        """Everything that a solve leaves behind.
-
-        Where the end is a residual near rounding, there may be a Newton step more on one side: ``passes``.
-        """
-        cpu, gpu = self.cpu.report(), self.gpu.report()
-        np.testing.assert_array_equal(gpu["status"].get(), cpu["status"])
-        for name in ("n_iter", "n_newton"):
-            np.testing.assert_allclose(gpu[name].get(), cpu[name], rtol=0, atol=passes, err_msg=name)
-        for name in ("primal", "dual", "step_size"):
-            np.testing.assert_allclose(gpu[name].get(), cpu[name], rtol=1e-3, atol=1e-9, err_msg=name)
-        np.testing.assert_allclose(self.gpu.marginals().get(), self.cpu.marginals(), rtol=0, atol=atol)
-        np.testing.assert_allclose(self.gpu.additionals().get(), self.cpu.additionals(), rtol=0, atol=atol)
-        for i in range(self.n):
-            np.testing.assert_allclose(self.gpu.copies(i).get(), self.cpu.copies(i), rtol=0, atol=atol)
-            np.testing.assert_allclose(self.gpu.duals(i).get(), self.cpu.duals(i), rtol=1e-7, atol=1e-7)
-        return cpu
-
-    def compare_derivatives(self, seed, atol=1e-8):
-        rng = np.random.default_rng(seed)
-        d = rng.normal(size=(self.n, self.layout.n_variables))
-        e = rng.normal(size=(self.n, self.layout.n_additional))
-        moved = self.gpu.jvp(self.cupy.asarray(d), self.cupy.asarray(e))
-        np.testing.assert_allclose(moved.get(), self.cpu.jvp(d, e, 1), rtol=0, atol=atol)
-        to_eta, to_add = self.cupy.asarray(d), self.cupy.zeros(e.shape)
-        self.gpu.vjp(to_eta, to_add)
-        e[:] = 0.0
-        self.cpu.vjp(d, e, 1)
-        np.testing.assert_allclose(to_eta.get(), d, rtol=0, atol=atol)
-        np.testing.assert_allclose(to_add.get(), e, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -381,74 +320,6 @@ def test_factors_with_an_oracle_are_refused(cupy, factor):
     graph.add(factor(graph.variable((4,))))
     with pytest.raises(TypeError, match=r"(Sequence|Matching|Factor).*cupy\.asnumpy"):
         graph.solve_batch(cupy.zeros((1, 4)))
-
-
-def dense_graph(cupy=None):
-    """A Dense factor that shares variables with others; some of its joint assignments are forbidden."""
-    graph = sk.FactorGraph()
-    scores = np.linspace(-0.5, 0.6, 7)
-    u = graph.variable(scores if cupy is None else cupy.asarray(scores))
-    table = np.random.default_rng(0).normal(size=(2, 3, 2))
-    table[0, 1] = -np.inf
-    dense = sk.Dense([u[:2], u[2:5], u[5:]], table)
-    graph.add(dense)
-    graph.add(sk.Budget(u[::2], 2))
-    return graph, u, dense
-
-
-def test_structures_of_a_dense_factor(cupy):
-    (cpu, v, theirs), (gpu, u, ours) = dense_graph(), dense_graph(cupy)
-    a, b = gpu.solve(), cpu.solve()
-    assert a.status == b.status == 0
-    np.testing.assert_allclose(a[u].get(), b[v], atol=1e-10)
-    np.testing.assert_allclose(a[ours].get(), b[theirs], atol=1e-10)
-    here, there = b.local(theirs), a.local(ours)
-    there = {name: part.get() for name, part in there.items()}
-    order, other = (np.argsort(part["additional"] @ np.arange(12)) for part in (here, there))
-    for name in ("weights", "structures", "additional"):
-        np.testing.assert_allclose(there[name][other], here[name][order], atol=1e-9)
-    d = np.arange(7.0)
-    np.testing.assert_allclose(gpu.vjp(cupy.asarray(d))[ours].get(), cpu.vjp(d)[theirs], atol=1e-9)
-
-
-def test_dense_factors_that_share_nothing(cupy):
-    """Solved at once, or call by call of the oracle; and where they contradict others."""
-    graph = sk.FactorGraph()
-    u = graph.variable((5,))
-    graph.add(sk.Dense([u[:2], u[2:]], np.linspace(-1, 2, 6).reshape(2, 3) ** 2))
-    both = Both(cupy, graph, 3).draw(2)
-    both.solve().compare()
-    both.compare_derivatives(2)
-    Both(cupy, graph, 3).draw(2).solve(exact=False, inner_iter=1, max_iter=1).compare()
-    graph.add(sk.Budget(u, 1))
-    both = Both(cupy, graph, 2).draw(2).solve()
-    assert (both.cpu.report()["status"] == INFEASIBLE).all() and (
-        both.gpu.report()["status"].get() == INFEASIBLE
-    ).all()
-
-
-def test_dense_factors_of_many_assignments_are_refused(cupy):
-    graph = sk.FactorGraph()
-    u = graph.variable((28,))
-    graph.add(sk.Dense([u[i : i + 4] for i in range(0, 28, 4)]))
-    with pytest.raises(TypeError, match="up to 4096"):
-        graph.solve_batch(cupy.zeros((1, 28)))
-
-
-def test_forbidden_assignments_in_conflict_with_others(cupy):
-    """The kernels' own verdict, which knows what -inf forbids from what merely costs a lot."""
-    graph = sk.FactorGraph()
-    u = graph.variable((4,))
-    graph.add(sk.Dense([u[:2], u[2:]], np.zeros((2, 2))))
-    graph.add(sk.Budget(u[[1, 3]], 2, exactly=True))
-    both = Both(cupy, graph, 2)
-    eta, add = np.zeros((2, 4)), np.zeros((2, 4))
-    add[0, 3] = -1e5  # the only assignment that the budget allows
-    off_add = add < 0
-    both.set_scores(eta, add, None, off_add)
-    both.solve(step_size=0.5)
-    assert list(both.cpu.report()["status"]) == list(both.gpu.report()["status"].get()) == [INFEASIBLE, 0]
-    np.testing.assert_allclose(both.gpu.report()["n_iter"].get(), both.cpu.report()["n_iter"], rtol=0, atol=5)
 
 
 def test_a_kernel_looks_at_no_clock(cupy):

@@ -137,6 +137,18 @@ def test_elastic_nets_are_those_of_the_cpu(cupy, ratio, layout):
         assert -1e-9 * expected <= there.dual_gap_ <= 1e-6 * expected
 
 
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+def test_elastic_nets_of_several_classes_are_those_of_the_cpu(cupy, ratio):
+    X, y = _data(90, 30, "csr", regression=True)
+    y = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    model = _estimators(cupy)["logistic"].set_params(l1_ratio=ratio)
+    expected = model.fit(X, y).coef_
+    there = model.fit(_to_device(cupy, X), cupy.asarray(y))
+    assert expected.shape == (3, 30) and isinstance(there.coef_, cupy.ndarray)
+    np.testing.assert_allclose(there.coef_.get(), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert -1e-9 * there.objective_ <= there.dual_gap_ <= 1e-6 * there.objective_
+
+
 def test_class_weights_warm_start_history_callback(cupy):
     from sparsekit import L1LogisticOBA
 

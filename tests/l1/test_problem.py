@@ -58,7 +58,12 @@ def test_defaults():
     assert problem.inner is problem and problem.screened(x) is problem and problem.centred(x, x) is x
     assert problem.anchored(x, x, x, x) is x and not problem.restriction_pays(x)
     assert problem.stretch(x) == 0.0 and problem.factor_cost(x) == (np.inf, np.inf)
-    with pytest.raises(NotImplementedError, match=r"Least\.restrict"):
-        problem.restrict(x)
+    for call, lacks in (
+        (problem.restrict, "working sets"), (problem.absorb, "working sets"),
+        (lambda x: problem.factor(x, 0.0), "factor"),
+        (lambda _: problem.drift(), "factor"), (lambda x: problem.project_free(x, x, x), "dual"),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match=f"Least has no {lacks}"):
+            call(x)
     with pytest.raises(TypeError, match="abstract"):
         Problem()

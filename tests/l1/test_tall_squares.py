@@ -6,7 +6,7 @@ from sklearn.linear_model import ElasticNet
 
 from sparsekit import LassoOBA
 from sparsekit._cython._square_columns import GramColumns
-from sparsekit._cython._squares import MOST_SWEEPS
+from sparsekit._cython._squares import MOST_SWEEPS, OUT_OF_TIME, Descent
 from sparsekit._l1 import oba, tall_squares
 from sparsekit._l1.oba import minimize_oba
 from sparsekit._l1.squares import SquaresSolver
@@ -107,6 +107,46 @@ def test_every_tolerance_is_certified_at_once(starts, kind, tol):
     assert model.dual_gap_ <= 10 * tol * model.objective_ and model.optimality_ <= tol
 
 
+@pytest.mark.parametrize("strength", [2.0, 0.03])
+def test_where_the_start_is_the_end_no_sums_are_made(starts, strength, monkeypatch):
+    X, y = data(seed=8)
+    alpha = strength * largest(X, y, np.ones(len(y))) / len(y)
+    made, real = [], tall_squares.TallSquares.products
+    monkeypatch.setattr(
+        tall_squares.TallSquares, "products", lambda self, cols: made.append(len(cols)) or real(self, cols)
+    )
+    model = LassoOBA(alpha, warm_start=True, tol=1e-4).fit(X, y)
+    assert bool(made) == (strength < 1)
+    made.clear()
+    before = model.coef_
+    np.testing.assert_allclose(model.fit(X, y).coef_, before, rtol=1e-12)
+    assert not made and starts == [True, True]
+
+
+def test_sums_of_a_set_are_those_of_weighted_columns_less_their_means(monkeypatch):
+    """Right ones need one descent for each set; others would be mended, in more rounds than that."""
+    X, y = data(700, 120, seed=9)
+    s = np.random.default_rng(9).integers(1, 9, 700).astype(float)
+    descents, sets = [], []
+    for name, seen in (("products", sets), ("_descend", descents)):
+        real = getattr(tall_squares.TallSquares, name)
+
+        def watched(self, cols, *args, real=real, seen=seen):
+            seen.append(len(cols))
+            return real(self, cols, *args)
+
+        monkeypatch.setattr(tall_squares.TallSquares, name, watched)
+    model = LassoOBA(0.7 * largest(X, y, s) / s.sum()).fit(X + 20.0, y, s)
+    assert model.n_iter_ == 1
+    assert descents == sets and max(sets) < 30
+
+
+def test_small_slopes_are_not_the_end_where_the_gap_is_large(starts):
+    X, y = data(400, 60, seed=7, rho=0.99)
+    alpha = 1e-4 * largest(X, y, np.ones(len(y))) / len(y)
+    assert LassoOBA(alpha, tol=1e-4).fit(X, y).n_iter_ == 1
+
+
 def test_rounds_mend_what_single_precision_left(starts):
     """Columns that are nearly combinations of others, and a tolerance that one round does not meet."""
     X, y = data(600, 40, rho=0.999)
@@ -141,7 +181,7 @@ def test_hard_data_end_as_without_the_start(kind, monkeypatch):
     assert model.optimality_ <= 1e-7 or other.optimality_ > 1e-7
 
 
-def test_a_descent_that_takes_too_many_sweeps_ends():
+def test_a_descent_that_takes_too_many_sweeps_ends(monkeypatch):
     X, y = data(200, 40, rho=0.99)
     gram, products, nothing = X.T @ X, X.T @ y, np.zeros(40)
     ends = []
@@ -149,6 +189,35 @@ def test_a_descent_that_takes_too_many_sweeps_ends():
         solver = SquaresSolver(GramColumns(gram, products, y @ y), nothing, False, most_sweeps=sweeps)
         ends.append(solver.solve(np.full(40, 0.01), nothing, tol=1e-9, max_iter=1))
     assert not ends[0].success and ends[1].success and ends[0].fun > ends[1].fun
+    given = []
+    monkeypatch.setattr(
+        tall_squares, "SquaresSolver", lambda *args, **few: given.append(few) or SquaresSolver(*args, **few)
+    )
+    LassoOBA(0.01).fit(X, y)
+    assert given and all(few["most_sweeps"] < 1000 for few in given)
+
+
+def test_a_descent_looks_at_the_clock():
+    X, y = data(200, 40)
+    columns, l1 = GramColumns(X.T @ X, X.T @ y, y @ y), np.full(40, 0.01)
+    columns.set_point(np.zeros(40))
+    status = Descent(columns).solve(l1, 0 * l1, l1, False, 0.0, 0.0, 0.0)[0]
+    assert status == OUT_OF_TIME
+
+
+def test_a_known_gradient_is_that_of_its_point_alone():
+    X, y = data(80, 10)
+    loss, x = LeastSquaresLoss(X, y, fit_intercept=True), np.linspace(-1, 1, 11)
+    problem, z = loss.problem(), X @ x[:10] + x[10]
+    known = X.T @ (z - y)
+    assert problem.start_at(x, z, known) == pytest.approx(loss.value(x))
+    np.testing.assert_allclose(problem.gradient(), loss.gradient(x), rtol=1e-12)
+    problem.try_move(problem.move_all().direction(0.5 * x), 1.5 * x)
+    problem.accept()
+    np.testing.assert_allclose(problem.gradient(), loss.gradient(1.5 * x), rtol=1e-12)
+    for start in (problem.start, lambda to: problem.start_at(x, z, known) and problem.start(to)):
+        start(2 * x)
+        np.testing.assert_allclose(problem.gradient(), loss.gradient(2 * x), rtol=1e-12)
 
 
 def test_limits_callbacks_and_history(starts):

@@ -43,6 +43,7 @@ class TrainingData:
     weight : float64 (n,), with weights of classes folded in, or None for "all equal to one".
     sample_weight : as it was given.
     offset : of the scores; estimators that take one check it.
+    own_weight : ``weight`` without those of classes.
     """
 
     X: EitherMatrix
@@ -51,6 +52,7 @@ class TrainingData:
     weight: EitherArray | None
     sample_weight: ArrayLike | DeviceArray | None = None
     offset: EitherArray | None = None
+    own_weight: EitherArray | None = None
 
     @property
     def xp(self) -> ModuleType:
@@ -99,6 +101,7 @@ def with_numbers(
     sample_weight: ArrayLike | DeviceArray | None,
     stay_in_blocks: bool = False,
     offset: Any = None,
+    **checks: Any,
 ) -> TrainingData:
     """Data of a regression, y (n,), with an offset of all rows that nobody has checked."""
     if comes_in_blocks(X):
@@ -110,8 +113,8 @@ def with_numbers(
         y = check_device_target(y, X=X, stacklevel=6)
         weight = device_weight(X, sample_weight)
     else:
-        X, y, weight = check_host_data(estimator, X, y, sample_weight, y_numeric=True)
-    return TrainingData(X, y, y, weight, sample_weight, offset)
+        X, y, weight = check_host_data(estimator, X, y, sample_weight, y_numeric=True, **checks)
+    return TrainingData(X, y, y, weight, sample_weight, offset, own_weight=weight)
 
 
 def with_labels(
@@ -122,21 +125,23 @@ def with_labels(
     class_weight: ClassWeight,
     stay_in_blocks: bool = False,
     offset: Any = None,
+    **checks: Any,
 ) -> LabelledData:
     """Data of a classification, one label a row; its ``values`` are codes, its offset as it was given."""
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight, offset)
-        y, offset = X.census.y, X.census.offset
+        y, own, offset = X.census.y, X.census.weight, X.census.offset
         X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
     elif is_device(X):
         X = check_device_X(estimator, X)
-        found = device_labels(X, y, device_weight(X, sample_weight), class_weight, stacklevel=5)
+        own = device_weight(X, sample_weight)
+        found = device_labels(X, y, own, class_weight, stacklevel=5)
         classes, codes, weight = found.classes, found.values, found.weight
     else:
-        X, y, weight = check_host_data(estimator, X, y, sample_weight)
+        X, y, own = check_host_data(estimator, X, y, sample_weight, **checks)
         classes, codes = encode_labels(y, stacklevel=5)
-        weight = apply_class_weight(class_weight, classes, codes, weight)
-    return LabelledData(X, y, codes, weight, sample_weight, offset, classes=classes)
+        weight = apply_class_weight(class_weight, classes, codes, own)
+    return LabelledData(X, y, codes, weight, sample_weight, offset, own_weight=own, classes=classes)
 
 
 def with_distributions(

@@ -10,11 +10,13 @@ import copy
 
 import numpy as np
 
+from .._arrays import beside, is_device, to_host
 from .._estimator.checks import in_type
 from .._estimator.offset import with_rows_offset
 from .._messages import shown
 from .coefficients import all_classes, center_target, unpack
-from .fit import logistic_of, squares_of
+from .cv_device import DeviceAccuracy, DeviceSquaredErrors
+from .fit import logistic_of, nonnegative_of, squares_of
 from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
@@ -78,7 +80,7 @@ class PathProblem:
 
     def training(self, fold, index):
         """The problem on the training rows of a fold."""
-        rows = fold[0]
+        rows = beside(fold[0], self.X)
         part = self.beside(self.X[rows])
         part.values = self.values[rows]
         part.weight = None if self.weight is None else self.weight[rows]
@@ -87,14 +89,18 @@ class PathProblem:
         return part
 
     def judge(self, rows, y, model, scorer, score_params):
-        """What scores models on these rows, whose targets are those of ``y``; see `Judge`."""
-        X, offset = self.X[rows], None if self.shift is None else self.shift[rows]
+        """What scores models on these rows, whose targets are those of ``y``; see `Judge`.
+
+        scikit-learn's scorers get copies in main memory of rows on a GPU.
+        """
+        seen = beside(rows, self.X)
+        X, offset = to_host(self.X[seen]), None if self.shift is None else to_host(self.shift[seen])
         return Judge(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
 
     def unpacked(self, x):
-        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution of the solver."""
+        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
         n_features, dtype = self.X.shape[1], self.X.dtype
-        return self.whole_model(*unpack(x, self.n_outputs, n_features, self.fit_intercept, dtype))
+        return self.whole_model(*unpack(to_host(x), self.n_outputs, n_features, self.fit_intercept, dtype))
 
     def whole_model(self, coef, intercept):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
@@ -219,7 +225,7 @@ class LogisticProblem(PathProblem):
         return part
 
     def _mark_present(self, part, rows, index):
-        present = np.unique(self.values[rows])
+        present = to_host(np.unique(self.values[beside(rows, self.values)]))
         if len(present) < 2:
             raise ValueError(
                 f"The training part of fold {index} has only the class "
@@ -227,14 +233,19 @@ class LogisticProblem(PathProblem):
                 "folds."
             )
         part._set_classes(self.classes[present], present, len(self.classes))
-        part.values = np.minimum(np.searchsorted(present, part.values), len(present) - 1)
+        there = beside(present, part.values)
+        part.values = np.minimum(np.searchsorted(there, part.values), len(present) - 1)
         if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
-            shift = part.shift[:, present]
+            shift = part.shift[:, there]
             part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
 
     def judge(self, rows, y, model, scorer, score_params):
+        plain = self.shift is None and not score_params and is_accuracy(scorer)
+        if plain and is_device(self.X):
+            seen = beside(rows, self.X)
+            return DeviceAccuracy(self.X[seen], self.values[seen])
         judge = super().judge(rows, y, model, scorer, score_params)
-        if self.shift is None and not score_params and is_accuracy(scorer):
+        if plain:
             judge.codes = self.values[rows]
         return judge
 
@@ -244,7 +255,9 @@ class LogisticProblem(PathProblem):
     def null_intercept(self):
         if not self.fit_intercept:
             return None
-        return null_intercept(self.values, self.weight, len(self.classes), self.shift)
+        return null_intercept(
+            *map(to_host, (self.values, self.weight)), len(self.classes), to_host(self.shift)
+        )
 
     def make_loss(self, X):
         return logistic_of(
@@ -257,7 +270,7 @@ class SquaresProblem(PathProblem):
 
     With second derivatives (``hessian="exact"``) its paths are those of `SquaresSolver`. Where X has more
     rows than columns, the sums over rows that these need are made once, and a fold's are those of all rows
-    less its left-out ones'.
+    less its left-out ones'. On a GPU they are OBA's.
     """
 
     moments = None
@@ -267,7 +280,7 @@ class SquaresProblem(PathProblem):
         self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
     ):  # fmt: skip
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
-        self.positive, self.compiled = positive, hessian == "exact"
+        self.positive, self.compiled = positive, hessian == "exact" and not is_device(X)
         self._set_targets()
 
     def _set_targets(self):
@@ -348,8 +361,13 @@ class SquaresProblem(PathProblem):
     def judge(self, rows, y, model, scorer, score_params):
         if scorer is not None:
             return super().judge(rows, y, model, scorer, score_params)
+        weight = score_params.get("sample_weight")
+        if is_device(self.X):
+            seen = beside(rows, self.X)
+            weight = None if weight is None else beside(weight, self.X)
+            return DeviceSquaredErrors(self.X[seen], self._unshifted()[seen], weight)
         target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
-        return SquaredErrors(self.X[rows], target, score_params.get("sample_weight"))
+        return SquaredErrors(self.X[rows], target, weight)
 
     def whole_model(self, coef, intercept):
         return coef, in_type(intercept + self.offset, intercept.dtype)
@@ -361,4 +379,5 @@ class SquaresProblem(PathProblem):
         return np.zeros(1) if self.fit_intercept else None
 
     def make_loss(self, X):
-        return squares_of(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
+        make = nonnegative_of if self.positive else squares_of
+        return make(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)

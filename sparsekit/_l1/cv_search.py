@@ -14,11 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
+from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.cross_validation import CrossValidationMixin, run_folds
@@ -132,7 +134,9 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             )
             for k, fold in enumerate(folds)
         )  # fmt: skip
-        runs = run_folds(calls, self.n_jobs, self.verbose, shared=isinstance(X, BlockedMatrix))
+        there = is_device(X)  # where each fold has the whole GPU
+        n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
+        runs = run_folds(calls, n_jobs, self.verbose, shared=shared)
         done = []
         for k, run in enumerate(runs):
             done.append(run)
@@ -158,7 +162,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         if self.refit:
             solver, x, left, first = l1_weights(lambdas, whole.scale), x_null, self.max_time, 0
             if whole.starts_between:
-                x, first = start_between(whole, parts, x_null), last
+                x, first = beside(start_between(whole, parts, x_null), X), last
             for part, how in (solver[first:last], scored), (solver[last : last + 1], options):
                 begin = time.perf_counter()
                 for lam, result in zip(part, whole.mixing(ratio).path(loss, l1, part, x, how, left)):
@@ -174,7 +178,8 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         else:
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        self.coef_, self.intercept_ = whole.as_attributes(coef, intercept)
+        found = whole.as_attributes(coef, intercept)
+        self.coef_, self.intercept_ = (beside(part, X) for part in found) if there else found
         if context is not None:
             context.call_on_fit_task_end(
                 estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
@@ -182,6 +187,14 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
         warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=5, names=names)
         return self
+
+    def _scored_on_device(self, X, y, sample_weight, params):
+        """The score of a model that was fitted on a GPU: scorers get copies in main memory."""
+        namespace(X=X, y=y, sample_weight=sample_weight)
+        params = {name: to_host(value) for name, value in params.items()}
+        return CrossValidationMixin.score(
+            self.to_cpu(), to_host(X), to_host(y), to_host(sample_weight), **params
+        )
 
     def _choose_ratio(self, ratios, scores, fold_weights=None):
         """Position of the best ratio by scores (n_folds, n_ratios, n_penalties); of equal ones the last."""
@@ -206,6 +219,12 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         for name, value in found.items():
             setattr(self, f"{self._penalty}_{name}_", value)
         setattr(self, f"{self._penalty}_", found[self.selection])
+
+
+def folds_of(cv, X, y, classifier, params):
+    """The folds of the rows; splitters get of an X in blocks, or on a GPU, nothing but its length."""
+    rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) or is_device(X) else X
+    return list(check_cv(cv, y, classifier=classifier).split(rows, y, **params))
 
 
 def check_ratios(l1_ratio):

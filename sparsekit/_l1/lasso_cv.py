@@ -8,27 +8,23 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from .._arrays import host_only
-from .._estimator.block_data import BlockedMatrix, numbers_of_blocks
-from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_units
+from .._arrays import host_only, to_host
+from .._estimator.block_data import BlockedMatrix
+from .._estimator.checks import check_penalties, in_units
 from .._estimator.decorators import fit_context
-from .._estimator.device_linear import refuse_device
 from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
-from .._estimator.training_data import given_metadata
-from .._estimator.validation import validate_data
+from .._estimator.training_data import given_metadata, with_numbers
 from .._linalg.threads import count_threads
-from .._row_blocks.make import comes_in_blocks
 from .._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from .coefficients import check_penalty_weights
+from .coefficients import penalty_of
 from .cv_block_problems import SquaresBlockProblem
 from .cv_problems import SquaresProblem
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
 from .fit import MAX_ITER, MEMORY, TOL, check_positive, weights_in_units
 from .lasso import LassoOBA
 from .null_intercept import unless_zero
@@ -184,7 +180,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or sparse matrix is worked on where it is, as in
+            :meth:`LassoOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -209,32 +206,26 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
         """
-        refuse_device(type(self).__name__, "fit LassoOBA", X=X, y=y)
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
-        if comes_in_blocks(X):
-            X, y, own = numbers_of_blocks(self, X, y, sample_weight, offset)
-            offset = X.census.offset
-        else:
-            X, y = validate_data(self, X, y, y_numeric=True, **{**X_CHECKS, "accept_sparse": "csr"})
-            X = as_kernel_input(X)
-            own = check_sample_weight(sample_weight, X.shape[0])
+        given = with_numbers(
+            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        X, own, y = given.X, given.own_weight, to_host(given.y)
         weight, _ = weights_in_units(X, own, in_units)
-        penalty = check_penalty_weights(
-            self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
-        )
-        routed = self._route("fit", sample_weight=own, **params)
-        splitter = check_cv(max(2, min(5, len(y))) if self.cv is None else self.cv, y, classifier=False)
-        rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) else X
-        folds = list(splitter.split(rows, y, **routed.splitter.split))
+        penalty = penalty_of(X, self.penalty_weights, 1.0, getattr(self, "feature_names_in_", None))
+        routed = self._route("fit", sample_weight=to_host(own), **params)
+        cv = max(2, min(5, len(y))) if self.cv is None else self.cv
+        folds = folds_of(cv, X, y, False, routed.splitter.split)
 
         if self.positive:
             check_positive(self.hessian)
         make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
-        offset = check_offset(offset, X)
+        offset = check_offset(given.offset, X)
         n_threads = count_threads(self.n_jobs)
         whole = make(
-            X, y, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
+            X, given.values, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
             unless_zero(offset),
         )  # fmt: skip
         self.needs_offset_ = offset is not None
@@ -246,7 +237,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             None if self.scoring is None else self._get_scorer(),
             routed.scorer.score,
             given_metadata(sample_weight=sample_weight, offset=offset),
-            None if weight is None else _weights_of_folds(weight, folds),
+            None if weight is None else _weights_of_folds(to_host(weight), folds),
         )  # fmt: skip
 
     _default_scoring = "neg_mean_squared_error"
@@ -295,10 +286,14 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         float
             More is better.
         """
+        device = self._check_device(X)
         if self.scoring is not None:
             model = self if offset is None else with_rows_offset(self, offset)
+            if device:
+                return model._scored_on_device(X, y, sample_weight, score_params)
             return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
-        host_only(X=X, y=y, sample_weight=sample_weight)
+        if not device:
+            host_only(X=X, y=y, sample_weight=sample_weight)
         _raise_for_params(score_params, self, "score")
         return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
 

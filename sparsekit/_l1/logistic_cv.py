@@ -8,33 +8,24 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from .._estimator.block_data import BlockedMatrix, labels_of_blocks
-from .._estimator.checks import (
-    X_CHECKS,
-    apply_class_weight,
-    as_kernel_input,
-    check_penalties,
-    check_sample_weight,
-)
+from .._arrays import to_host
+from .._estimator.block_data import BlockedMatrix
+from .._estimator.checks import check_penalties
 from .._estimator.cross_validation import with_labels
 from .._estimator.decorators import fit_context
-from .._estimator.device_linear import refuse_device
-from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import given_metadata
-from .._estimator.validation import validate_data
+from .._estimator.training_data import with_labels as with_class_labels
 from .._linalg.threads import count_threads
-from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from .coefficients import check_penalty_weights
+from .coefficients import penalty_of
 from .cv_block_problems import LogisticBlockProblem
 from .cv_problems import LogisticProblem
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
 from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .logistic import L1LogisticOBA
 from .magnitudes import sum_in_units
@@ -190,7 +181,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data. A CuPy array or sparse matrix is worked on where it is, as in
+            :meth:`L1LogisticOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -215,40 +207,30 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
         """
-        refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
-        if comes_in_blocks(X):
-            X, codes, weight, classes = labels_of_blocks(self, X, y, sample_weight, self.class_weight, offset)
-            y, base_weight, offset = X.census.y, X.census.weight, X.census.offset
-        else:
-            # CSR, since folds are selections of rows
-            refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, **{**X_CHECKS, "accept_sparse": "csr"})
-            X = as_kernel_input(X)
-            classes, codes = encode_labels(y)
-            base_weight = check_sample_weight(sample_weight, X.shape[0])
-            weight = apply_class_weight(self.class_weight, classes, codes, base_weight)
-        weight, unit = weights_in_units(X, weight, sum_in_units)
-        penalty = check_penalty_weights(
-            self.penalty_weights, X.shape[1], getattr(self, "feature_names_in_", None)
-        )
-        routed = self._route("fit", sample_weight=base_weight, **params)
+        given = with_class_labels(
+            self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        X, classes, codes = given.X, to_host(given.classes), to_host(given.values)
+        y = classes[codes]
+        weight, unit = weights_in_units(X, given.weight, sum_in_units)
+        penalty = penalty_of(X, self.penalty_weights, 1.0, getattr(self, "feature_names_in_", None))
+        routed = self._route("fit", sample_weight=to_host(given.own_weight), **params)
         cv = self.cv
         if cv is None:
             # five folds need five rows of some class
             cv = max(2, min(5, int(np.bincount(codes).max())))
-        splitter = check_cv(cv, y, classifier=True)
-        rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) else X
-        folds = list(splitter.split(rows, y, **routed.splitter.split))
+        folds = folds_of(cv, X, y, True, routed.splitter.split)
 
         make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
         n_threads = count_threads(self.n_jobs)
-        offset = check_offset(offset, X, 1 if len(classes) == 2 else len(classes))
+        offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
         shift = unless_zero(offset)
-        whole = make(X, codes, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
+        whole = make(X, given.values, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
         model = L1LogisticOBA()
-        self.classes_ = model.classes_ = classes
+        self.classes_, model.classes_ = given.classes, classes
         self.needs_offset_ = offset is not None
         count = self.Cs if isinstance(self.Cs, Integral) else None
         return self._search(
@@ -292,7 +274,12 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         float
             What ``scoring`` measures; more is better.
         """
+        if self._check_device(X) and self.scoring is None:
+            _raise_for_params(score_params, self, "score")
+            return L1LogisticClassifierMixin.score(self, X, y, sample_weight, offset)
         model = self if offset is None else with_rows_offset(self, offset)
+        if self._on_device():
+            return model._scored_on_device(X, y, sample_weight, score_params)
         return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
 
     def _twin(self):

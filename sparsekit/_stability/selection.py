@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import is_device, namespace, to_host
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
 from .._estimator.cross_validation import run_folds
 from .._estimator.decorators import PlainParametersMixin, fit_context
@@ -37,6 +38,7 @@ from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
 from .bounds import ASSUMPTIONS, expected_false, largest_selection, votes_needed
+from .device import checked, kept_columns, put_back
 from .halves import complementary_pairs
 from .sources import FittedSource, LassoSource, LogisticSource, first_features
 
@@ -186,7 +188,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data.
+            Training data; for :class:`L1LogisticOBA` and :class:`LassoOBA` CuPy's, too.
         y : array-like of shape (n_samples,)
             Class labels or numbers, as the estimator takes them.
         **params : dict
@@ -204,15 +206,14 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
             If ``max_false`` cannot be promised, there are too few rows to halve, the grid of penalties is not
             known for the estimator, or as the estimator's fit.
         TypeError
-            If the estimator has neither C nor alpha, or no ``coef_`` after a fit, or X is on a GPU or comes
-            in blocks.
+            If the estimator has neither C nor alpha, or no ``coef_`` after a fit, or X comes in blocks, or
+            is on a GPU and y is not or the estimator is another.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If a fit did not reach the estimator's ``tol``.
         """
-        refuse_device(type(self).__name__, "fit L1LogisticOBA", X=X, y=y)
         if comes_in_blocks(X):
             raise TypeError(f"{type(self).__name__} draws rows of X: pass an array or a matrix in memory.")
         if _routing_enabled():
@@ -226,10 +227,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         halves = [
             half for pair in complementary_pairs(rows, codes, self.n_pairs, drawn) for half in pair
         ]  # fmt: skip
-        calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
         counts = np.zeros((len(self.penalties_), self.n_features_in_), dtype=np.int64)
         total, ends = 0, []
-        for chosen, count, how in run_folds(calls, self.n_jobs, self.verbose):
+        for chosen, count, how in self._run(source, halves):
             for row, used in zip(counts, chosen):
                 row[used] += 1
             total += count
@@ -298,8 +298,10 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         Returns
         -------
         {ndarray, sparse matrix, data frame} of shape (n_samples, n_selected)
-            Of the kind of X, or as ``set_output`` says.
+            Of the kind of X, on a GPU too, or as ``set_output`` says.
         """
+        if is_device(X):
+            return kept_columns(self, X, self.get_support(indices=True))
         return super().transform(sound(X))
 
     def inverse_transform(self, X: MatrixLike) -> Array:
@@ -312,7 +314,10 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         Returns
         -------
         {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Of a matrix on a GPU one there.
         """
+        if is_device(X):
+            return put_back(type(self).__name__, X, self.get_support(indices=True), self.n_features_in_)
         return super().inverse_transform(sound(X))
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -337,22 +342,32 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
     def _source(self, X, y, params):
         """Where fits come from, the rows that may be drawn, and the classes of all rows (None: numbers)."""
         model, given = self._model(), X
-        classifies = is_classifier(model)
-        if classifies:
-            refuse_missing_labels(y)
-        X, y = validate_data(self, X, y, **X_CHECKS, y_numeric=not classifies, ensure_min_samples=4)
-        classes, codes = self._labels(y) if classifies else (None, None)
-        weight = check_sample_weight(params.get("sample_weight"), X.shape[0])
+        classifies, paths = is_classifier(model), type(model) in (L1LogisticOBA, LassoOBA)
+        if not paths:
+            refuse_device(
+                type(self).__name__ + " of another estimator", "take L1LogisticOBA or LassoOBA", X=X, y=y
+            )
+        weight = params.get("sample_weight")
+        if is_device(X):
+            X, y, classes, weight = checked(self, X, y, weight, classifies)
+            codes = to_host(y) if classifies else None
+        else:
+            namespace(X=X, y=y)
+            if classifies:
+                refuse_missing_labels(y)
+            X, y = validate_data(self, X, y, **X_CHECKS, y_numeric=not classifies, ensure_min_samples=4)
+            classes, codes = self._labels(y) if classifies else (None, None)
+            weight = check_sample_weight(weight, X.shape[0])
         rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         self._refuse_few_rows(rows, codes)
         names = getattr(self, "feature_names_in_", None)
         source: Any
-        if type(model) in (L1LogisticOBA, LassoOBA):
+        if paths:
             model._validate_params()
             unknown = sorted(params.keys() - {"sample_weight", "offset"})
             if unknown:
                 raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
-            X = as_kernel_input(X)
+            X = X if is_device(X) else as_kernel_input(X)
             n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
             shift = unless_zero(check_offset(params.get("offset"), X, n_outputs))
             if classifies:
@@ -369,6 +384,11 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
             X = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
             source = FittedSource(model, parameter, X, column_or_1d(y), params, weight)
         return source, rows, codes
+
+    def _run(self, source, halves):
+        calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
+        there = is_device(source.X)  # where each half has the whole GPU
+        return run_folds(calls, 1 if there else self.n_jobs, self.verbose, shared=there)
 
     def _labels(self, y):
         try:

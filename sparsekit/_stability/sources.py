@@ -1,9 +1,11 @@
 """What stability selection looks at: the coefficients of fits to some of the rows, as the penalty falls.
 
-A source has ``penalties``, the strongest first and on the scale of the estimator's parameter for all rows;
-``candidates``, the features that can be left out; and ``sizes(rows)``, which yields the magnitudes of the
-coefficients (n_features,) at one penalty after the other, and what became of the fit. A half of the rows is
-fitted with the penalty that weighs as much in it as the whole penalty in all rows.
+X, numbers y and offsets may be on a GPU; codes of classes and weights are in main memory.
+
+A source has ``X``; ``penalties``, the strongest first and on the scale of the estimator's parameter for all
+rows; ``candidates``, the features that can be left out; and ``sizes(rows)``, which yields the magnitudes of
+the coefficients (n_features,) at one penalty after the other, and what became of the fit. A half of the rows
+is fitted with the penalty that weighs as much in it as the whole penalty in all rows.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from .._arrays import beside, to_host
 from .._estimator.checks import apply_class_weight, in_units
-from .._l1.coefficients import check_penalty_weights, unpack
+from .._l1.coefficients import penalty_of
 from .._l1.cv_problems import LogisticProblem, SquaresProblem
 from .._l1.fit import check_positive
 from .._l1.magnitudes import sum_in_units
@@ -41,13 +44,16 @@ class LogisticSource:
 
     def __init__(self, model, X, classes, codes, weight, names, shift=None):
         weight = apply_class_weight(model.class_weight, classes, codes, weight)
-        weight, self.unit = sum_in_units(weight)
-        penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
-        self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
+        self.weight, self.unit = sum_in_units(weight)
+        penalty = penalty_of(X, model.penalty_weights, 1.0, names)
+        self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
-        whole = LogisticProblem(X, codes, weight, penalty, model.fit_intercept, 1, classes, self.unit, shift)
-        self.whole = whole.mixing(model.l1_ratio)
+        whole = LogisticProblem(
+            X, beside(codes, X), _weight_beside(self.weight, X), penalty, model.fit_intercept, 1, classes,
+            self.unit, shift,
+        )  # fmt: skip
+        self.whole, self.X = whole.mixing(model.l1_ratio), X
         self.penalties: Array
 
     def strongest(self):
@@ -58,10 +64,10 @@ class LogisticSource:
         whole = self.whole
         part = whole.training((rows,), 0)
         loss, l1, x_null, _ = part.start(self.options)
-        lambdas = _share(whole.weight, rows, len(whole.values)) / (self.penalties * self.unit)
+        lambdas = _share(self.weight, rows, len(whole.values)) / (self.penalties * self.unit)
         for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
-            coef, _ = unpack(result.x, part.n_outputs, whole.X.shape[1], part.fit_intercept)
-            yield Step(np.abs(coef).max(axis=0), result.status, result.optimality)
+            table = to_host(result.x)[: part.n_outputs * whole.X.shape[1]].reshape(-1, part.n_outputs)
+            yield Step(np.abs(table).max(axis=1), result.status, result.optimality)
 
 
 class LassoSource:
@@ -71,16 +77,17 @@ class LassoSource:
 
     def __init__(self, model, X, y, weight, names, shift=None):
         weight, _ = in_units(weight)  # the objective is a mean
-        penalty = check_penalty_weights(model.penalty_weights, X.shape[1], names)
-        self.candidates = np.broadcast_to(penalty, X.shape[1]) > 0
+        penalty = penalty_of(X, model.penalty_weights, 1.0, names)
+        self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time = model.max_time
         if model.positive:
             check_positive(model.hessian)
         whole = SquaresProblem(
-            X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
-        )
-        self.whole = whole.mixing(model.l1_ratio)
+            X, y, _weight_beside(weight, X), penalty, model.fit_intercept, 1, model.positive, model.hessian,
+            shift,
+        )  # fmt: skip
+        self.whole, self.X = whole.mixing(model.l1_ratio), X
         self.whole.lazily = True
         self.penalties: Array
 
@@ -93,7 +100,7 @@ class LassoSource:
         loss, l1, x_null, _ = part.start(self.options)
         lambdas = self.penalties * part.scale
         for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
-            yield Step(np.abs(result.x[:n_features]), result.status, result.optimality)
+            yield Step(np.abs(to_host(result.x)[:n_features]), result.status, result.optimality)
 
 
 class FittedSource:
@@ -162,6 +169,10 @@ def first_features(
             break
     chosen += [chosen[-1]] * (n_penalties - len(chosen))
     return chosen, limit - room, ends
+
+
+def _weight_beside(weight, X):
+    return None if weight is None else beside(weight, X)
 
 
 def _options(model):

@@ -213,7 +213,7 @@ def test_same_bits_every_time(cupy):
 
 
 def test_start_penalties_and_what_is_refused(cupy):
-    from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+    from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path
 
     X, y = _data(60, 20, "C")
     dX, dy = cupy.asarray(X), cupy.asarray(y)
@@ -231,7 +231,6 @@ def test_start_penalties_and_what_is_refused(cupy):
         lambda: L1LogisticOBA().fit(X, dy),
         lambda: LassoOBA().fit(X, dy),
         lambda: LassoOBA().fit(dX, dy, np.ones(60)),
-        lambda: L1LogisticOBACV().fit(dX, dy),
         lambda: l1_logistic_path(dX, y),
         lambda: l1_logistic_path(X, dy),
         lambda: LassoOBA.path(dX, y),

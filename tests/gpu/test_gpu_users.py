@@ -15,7 +15,6 @@ from sparsekit import (
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
-    LassoOBACV,
     LPSparseMAPClassifier,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
@@ -164,11 +163,9 @@ def test_arrays_that_belong_in_main_memory(cupy):
     divergence = SparsemaxClassifierCV(alphas=[0.1], cv=2).fit(X, y)
     there = L1LogisticOBA().fit(dX, cupy.asarray(y))
     for name, call in [
-        ("sample_weight", lambda: L1LogisticOBACV(cv=2).fit(X, y, dw)),
         ("sample_weight", lambda: SoftmaxClassifierCV(cv=2).fit(X, y, dw)),
         ("sample_weight", lambda: l1_logistic_path(X, y, sample_weight=dw)),
         ("sample_weight", lambda: LassoOBA.path(X, y, sample_weight=dw)),
-        ("sample_weight", lambda: LassoOBACV(cv=2).fit(X, y, dw)),
         ("penalty_weights", lambda: L1LogisticOBA(penalty_weights=five).fit(X, y)),
         ("Cs", lambda: l1_logistic_path(X, y, Cs=five)),
         ("alphas", lambda: fenchel_young_path(X, y, alphas=five)),

@@ -1,0 +1,234 @@
+"""Cross-validation and stability selection of data on a GPU: the choices and models of main memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit import (
+    BoundedRegressor,
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    LassoOBACV,
+    StabilitySelection,
+)
+
+N, P = 48, 8
+
+
+def _data(classes=0, layout="C", dtype=np.float64):
+    rng = np.random.default_rng(classes)
+    X = (rng.standard_normal((N, P)) + 0.2).astype(dtype)
+    if layout == "csr":
+        X = sp.csr_array(np.where(rng.random(X.shape) < 0.6, X, 0.0))
+    W = 2.0 * rng.standard_normal((P, max(classes, 1))) * (np.arange(P) < 4)[:, None]
+    W = W if classes else np.abs(W)  # which coefficients >= 0 can follow
+    z = X @ W + rng.standard_normal((N, max(classes, 1)))
+    y = 3 * z.argmax(axis=1) if classes > 2 else (z[:, 0] > 0).astype(int) if classes else z[:, 0] + 5.0
+    return X, y, rng.uniform(0.2, 2.0, N)
+
+
+def _there(cupy, X):
+    if not sp.issparse(X):
+        return cupy.asarray(X)
+    import cupyx.scipy.sparse
+
+    return cupyx.scipy.sparse.csr_matrix(X)
+
+
+def _same_choice(here, there, penalty, score_tol=1e-5):
+    for name in (f"{penalty}_", f"{penalty}_best_", f"{penalty}_1se_", f"{penalty}s_", "l1_ratio_"):
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-8)
+    assert isinstance(there.scores_, np.ndarray)
+    np.testing.assert_allclose(there.scores_, here.scores_, atol=score_tol)
+    np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-6)
+    np.testing.assert_allclose(there.intercept_.get(), here.intercept_, atol=1e-6)
+    assert there.coef_.dtype == here.coef_.dtype
+    if there.refit:
+        assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)
+        assert 0 <= there.dual_gap_ <= 1e-7 * there.objective_
+
+
+LOGISTIC = [
+    dict(),
+    dict(scoring="neg_log_loss", selection="1se", l1_ratio=[0.5, 1.0]),
+    dict(refit=False, fit_intercept=False),
+    dict(class_weight="balanced", penalty_weights={1: 0.0, 3: 2.0}, scoring="f1_macro"),
+]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("options", LOGISTIC)
+def test_logistic_regression(cupy, classes, options):
+    sparse_too = [("C", False), ("csr", True)] if classes == 2 else [("C", True)]
+    options = dict(Cs=3, cv=2, tol=1e-8, eps=0.03) | options
+    for layout, weighted in sparse_too:
+        X, y, s = _data(classes, layout)
+        dX, dy = _there(cupy, X), cupy.asarray(y)
+        s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
+        here = L1LogisticOBACV(**options).fit(X, y, s)
+        there = L1LogisticOBACV(**options).fit(dX, dy, ds)
+        _same_choice(here, there, "C")
+        np.testing.assert_array_equal(there.classes_.get(), here.classes_)
+        np.testing.assert_array_equal(there.predict(dX).get(), here.predict(X))
+        assert there.score(dX, dy, ds) == pytest.approx(here.score(X, y, s), abs=1e-6)
+        np.testing.assert_allclose(there.to_cpu().predict_proba(X), here.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(),
+        dict(l1_ratio=[0.5, 1.0], selection="1se", penalty_weights=np.arange(P) % 3 + 0.5),
+        dict(scoring="r2", positive=True),
+        dict(refit=False, positive=True, fit_intercept=False),
+        dict(alphas=[0.3, 0.1], hessian="lbfgs"),
+    ],
+)
+def test_least_squares(cupy, options):
+    options = dict(alphas=3, cv=2, tol=1e-8, eps=0.02) | options
+    for layout, weighted in (("C", True), ("csr", False)):
+        X, y, s = _data(0, layout)
+        dX, dy = _there(cupy, X), cupy.asarray(y)
+        s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
+        here = LassoOBACV(**options).fit(X, y, s)
+        there = LassoOBACV(**options).fit(dX, dy, ds)
+        _same_choice(here, there, "alpha", score_tol=2e-3)  # of paths that end at 30 tol, each its own way
+        if "scoring" not in options:
+            np.testing.assert_allclose(there.mse_path_, here.mse_path_, atol=2e-3)
+        assert there.score(dX, dy, ds) == pytest.approx(here.score(X, y, s), abs=1e-6)
+        np.testing.assert_allclose(there.predict(dX).get(), here.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_offsets(cupy, classes):
+    X, y, _ = _data(classes)
+    rng = np.random.default_rng(5)
+    o = rng.standard_normal((N, 3)) if classes == 3 else rng.standard_normal(N)
+    make, penalty = (L1LogisticOBACV, "C") if classes else (LassoOBACV, "alpha")
+    # a scorer of scikit-learn's gets the offset too
+    for scoring in (None, "accuracy" if classes else "neg_mean_absolute_error"):
+        model = make([1.0, 0.1], cv=2, tol=1e-9, scoring=scoring)
+        here = model.fit(X, y, offset=o)
+        scored = here.score(X, y, offset=o)
+        dX, dy, do = map(cupy.asarray, (X, y, o))
+        there = make(**model.get_params()).fit(dX, dy, offset=do)
+        _same_choice(here, there, penalty, score_tol=2e-3)
+        assert there.needs_offset_
+        assert there.score(dX, dy, offset=do) == pytest.approx(scored, abs=1e-6)
+        with pytest.raises(ValueError, match="offset"):
+            there.score(dX, dy)
+
+
+def test_folds_that_lack_a_class(cupy):
+    X, y, _ = _data(3)
+    y[:] = np.where(np.arange(N) < 4, 6, np.where(y == 6, 3, y))
+    folds = [(np.arange(4, N), np.arange(4)), (np.arange(30), np.arange(30, N))]
+    o = np.random.default_rng(1).standard_normal((N, 3))
+    for offset in (None, o):
+        model = L1LogisticOBACV([0.1, 1.0], cv=folds, tol=1e-9)
+        here = model.fit(X, y, offset=offset)
+        there = L1LogisticOBACV([0.1, 1.0], cv=folds, tol=1e-9)
+        there.fit(cupy.asarray(X), cupy.asarray(y), offset=None if offset is None else cupy.asarray(offset))
+        np.testing.assert_allclose(there.scores_, here.scores_)
+        np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="only the class"):
+        alone = [(np.arange(4), np.arange(4, N))]
+        L1LogisticOBACV([0.1], cv=alone).fit(cupy.asarray(X), cupy.asarray(y))
+
+
+def test_many_scores_are_made_in_parts(cupy, monkeypatch):
+    from sparsekit._l1 import cv_device
+
+    X, y, s = _data()
+    given = map(cupy.asarray, (X, y, s))
+    whole = LassoOBACV(4, cv=2, eps=0.1).fit(*given)
+    monkeypatch.setattr(cv_device, "_AT_ONCE", 60)
+    parts = LassoOBACV(4, cv=2, eps=0.1).fit(*map(cupy.asarray, (X, y, s)))
+    np.testing.assert_allclose(parts.mse_path_, whole.mse_path_, rtol=1e-12)
+
+
+def test_single_precision_stays(cupy):
+    X, y, _ = _data(2, dtype=np.float32)
+    model = L1LogisticOBACV([1.0], cv=2).fit(cupy.asarray(X), cupy.asarray(y))
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+    X, y, _ = _data(dtype=np.float32)
+    model = LassoOBACV([0.1], cv=2).fit(cupy.asarray(X), cupy.asarray(y))
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+
+
+@pytest.mark.parametrize("layout", ["C", "csr"])
+@pytest.mark.parametrize(
+    "model, classes",
+    [
+        (L1LogisticOBA(class_weight="balanced"), 2),
+        (L1LogisticOBA(l1_ratio=0.8, penalty_weights={1: 0.0}), 3),
+        (LassoOBA(), 0),
+        (LassoOBA(positive=True), 0),
+    ],
+)
+def test_stability_selection(cupy, layout, model, classes):
+    X, y, s = _data(classes, layout)
+    s[:3] = 0.0
+    o = np.random.default_rng(2).standard_normal((N, 3) if classes == 3 else N)
+    dX, dy = _there(cupy, X), cupy.asarray(y)
+    everything = {"sample_weight": s, "offset": o}
+    for given in [{}, everything] if classes != 3 else [everything]:
+        model.set_params(tol=1e-7)  # or the first penalties of weak features are by chance
+        selection = StabilitySelection(
+                model, n_pairs=2, penalties=4, eps=0.05, threshold=0.75, max_false=None, random_state=0
+            )  # fmt: skip
+        here = selection.fit(X, y, **given)
+        paths, selected, kept = here.stability_paths_, here.get_support(), here.transform(X)
+        back = here.inverse_transform(kept)
+        there = selection.fit(dX, dy, **{name: cupy.asarray(values) for name, values in given.items()})
+        np.testing.assert_array_equal(there.stability_paths_, paths)
+        np.testing.assert_array_equal(there.get_support(), selected)
+        assert paths.any() and selected.sum() < P
+        for mine, other in (
+            (there.transform(dX), kept),
+            (there.inverse_transform(there.transform(dX)), back),
+        ):
+            assert type(mine) is type(dX)
+            mine, other = (a.toarray() if hasattr(a, "nnz") else a for a in (mine.get(), other))
+            np.testing.assert_array_equal(mine, other)
+
+
+def test_what_is_refused(cupy):
+    X, y, s = _data(2)
+    dX, dy = cupy.asarray(X), cupy.asarray(y)
+    for call in (
+        lambda: L1LogisticOBACV().fit(dX, y),
+        lambda: L1LogisticOBACV().fit(X, dy),
+        lambda: L1LogisticOBACV().fit(dX, dy, s),
+        lambda: L1LogisticOBACV().fit(X, y, cupy.asarray(s)),
+        lambda: LassoOBACV().fit(dX, y),
+        lambda: LassoOBACV().fit(X, dy),
+        lambda: LassoOBACV().fit(dX, dy, s),
+        lambda: LassoOBACV().fit(X, y, cupy.asarray(s)),
+        lambda: StabilitySelection().fit(dX, y),
+        lambda: StabilitySelection().fit(X, dy),
+        lambda: StabilitySelection().fit(dX, dy, sample_weight=s),
+        lambda: StabilitySelection(BoundedRegressor(), penalties=[1.0]).fit(dX, dy),
+    ):
+        with pytest.raises(TypeError, match="cupy"):
+            call()
+    here, there = (L1LogisticOBACV([1.0], cv=2).fit(*data) for data in ((X, y), (dX, dy)))
+    scored = L1LogisticOBACV([1.0], cv=2, scoring="neg_log_loss").fit(dX, dy)
+    numbers = LassoOBACV([1.0], cv=2).fit(dX, dy)
+    for model, given in (
+        (here, (dX, y)), (here, (X, dy)), (there, (X, y)), (there, (dX, y)), (scored, (dX, y)),
+        (scored, (X, dy)), (numbers, (X, y)), (numbers, (dX, y)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="cupy"):
+            model.score(*given)
+    with pytest.raises(ValueError, match="penalty_weights"):
+        LassoOBACV(penalty_weights=cupy.ones(3)).fit(dX, dy)
+    with pytest.raises(ValueError, match="minimum of 4"):
+        StabilitySelection(LassoOBA()).fit(dX[:3], dy[:3])
+    stable = StabilitySelection(n_pairs=1, penalties=2, threshold=1.0, max_false=None).fit(dX, dy)
+    with pytest.raises(ValueError, match="features were selected"):
+        stable.inverse_transform(dX)
+    empty = StabilitySelection(LassoOBA(), n_pairs=1, penalties=[1e9], max_false=None).fit(dX, dy)
+    with pytest.warns(UserWarning, match="No features were selected"):
+        assert empty.transform(dX).shape == (N, 0)

@@ -24,7 +24,7 @@ from sklearn.utils.parallel import Parallel
 from .._arrays import host_only, is_sparse
 from .._linalg.structure import sound
 from .._linalg.threads import jobs_beside
-from .._typing import CrossValidation, MatrixLike, Scoring
+from .._typing import Array, CrossValidation, MatrixLike, Scoring
 from .decorators import PlainParametersMixin
 from .labels import refuse_missing_labels
 
@@ -116,6 +116,33 @@ def splitter_of(cv: CrossValidation, y: Any, matrix: bool) -> Any:
     fold = np.empty(len(rarest), dtype=np.intp)
     fold[np.argsort(rarest, kind="stable")] = np.arange(len(rarest)) % n_folds
     return PredefinedSplit(fold)
+
+
+def checked_folds(folds: Iterable[Any], n_samples: int) -> list[tuple[Array, Array]]:
+    """Numbers of the training and of the left-out rows of each fold.
+
+    Raises
+    ------
+    ValueError
+        If there is no fold, a part of one has no rows, or rows that X lacks.
+    """
+    checked = []
+    for k, fold in enumerate(folds):
+        parts = []
+        for name, rows in zip(("training", "left-out"), fold, strict=True):
+            rows = np.asarray(rows)
+            if not rows.size or (rows.dtype == bool and not rows.any()):
+                raise ValueError(f"The {name} part of fold {k} has no rows.")
+            try:
+                parts.append(np.arange(n_samples)[rows])
+            except IndexError as error:
+                raise ValueError(
+                    f"The {name} part of fold {k} has rows that X lacks, which has {n_samples}: {error}."
+                ) from None
+        checked.append((parts[0], parts[1]))
+    if not checked:
+        raise ValueError("cv has no folds.")
+    return checked
 
 
 def _rarest_labels(Y):

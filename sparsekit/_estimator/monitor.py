@@ -89,3 +89,37 @@ class FitMonitor:
             f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s\n"
         )
         sys.stdout.flush()
+
+
+class PartsMonitor:
+    """scikit-learn's callbacks of a fit whose parts, folds or halves, run at once; nothing where it has none.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        What each part is called.
+    n_parts : int
+    data : dict
+        The arguments X, y and metadata of the hooks.
+    """
+
+    def __init__(self, estimator, name, n_parts, **data):
+        self.estimator, self.data, self.context, self.parts = estimator, data, None, []
+        if not hasattr(estimator, "_init_callback_context"):
+            return
+        self.context = estimator._init_callback_context(max_subtasks=n_parts, sequential_subtasks=False)
+        self.context.call_on_fit_task_begin(estimator=estimator, **data)
+        for k in range(n_parts):
+            self.parts.append(self.context.subcontext(task_name=name, task_id=k))
+            self.parts[k].call_on_fit_task_begin(estimator=estimator)
+
+    def part_ends(self, k):
+        if self.parts:
+            self.parts[k].call_on_fit_task_end(estimator=self.estimator)
+
+    def end(self):
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=self.estimator, reconstruction_attributes=dict, **self.data
+            )

@@ -9,20 +9,56 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import validation
 
 from .._arrays import aligned
 from .._linalg.structure import sound
+from .._messages import shown
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
     """`sklearn.utils.validation.validate_data` of a sound X, and y."""
+    y = _as_numbers(y) if checks.get("y_numeric") else y
     return _for_kernels(validation.validate_data(estimator, sound(X), sound(y, "y"), **checks))
 
 
 def check_X_y(X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
     """`sklearn.utils.validation.check_X_y` of a sound X and y."""
+    y = _as_numbers(y) if checks.get("y_numeric") else y
     return _for_kernels(validation.check_X_y(sound(X), sound(y, "y"), **checks))
+
+
+def _as_numbers(y: Any) -> Any:
+    """Targets of a regression as they are, or words that spell numbers as these; ValueError of others.
+
+    scikit-learn's message would not name y, and it lets dates pass, whose numbers depend on their unit.
+    """
+    kind = getattr(getattr(y, "dtype", None), "kind", "")
+    if y is None or sp.issparse(y) or (kind and kind in "fiubc"):
+        return y
+    try:
+        values = np.asarray(y)
+    except ValueError:  # of lists of different lengths scikit-learn speaks
+        return y
+    if values.dtype.kind in "fiubc":
+        return y
+    try:
+        if values.dtype.kind in "mMV":
+            raise TypeError
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    found = next((value for value in values.ravel() if not _is_number(value)), None)
+    raise ValueError(f"y must hold numbers; it holds {shown(found)}.")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, np.datetime64 | np.timedelta64)
 
 
 def _for_kernels(found: Any) -> Any:

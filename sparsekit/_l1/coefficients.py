@@ -22,7 +22,8 @@ def check_penalty_weights(penalty_weights, n_features, feature_names=None):
     Parameters
     ----------
     penalty_weights : array-like of shape (n_features,), dict or None
-        A dict has the weights of some features, by their names or column numbers; others weigh 1.
+        A dict has the weights of some features, by their names or column numbers; others weigh 1. A pandas
+        Series whose index has the names of all features goes by them.
     n_features : int
     feature_names : ndarray of str or None
 
@@ -44,6 +45,11 @@ def check_penalty_weights(penalty_weights, n_features, feature_names=None):
             weights[j] = value
         return weights
     host_only(penalty_weights=penalty_weights)
+    if feature_names is not None and hasattr(penalty_weights, "reindex"):
+        # in another order than the columns they would be those of other features
+        index = list(penalty_weights.index)
+        if len(index) == n_features and set(index) == set(feature_names):
+            penalty_weights = penalty_weights.reindex(feature_names)
     weights = check_array(
         numbers(penalty_weights, "penalty_weights"),
         ensure_2d=False,

@@ -7,6 +7,7 @@ that models get. `cv_block_problems` has those over blocks of rows.
 from __future__ import annotations
 
 import copy
+from numbers import Real
 
 import numpy as np
 
@@ -118,9 +119,11 @@ class PathProblem:
                 self.l1_ratio,
             )  # fmt: skip
 
-    def path(self, loss, l1, lambdas, x0, options, max_time):
+    def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         """`iterate_path`, whose errors name X where that is to blame."""
-        runs = iterate_path(loss, l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time)
+        runs = iterate_path(
+            loss, l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
+        )
         while True:
             with named_overflow(self.X):
                 result = next(runs, None)
@@ -154,7 +157,11 @@ class Judge:
         self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
         self.model.n_features_in_ = X.shape[1]
         model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
-        self._scores.append(self.scorer(model, X, self.y, **self.score_params))
+        score = self.scorer(model, X, self.y, **self.score_params)
+        score = score.item() if hasattr(score, "item") else score
+        if not isinstance(score, Real):
+            raise ValueError(f"scoring must return a number; got {shown(score)}.")
+        self._scores.append(score)
 
     def scores(self):
         """One a model, in their order."""
@@ -302,7 +309,8 @@ class SquaresProblem(PathProblem):
         self._left_out: list = []
         if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
             self._left_out = [self._moments_of(test) for _, test in folds]
-            self.moments = sum(self._left_out[1:], self._left_out[0])
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.moments = sum(self._left_out[1:], self._left_out[0])
         else:
             self.moments = self._moments_of(slice(None))
         if not tame(self.moments.gram, self.moments.square):
@@ -348,7 +356,7 @@ class SquaresProblem(PathProblem):
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback,
                 lazily=self.lazily,
             )  # fmt: skip
-        return super().path(loss, l1, lambdas, x0, options, max_time)
+        return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
     def _solver(self):
         if not (self.compiled and descends(self.X, self.moments is not None, self.positive)):

@@ -23,7 +23,8 @@ from sklearn.utils.validation import _check_method_params
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import BlockedMatrix
-from .._estimator.cross_validation import CrossValidationMixin, run_folds
+from .._estimator.cross_validation import CrossValidationMixin, checked_folds, run_folds
+from .._estimator.monitor import PartsMonitor
 from .._messages import numbers, shown
 from .coefficients import l1_weights
 from .fit import OBA_CONSTRAINTS
@@ -104,10 +105,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         ``fold_weights`` in mean scores, or all the same.
         """
         X, options, n_folds = whole.X, self._solver_options(), len(folds)
-        context = None
-        if hasattr(self, "_init_callback_context"):
-            context = self._init_callback_context(max_subtasks=n_folds, sequential_subtasks=False)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+        monitor = PartsMonitor(self, "fold", n_folds, X=X, y=y, metadata=metadata)
         whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if given is None:
@@ -120,11 +118,6 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             grids = [given] * len(ratios)
         penalties = [self._as_penalty(grid) for grid in grids]
 
-        tasks: list[Any] = []
-        for k in range(n_folds):
-            tasks.append(None if context is None else context.subcontext(task_name="fold", task_id=k))
-            if tasks[k] is not None:
-                tasks[k].call_on_fit_task_begin(estimator=self)
         scored = self._scored_options(options)
         light = whole.beside(None)
         calls = (
@@ -140,10 +133,10 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         done = []
         for k, run in enumerate(runs):
             done.append(run)
-            if tasks[k] is not None:
-                tasks[k].call_on_fit_task_end(estimator=self)
+            monitor.part_ends(k)
         scores, n_iters, statuses, optimality, solutions = zip(*done)
         all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
+        self._refuse_nan(all_scores, ratios, penalties)
         chosen = self._choose_ratio(ratios, all_scores, fold_weights)
         lambdas, ratio = grids[chosen], float(ratios[chosen])
         self._keep(penalties, chosen, all_scores)
@@ -180,10 +173,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
         found = whole.as_attributes(coef, intercept)
         self.coef_, self.intercept_ = (beside(part, X) for part in found) if there else found
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
-            )
+        monitor.end()
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
         warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=5, names=names)
         return self
@@ -195,6 +185,16 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         return CrossValidationMixin.score(
             self.to_cpu(), to_host(X), to_host(y), to_host(sample_weight), **params
         )
+
+    def _refuse_nan(self, scores, ratios, penalties):
+        """ValueError that names the first score (n_folds, n_ratios, n_penalties) that is none."""
+        if np.isnan(scores).any():
+            k, i, j = np.argwhere(np.isnan(scores))[0]
+            raise ValueError(
+                f"scoring gives NaN for the left-out part of fold {k} at {self._penalty}="
+                f"{penalties[i][j]:.3g}, l1_ratio={ratios[i]:.3g}, so that no penalty is the best. Take "
+                "folds of more rows, with all classes in each, or another scoring."
+            )
 
     def _choose_ratio(self, ratios, scores, fold_weights=None):
         """Position of the best ratio by scores (n_folds, n_ratios, n_penalties); of equal ones the last."""
@@ -224,7 +224,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 def folds_of(cv, X, y, classifier, params):
     """The folds of the rows; splitters get of an X in blocks, or on a GPU, nothing but its length."""
     rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) or is_device(X) else X
-    return list(check_cv(cv, y, classifier=classifier).split(rows, y, **params))
+    return checked_folds(check_cv(cv, y, classifier=classifier).split(rows, y, **params), len(y))
 
 
 def check_ratios(l1_ratio):

@@ -64,7 +64,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
-        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
+        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
+        where that has the names of all features. None: all one.
     tol : float, default: that of :func:`minimize_oba`
         The fit stops when the optimality measure is at most tol: the largest entry of
         :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the

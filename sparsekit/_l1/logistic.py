@@ -62,7 +62,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
-        features, ``{name or column number: weight}``, and others weigh 1. None: all one.
+        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
+        where that has the names of all features. None: all one.
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.

@@ -50,6 +50,8 @@ _PART_TOL, _PART_FALL = 0.5, 0.1
 _SLOW, _PATIENCE = 1e-10, 15
 # steps in a row that are lost in rounding and mend nothing
 _STALLS = 2
+# part of the objective, and of its root, that is rounding of a gap and of slopes
+_PROVEN = 1e-13
 # part of tol from which rounding is taken to forbid a smaller gap
 _TIGHTEST = 1e-7
 
@@ -245,11 +247,18 @@ def _minimize(
     )
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
-    if result.status == outcome.NO_PROGRESS and optimality <= opts.tol:
-        # what rounding forbade was the gap's last digits
+    if result.status == outcome.NO_PROGRESS and (
+        optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun)
+    ):
+        # what rounding forbade were the gap's last digits, or slopes that are small beside none
         result.status, result.success = outcome.CONVERGED, True
         result.message = MESSAGES[outcome.CONVERGED]
     return result
+
+
+def _is_rounding(scale, gap, fun):
+    """Whether slopes at zero, at most ``scale``, are rounding, as of constant columns, and x is proven."""
+    return scale <= _PROVEN * abs(fun) ** 0.5 and abs(gap) <= _PROVEN * abs(fun) < np.inf
 
 
 def _no_gap(*_):

@@ -55,6 +55,7 @@ _PATH_CONSTRAINTS = {
     "eps": [Interval(Real, 0, 1, closed="neither")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "fit_intercept": ["boolean"],
+    "penalty_weights": ["array-like", dict, None],
     "coefs": [StrOptions({"auto", "dense", "sparse"})],
     **{name: rule for name, rule in OBA_CONSTRAINTS.items() if name != "verbose"},
 }

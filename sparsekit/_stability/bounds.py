@@ -15,9 +15,12 @@ if its frequency over the 2 B halves is at least the threshold tau. In the notat
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+
+from .._messages import shown
 
 ASSUMPTIONS = ("none", "unimodal", "r-concave")
 
@@ -145,3 +148,22 @@ def _tail(k, log_a, mean, t, r):
     # c (sum of weights) + rest = 1 and c (first moment) + (k + 1) rest = mean
     scale = (k + 1 - mean) / (weights * (k[:, None] + 1 - places)).sum(axis=1)
     return 1.0 - scale * weights[:, :t].sum(axis=1)
+
+
+def promised_selection(max_false, n_features, threshold, n_pairs, assumption):
+    """`largest_selection`; ValueError where even one feature a half is too many."""
+    most = largest_selection(max_false, n_features, threshold, n_pairs, assumption)
+    if most == 0 and n_features:
+        least = expected_false(1, n_features, threshold, n_pairs, assumption)
+        raise ValueError(
+            f"max_false={shown(max_false)} cannot be promised: with {n_features} features, threshold="
+            f"{shown(threshold)}, n_pairs={shown(n_pairs)} and assumption={shown(assumption)} it is "
+            f"{least:.2g} for halves that select one feature each. Raise the threshold or max_false."
+        )
+    return most
+
+
+def check_threshold(threshold):
+    """ValueError if it is no frequency that the bounds are about."""
+    if not (isinstance(threshold, Real) and 0.5 < float(threshold) <= 1):
+        raise ValueError(f"threshold must be above 0.5 and at most 1, got {shown(threshold)}.")

@@ -34,3 +34,14 @@ def complementary_pairs(
             other.append(drawn[half : 2 * half])
         pairs.append((np.sort(np.concatenate(one)), np.sort(np.concatenate(other))))
     return pairs
+
+
+def refuse_few_rows(rows: Array, codes: Array | None) -> None:
+    """ValueError where ``rows`` cannot be halved so that each half has two rows, and classes two."""
+    if codes is None:
+        if len(rows) < 4:
+            raise ValueError(f"{len(rows)} sample(s) with a positive weight cannot be halved; 4 can.")
+    elif np.count_nonzero(np.bincount(codes[rows]) >= 2) < 2:
+        raise ValueError(
+            "fewer than 2 classes have 2 rows or more (with a positive weight), one for each half."
+        )

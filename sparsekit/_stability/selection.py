@@ -22,11 +22,13 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device, namespace, to_host
+from .._estimator.base import CallbackSupportMixin
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
 from .._estimator.cross_validation import run_folds
 from .._estimator.decorators import PlainParametersMixin, fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
+from .._estimator.monitor import PartsMonitor
 from .._estimator.offset import check_offset
 from .._estimator.validation import validate_data
 from .._l1.lasso import LassoOBA
@@ -37,16 +39,16 @@ from .._linalg.structure import sound
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
-from .bounds import ASSUMPTIONS, expected_false, largest_selection, votes_needed
+from .bounds import ASSUMPTIONS, check_threshold, expected_false, promised_selection, votes_needed
 from .device import checked, kept_columns, put_back
-from .halves import complementary_pairs
+from .halves import complementary_pairs, refuse_few_rows
 from .sources import FittedSource, LassoSource, LogisticSource, first_features
 
 # Correlations with noise are that much larger in half of the rows: the grid begins where halves are empty.
 _NOISIER = math.sqrt(2.0)
 
 
-class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
+class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMixin, BaseEstimator):
     """Selects the features that a sparse model uses again and again in halves of the data.
 
     The rows are divided into two halves at random, ``n_pairs`` times, and a sparse model is fitted to each
@@ -61,7 +63,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA` and :class:`LassoOBA` solve one
         warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and ``coef_``
         that has exact zeros is fitted at each of ``penalties``, as :class:`BoundedClassifier` with
-        ``l1_ratio=1``. Its own C or alpha is not used. Bring the columns of X to one scale first.
+        ``l1_ratio=1``. Its own C or alpha is not used, and of the two neither ``verbose``, ``history`` nor
+        ``warm_start``; a ``callback`` is called in the thread of each half, and ends it by returning True.
+        Bring the columns of X to one scale first.
     threshold : float, default=0.75
         Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit.
     max_false : float, default=1.0
@@ -227,13 +231,15 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         halves = [
             half for pair in complementary_pairs(rows, codes, self.n_pairs, drawn) for half in pair
         ]  # fmt: skip
+        monitor = PartsMonitor(self, "half", len(halves), X=X, y=y, metadata=params or None)
         counts = np.zeros((len(self.penalties_), self.n_features_in_), dtype=np.int64)
         total, ends = 0, []
-        for chosen, count, how in self._run(source, halves):
+        for k, (chosen, count, how) in enumerate(self._run(source, halves)):
             for row, used in zip(counts, chosen):
                 row[used] += 1
             total += count
             ends += how
+            monitor.part_ends(k)
         statuses, optimality, used = (np.array(values) for values in zip(*ends))
         if isinstance(source, FittedSource) and n_candidates > 1 and used.min() == n_candidates:
             raise ValueError(
@@ -246,6 +252,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         self.stability_scores_ = self._counts / len(halves)
         self.n_selected_ = total / len(halves)
         options = {"tol": getattr(source, "options", {}).get("tol", 0.0)}
+        monitor.end()
         report = Bunch(statuses=statuses, optimality=optimality)
         warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=4)
         return self
@@ -281,8 +288,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
         check_is_fitted(self, "stability_scores_")
         threshold = self.threshold if threshold is None else threshold
         assumption = self.assumption if assumption is None else assumption
-        if not 0.5 < threshold <= 1:
-            raise ValueError(f"threshold must be above 0.5 and at most 1, got {shown(threshold)}.")
+        check_threshold(threshold)
         if assumption not in ASSUMPTIONS:
             raise ValueError(f"assumption must be one of {ASSUMPTIONS}, got {shown(assumption)}.")
         n_pairs = self._n_halves // 2
@@ -337,6 +343,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
 
     def _get_support_mask(self):
         check_is_fitted(self, "stability_scores_")
+        check_threshold(self.threshold)  # which may have changed after the fit
         return self._counts >= votes_needed(self.threshold, self._n_halves // 2)
 
     def _source(self, X, y, params):
@@ -359,7 +366,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
             classes, codes = self._labels(y) if classifies else (None, None)
             weight = check_sample_weight(weight, X.shape[0])
         rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-        self._refuse_few_rows(rows, codes)
+        refuse_few_rows(rows, codes)
         names = getattr(self, "feature_names_in_", None)
         source: Any
         if paths:
@@ -401,15 +408,6 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
                 f"numbers give {type(self).__name__}(LassoOBA())."
             ) from error
 
-    def _refuse_few_rows(self, rows, codes):
-        if codes is None:
-            if len(rows) < 4:
-                raise ValueError(f"{len(rows)} sample(s) with a positive weight cannot be halved; 4 can.")
-        elif np.count_nonzero(np.bincount(codes[rows]) >= 2) < 2:
-            raise ValueError(
-                "fewer than 2 classes have 2 rows or more (with a positive weight), one for each half."
-            )
-
     def _set_penalties(self, source):
         if isinstance(self.penalties, Integral):
             if isinstance(source, FittedSource):
@@ -428,16 +426,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, BaseEstimator):
     def _most_features(self, n_candidates):
         if self.max_false is None:
             return n_candidates
-        most = largest_selection(self.max_false, n_candidates, self.threshold, self.n_pairs, self.assumption)
-        if most == 0 and n_candidates:
-            least = expected_false(1, n_candidates, self.threshold, self.n_pairs, self.assumption)
-            raise ValueError(
-                f"max_false={shown(self.max_false)} cannot be promised: with {n_candidates} features, "
-                f"threshold={shown(self.threshold)}, n_pairs={shown(self.n_pairs)} and assumption="
-                f"{shown(self.assumption)} it is {least:.2g} for halves that select one feature each. Raise "
-                "the threshold or max_false."
-            )
-        return most
+        return promised_selection(self.max_false, n_candidates, self.threshold, self.n_pairs, self.assumption)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

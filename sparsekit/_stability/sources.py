@@ -48,7 +48,7 @@ class LogisticSource:
         penalty = penalty_of(X, model.penalty_weights, 1.0, names)
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
-        self.max_time = model.max_time
+        self.max_time, self.callback = model.max_time, model.callback
         whole = LogisticProblem(
             X, beside(codes, X), _weight_beside(self.weight, X), penalty, model.fit_intercept, 1, classes,
             self.unit, shift,
@@ -65,7 +65,7 @@ class LogisticSource:
         part = whole.training((rows,), 0)
         loss, l1, x_null, _ = part.start(self.options)
         lambdas = _share(self.weight, rows, len(whole.values)) / (self.penalties * self.unit)
-        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
+        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
             table = to_host(result.x)[: part.n_outputs * whole.X.shape[1]].reshape(-1, part.n_outputs)
             yield Step(np.abs(table).max(axis=1), result.status, result.optimality)
 
@@ -80,7 +80,7 @@ class LassoSource:
         penalty = penalty_of(X, model.penalty_weights, 1.0, names)
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
-        self.max_time = model.max_time
+        self.max_time, self.callback = model.max_time, model.callback
         if model.positive:
             check_positive(model.hessian)
         whole = SquaresProblem(
@@ -99,7 +99,7 @@ class LassoSource:
         part, n_features = self.whole.training((rows,), 0), self.whole.X.shape[1]
         loss, l1, x_null, _ = part.start(self.options)
         lambdas = self.penalties * part.scale
-        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time):
+        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
             yield Step(np.abs(to_host(result.x)[:n_features]), result.status, result.optimality)
 
 
@@ -176,6 +176,11 @@ def _weight_beside(weight, X):
 
 
 def _options(model):
+    if model.l1_ratio == 0:
+        raise ValueError(
+            f"l1_ratio of {type(model).__name__} must be above 0 here: a ridge leaves no coefficient at "
+            "zero, and hence selects every feature."
+        )
     return dict(tol=model.tol, max_iter=model.max_iter, hessian=model.hessian, memory=model.memory)
 
 

@@ -185,7 +185,7 @@ def test_shapes_and_weights(rows, model):
 
 def test_targets(rows):
     X, y = rows
-    refused(BoundedRegressor(), X, np.full(60, "spam"), "could not convert|dtype|numeric")
+    refused(BoundedRegressor(), X, np.full(60, "spam"), "y must hold numbers; it holds 'spam'")
     refused(BoundedRegressor(), X, None, "y")
     refused(BoundedClassifier(), X, np.linspace(0, 1, 60), "Unknown label type.*continuous")
     refused(BoundedClassifier(), X, np.ones(60), "class")

@@ -22,6 +22,7 @@ from .._fenchel_young.solver import minimize_fenchel_young
 from .._linalg.threads import count_threads
 from .._typing import MatrixLike, SolverCallback
 from .graph import FactorGraph
+from .label_hinge import minimize_hinge
 from .label_loss import LOSSES, LabelLoss, Labels
 from .label_newton import are_apart, minimize_apart
 from .label_prediction import LabelSetsMixin, warn_of_unsolved
@@ -255,7 +256,10 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 self.loss, labels, X, Y, weight / weight.sum(), fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            minimize = minimize_apart if are_apart(loss) else minimize_labels
+            if loss.loss == "hinge":
+                minimize = minimize_hinge
+            else:
+                minimize = minimize_apart if are_apart(loss) else minimize_labels
             start, shape = self._start(loss, labels), loss.n_variables
         else:  # exactly one label a row: sparsemax regression, for which there is Newton's method
             self._refuse_factors()

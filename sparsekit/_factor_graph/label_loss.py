@@ -24,6 +24,8 @@ from .layout import GraphOptions
 LOSSES = ("sparsemap", "hinge", "logistic")
 # pairs of labels of rows that one call sums over: some tenths of a second
 _PAIRS_A_CALL = 2**26
+# tolerance of LP-MAP: marginals that nearly solve a linear program can be far from those that do
+_LINEAR = 1e-10
 
 
 class Labels:
@@ -95,6 +97,7 @@ class Labels:
             "negated": flat(negated, np.int32),
         }
         self.are_free = not self._checks  # of factors
+        self.alone = arrays["alone"][:n_labels] > 0  # labels that no factor holds
         self._given = n_labels, P, arrays
         self._graph = LabelGraph(*self._given)
         self._on_devices = {}
@@ -131,6 +134,35 @@ class Labels:
                 if factor._relation == 0:
                     wrong = np.abs(excess) > 1e-9
             yield factor, wrong
+
+    def faces(self):
+        """Constraints a . mu[index] <= b of the relaxed factors: index, a, b, whether with equality."""
+        for factor, index, c, limit in self._checks:
+            if limit is not None:
+                sign = 1.0 if factor._relation <= 0 else -1.0
+                yield index, sign * c, sign * limit, factor._relation == 0
+                continue
+            # the last is on if and only if one of the others is: not below any, not above their sum
+            turned, base = np.where(c, -1.0, 1.0), np.where(c, 1.0, 0.0)
+            for j in range(len(index) - 1):
+                yield index[[j, -1]], turned[[j, -1]] * [1.0, -1.0], base[-1] - base[j], False
+            signs = np.append(np.full(len(index) - 1, -1.0), 1.0)
+            yield index, turned * signs, -(base @ signs), False
+
+    def longest(self, start, step):
+        """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
+        start, step = to_host(start), to_host(step)
+        room, rise = [start, 1.0 - start], [-step, step]
+        for index, a, b, always in self.faces():
+            along = step[index] @ a
+            if always and abs(along) > 1e-7 * abs(a).max():
+                return 0.0
+            if not always:
+                room.append([b - start[index] @ a])
+                rise.append([along])
+        room, rise = np.concatenate(room), np.concatenate(rise)
+        limits = room[rise > 0.0] / rise[rise > 0.0]
+        return float(limits.min(initial=1e300).clip(0.0, 1e300))
 
     def marginals(self, eta, plus, minus, options, n_threads=1):
         """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
@@ -220,10 +252,10 @@ class LabelLoss:
         self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
         self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
         self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
-        self._together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
+        self.together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
         self.unsolved = 0
-        # hinge: strength of a term -smoothing / 2 ||mu||^2 in its inner maximum; 0 is the loss itself
-        self.smoothing = 0.0
+        # hinge: a term -smoothing / 2 ||mu - centre||^2 in its inner maximum
+        self.smoothing, self.centre = 0.0, 0.0
 
     def _count_together(self, first, second):
         """Weights of the rows that have both labels of a pair, (P,)."""
@@ -269,18 +301,27 @@ class LabelLoss:
             [pulled.ravel(), to_plus + self.pair_alpha * plus, to_minus + self.pair_alpha * minus]
         )
 
-    def _structured(self, eta, plus, minus):
+    def inner_marginals(self, eta, plus, minus):
+        """Marginals (n, K) at which the loss of rows with scores eta is the largest of its inner problem."""
         smooth, unit = self.loss == "sparsemap", self.smoothing or 1.0
-        cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
-        options = replace(self.options, quadratic=smooth or self.smoothing > 0.0)
-        mu, statuses = self.labels.marginals(
-            (eta + cost) / unit, plus / unit, minus / unit, options, self.n_threads
-        )
+        inner = eta if smooth else (eta + 1.0 - 2.0 * self.Y) / unit
+        if self.smoothing:
+            inner += self.centre
+        options = self.options
+        if not smooth and not self.smoothing:
+            options = replace(options, quadratic=False, tol_primal=_LINEAR, tol_dual=_LINEAR)
+        mu, statuses = self.labels.marginals(inner, plus / unit, minus / unit, options, self.n_threads)
         self.unsolved = int(np.count_nonzero(statuses))
+        return mu
+
+    def _structured(self, eta, plus, minus):
+        smooth = self.loss == "sparsemap"
+        cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
+        mu = self.inner_marginals(eta, plus, minus)
         high, low = self.labels.pair_sums(mu, self.weight)
         inner = (mu * (eta + cost) - self.Y * eta).sum(axis=1)
         inner += 0.5 * (self.Y - mu**2).sum(axis=1) if smooth else self.Y.sum(axis=1)
         if not smooth:
-            inner -= 0.5 * self.smoothing * (mu**2).sum(axis=1)
-        value = self.weight @ inner + plus @ (high - self._together) - minus @ (low - self._together)
-        return value, mu - self.Y, high - self._together, self._together - low
+            inner -= 0.5 * self.smoothing * ((mu - self.centre) ** 2).sum(axis=1)
+        value = self.weight @ inner + plus @ (high - self.together) - minus @ (low - self.together)
+        return value, mu - self.Y, high - self.together, self.together - low

@@ -35,7 +35,7 @@ def are_apart(loss):
     return loss.loss == "logistic" or (loss.loss == "sparsemap" and not loss.n_pairs and loss.labels.are_free)
 
 
-class _Labels:
+class ApartLabels:
     """Values, gradients and curvature products of chosen labels."""
 
     def __init__(self, loss):
@@ -49,29 +49,47 @@ class _Labels:
     def scores(self, table):
         return self.loss.scores(table)
 
+    def _inner(self, eta, at):
+        """What is clipped to [0, 1] for the marginals; of the hinge the proximal term's."""
+        if self.loss.loss == "sparsemap":
+            return eta
+        return (eta + 1.0 - 2.0 * self.loss.Y[:, at]) / self.loss.smoothing + self.loss.centre[:, at]
+
+    def marginals(self, eta, at):
+        return expit(eta) if self.loss.loss == "logistic" else self._inner(eta, at).clip(0.0, 1.0)
+
+    def ridge(self, table):
+        return 0.5 * self.loss.alpha * (table[: self.p] ** 2).sum(axis=0)
+
     def values(self, eta, ridge, at):
         """Objectives (k,) of the labels ``at`` at their scores; ridge (k,) is the penalty's part."""
         Y = self.loss.Y[:, at]
         if self.loss.loss == "logistic":
             rows = np.logaddexp(0.0, eta) - eta * Y
-        else:
+        elif self.loss.loss == "sparsemap":
             mu = eta.clip(0.0, 1.0)
             rows = mu * (eta - 0.5 * mu) - Y * (eta - 0.5)
+        else:
+            mu = self.marginals(eta, at)
+            rows = (mu - Y) * eta + abs(mu - Y)
+            rows -= 0.5 * self.loss.smoothing * (mu - self.loss.centre[:, at]) ** 2
         return self.loss.weight @ rows + ridge
 
     def gradient(self, eta, table, at):
-        mu = expit(eta) if self.loss.loss == "logistic" else eta.clip(0.0, 1.0)
-        U = (mu - self.loss.Y[:, at]) * self.loss.weight[:, None]
+        U = (self.marginals(eta, at) - self.loss.Y[:, at]) * self.loss.weight[:, None]
         G = class_sums(self.loss.design, self.xp.ascontiguousarray(U), self.loss.fit_intercept)
         G[: self.p] += self.loss.alpha * table[: self.p]
         return G
 
-    def curvature(self, eta):
+    def curvature(self, eta, at):
         if self.loss.loss == "logistic":
             mu = expit(eta)
             own = mu * (1.0 - mu)
         else:
-            own = ((eta >= 0.0) & (eta <= 1.0)).astype(np.float64)
+            z = self._inner(eta, at)
+            own = ((z >= 0.0) & (z <= 1.0)).astype(np.float64)
+            if self.loss.loss == "hinge":
+                own /= self.loss.smoothing
         return np.maximum(own, _CURVATURE) * self.loss.weight[:, None]
 
     def product(self, V, D):
@@ -142,46 +160,87 @@ def minimize_apart(loss, x0, *, tol, max_iter, max_time=None, callback=None, his
 
 
 def _run(loss, x0, tol, limits, callback, lines):
-    xp, labels, p = loss.xp, _Labels(loss), loss.design.shape[1]
+    xp, labels = loss.xp, ApartLabels(loss)
     K = loss.shape[1]
-    every = xp.arange(K)
     zero = xp.zeros(loss.shape)
     # all scores are 0: no product
-    G = labels.gradient(xp.zeros((loss.design.shape[0], K)), zero, every)
+    G = labels.gradient(xp.zeros((loss.design.shape[0], K)), zero, xp.arange(K))
     unit = float(abs(G).max()) if G.size else 0.0
     unit = unit or 1.0
+
+    def report(point):
+        optimality = float(point.worst.max()) / unit
+        lines.add(limits.seconds, float(point.f.sum()), optimality)
+        return callback is not None and callback(
+            OptimizeResult(
+                x=point.table.ravel().copy(), fun=float(point.f.sum()), nit=point.nit, optimality=optimality,
+                time=limits.seconds, nnz=int(np.count_nonzero(point.table)),
+            )
+        )  # fmt: skip
+
     table = zero if x0 is None else xp.array(x0, dtype=np.float64).reshape(loss.shape)
-    eta = labels.scores(table)
-    G = G if x0 is None else labels.gradient(eta, table, every)
+    point = Point(labels, table, G if x0 is None else None)
+    status = point.descend(tol * unit + xp.zeros(K), unit, limits, report)
+    gap = np.nan
+    if not loss.fit_intercept and loss.alpha > 0.0:
+        gap = float((point.G**2).sum()) / (2.0 * loss.alpha)
+    return OptimizeResult(
+        x=point.table.ravel(), fun=float(point.f.sum()), nit=point.nit, nfev=point.nfev, status=status,
+        message=nqn.MESSAGES[status], optimality=(float(point.worst.max()) if K else 0.0) / unit,
+        dual_gap=gap, time=limits.seconds, history=lines.columns(),
+    )  # fmt: skip
 
-    def ridge(T):
-        return 0.5 * loss.alpha * (T[:p] ** 2).sum(axis=0)
 
-    f = labels.values(eta, ridge(table), every)
-    worst = abs(G).max(axis=0) if G.size else xp.zeros(K)
-    nit, nfev, stuck = 0, 1, xp.zeros(K, dtype=bool)
-    while True:
-        at = xp.flatnonzero((worst > tol * unit) & ~stuck)
-        if not len(at):
-            status = outcome.CONVERGED if not bool((worst > tol * unit).any()) else outcome.NO_PROGRESS
-            break
-        status = limits.reached(nit)
-        if status is not None:
-            break
-        g, T, e = G[:, at], table[:, at], eta[:, at]
+class Point:
+    """A table with its scores, objectives and gradients, and the descent from there."""
+
+    def __init__(self, labels, table, G=None):
+        self.labels, self.table, self.nit, self.nfev = labels, table, 0, 0
+        self.eta = labels.scores(table)
+        self.look(G)
+
+    def look(self, G=None):
+        """Objectives (K,), gradients (of which G may be known) and their largest entries (K,) here."""
+        labels, table = self.labels, self.table
+        every = labels.xp.arange(table.shape[1])
+        self.f = labels.values(self.eta, labels.ridge(table), every)
+        self.G = labels.gradient(self.eta, table, every) if G is None else G
+        self.worst = abs(self.G).max(axis=0) if self.G.size else labels.xp.zeros(len(every))
+        self.nfev += 1
+
+    def descend(self, limit, unit, limits, report):
+        """Newton steps until no entry of a label's gradient is above its limit (K,); a status."""
+        xp = self.labels.xp
+        stuck = xp.zeros(len(limit), dtype=bool)
+        while True:
+            at = xp.flatnonzero((self.worst > limit) & ~stuck)
+            if not len(at):
+                return outcome.NO_PROGRESS if bool((self.worst > limit).any()) else outcome.CONVERGED
+            status = limits.reached(self.nit)
+            if status is not None:
+                return status
+            stuck[at] = self._step(at, limit[at], unit)
+            self.nit += 1
+            if report(self):
+                return outcome.STOPPED
+
+    def _step(self, at, limit, unit):
+        """One step of the labels ``at``; which of them it did not change."""
+        labels, xp, f, worst = self.labels, self.labels.xp, self.f, self.worst
+        g, T, e = self.G[:, at], self.table[:, at], self.eta[:, at]
         norm = np.sqrt((g**2).sum(axis=0))
         # fast at the end, and no better than it needs to be
         enough = norm * np.minimum(_FORCING, np.sqrt(worst[at] / unit))
-        d = labels.direction(g, labels.curvature(e), np.maximum(enough, 0.3 * tol * unit))
+        d = labels.direction(g, labels.curvature(e, at), np.maximum(enough, 0.3 * limit))
         along, slope = labels.scores(xp.ascontiguousarray(d)), (g * d).sum(axis=0)
         t, value, fell = xp.ones(len(at)), f[at], f[at]
         todo = xp.arange(len(at))
         for _ in range(_HALVINGS):
             some = at[todo]
             new = labels.values(
-                e[:, todo] + t[todo] * along[:, todo], ridge(T[:, todo] + t[todo] * d[:, todo]), some
+                e[:, todo] + t[todo] * along[:, todo], labels.ridge(T[:, todo] + t[todo] * d[:, todo]), some
             )
-            nfev += 1
+            self.nfev += 1
             # to rounding the values of a step that is short enough are the same
             good = new <= f[some] + _ARMIJO * t[todo] * slope[todo] + 1e-15 * abs(f[some])
             value[todo[good]] = new[good]
@@ -190,28 +249,9 @@ def _run(loss, x0, tol, limits, callback, lines):
                 break
             t[todo] *= 0.5
         t[todo] = 0.0
-        table[:, at], eta[:, at], f[at] = T + t * d, e + t * along, value
-        G[:, at] = labels.gradient(eta[:, at], table[:, at], at)
-        now = abs(G[:, at]).max(axis=0)
-        # rounding: neither the value nor the gradient falls
-        stuck[at] = (t == 0.0) | ~((value < fell) | (now < worst[at]))
+        self.table[:, at], self.eta[:, at], f[at] = T + t * d, e + t * along, value
+        self.G[:, at] = labels.gradient(self.eta[:, at], self.table[:, at], at)
+        now, before = abs(self.G[:, at]).max(axis=0), worst[at]
         worst[at] = now
-        nit += 1
-        optimality = float(worst.max()) / unit
-        lines.add(limits.seconds, float(f.sum()), optimality)
-        if callback is not None and callback(
-            OptimizeResult(
-                x=table.ravel().copy(), fun=float(f.sum()), nit=nit, optimality=optimality,
-                time=limits.seconds, nnz=int(np.count_nonzero(table)),
-            )
-        ):  # fmt: skip
-            status = outcome.STOPPED
-            break
-    gap = np.nan
-    if not loss.fit_intercept and loss.alpha > 0.0:
-        gap = float((G**2).sum()) / (2.0 * loss.alpha)
-    return OptimizeResult(
-        x=table.ravel(), fun=float(f.sum()), nit=nit, nfev=nfev, status=status, message=nqn.MESSAGES[status],
-        optimality=(float(worst.max()) if K else 0.0) / unit, dual_gap=gap, time=limits.seconds,
-        history=lines.columns(),
-    )  # fmt: skip
+        # rounding: neither the value nor the gradient falls
+        return (t == 0.0) | ~((value < fell) | (now < before))

@@ -1,4 +1,4 @@
-"""Fits of `LabelLoss` by NQN: smooth in a box for two of its losses, with kinks for the hinge."""
+"""Fits of `LabelLoss` by NQN: smooth in a box for two of its losses; the hinge has its own (label_hinge)."""
 
 from dataclasses import replace
 
@@ -10,8 +10,6 @@ from .._bounded import nqn
 from .._solver import outcome
 from .._solver.outcome import History, Limits
 
-# strengths of the quadratic term, one after the other
-SMOOTHING = (0.1, 0.01)
 # what ends of NQN mean for a fit
 _MEANS = {
     outcome.SMALL_DECREASE: outcome.CONVERGED,
@@ -29,9 +27,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     x0 : ndarray of shape (n_variables,) or None
         In main memory or where the loss is; the result is where the loss is.
     tol : float
-        The run ends when the largest entry of the projected gradient is at most tol times that at zero; for
-        the hinge loss, whose gradient jumps, when ten iterations lower the objective by less than tol / 100
-        times it.
+        The run ends when the largest entry of the projected gradient is at most tol times that at zero.
     max_iter : int
     max_time : float or None
         Seconds.
@@ -49,10 +45,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     zero = loss.xp.zeros(loss.n_variables)
     measure = kernel_module("_pairs", zero).optimality
     unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
-    kinks = loss.loss == "hinge"
-    opts = nqn.NQNOptions(
-        gtol=tol * unit, ftol=0.01 * tol if kinks else 1e-12, max_iter=max_iter, max_time=limits.max_time,
-    )  # fmt: skip
+    opts = nqn.NQNOptions(gtol=tol * unit, ftol=1e-12, max_iter=max_iter, max_time=limits.max_time)
     lines = History(("time", "fun", "optimality"), history)
     before = 0
 
@@ -76,41 +69,29 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
     # Rows are quick to solve as long as pairs have no scores, and most never get one: the table comes first.
-    # The hinge loss is smoothed at first, less and less.
-    stages = [(0.0, True)]
-    if x0 is None:
-        steps = SMOOTHING if kinks else ()
-        stages = [(smoothing, False) for smoothing in (steps[:1] or (0.0,))][: loss.n_pairs]
-        stages += [(smoothing, True) for smoothing in steps] + [(0.0, True)]
+    stages = [False, True] if x0 is None and loss.n_pairs else [True]
     status, nit = None, 0
-    for stage, (smoothing, pairs) in enumerate(stages):
-        last = stage == len(stages) - 1
-        loss.smoothing = smoothing
+    for pairs in stages:
         top = upper
         if not pairs:
             top = upper.copy()
             top[loss.n_variables - 2 * loss.n_pairs :] = 0.0
         left = limits.max_time - limits.seconds
         rough = replace(opts, max_iter=max_iter - nit, max_time=max(left, 0.0))
-        if not last:  # half of what is left is for the stages to come
+        if not pairs:  # half of what is left is for the stage to come
             rough = replace(
-                rough, gtol=10 * tol * unit, ftol=1e-3 * tol if smoothing else 0.1 * tol,
-                max_iter=(max_iter - nit + 1) // 2, max_time=max(0.5 * left, 0.0),
+                rough, gtol=10 * tol * unit, ftol=0.1 * tol, max_iter=(max_iter - nit + 1) // 2,
+                max_time=max(0.5 * left, 0.0),
             )  # fmt: skip
         before = nit
         found = nqn.minimize(loss.value_and_gradient, x, lower, top, rough, callback=hook)
         x, nit = found.x, nit + found.nit
-        if found.status == outcome.STOPPED or last:
+        if found.status == outcome.STOPPED or pairs:
             status = _MEANS.get(found.status, found.status)
             break
         if limits.reached() is not None:
             status = outcome.MAX_TIME
             break
-    if kinks and status == outcome.NO_PROGRESS:
-        status = outcome.CONVERGED  # the usual end at a kink: no step decreases the objective
-    if loss.smoothing:  # cut short
-        loss.smoothing = 0.0
-        found.fun, found.jac = loss.value_and_gradient(found.x)
     return OptimizeResult(
         x=found.x, fun=found.fun, nit=nit, nfev=found.nfev, status=status, message=found.message,
         optimality=measure(found.x, found.jac, lower, upper) / unit,
@@ -122,7 +103,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
 def _gap(loss, found, lower):
     """By how much the objective can be too high: half the squared projected gradient over the convexity."""
     modulus = min(loss.alpha, loss.pair_alpha) if loss.n_pairs else loss.alpha
-    if loss.fit_intercept or loss.loss == "hinge" or not modulus > 0:
+    if loss.fit_intercept or not modulus > 0:
         return np.nan
     held = (found.x <= lower) & (found.jac > 0)
     return float(np.sum(found.jac[~held] ** 2) / (2.0 * modulus))

@@ -128,13 +128,13 @@ def test_estimator_takes_few_steps():
 
 def test_labels_almost_apart_are_solved_by_factors_of_few_rows(monkeypatch):
     """After steps by products, since the first one has all rows, and to the optimum without the factors."""
-    taken, newton = [], label_newton._Labels._newton
+    taken, newton = [], label_newton.ApartLabels._newton
 
     def watched(self, G, D):
         taken.append(np.count_nonzero(self.loss.weight[:, None] * 1e-3 < D))
         return newton(self, G, D)
 
-    monkeypatch.setattr(label_newton._Labels, "_newton", watched)
+    monkeypatch.setattr(label_newton.ApartLabels, "_newton", watched)
     f = problem(n=400, p=80, alpha=1e-5)
     found = minimize_apart(f, None, tol=1e-7, max_iter=200)
     assert found.status == outcome.CONVERGED

@@ -50,7 +50,7 @@ def test_warm_start(loss):
     ):
         model.set_params(**params).fit(X.astype(np.float32), y)
         cold = clone(model).set_params(warm_start=False).fit(X.astype(np.float32), y)
-        assert model.objective_ == pytest.approx(cold.objective_, rel=1e-2 if loss == "hinge" else 1e-5)
+        assert model.objective_ == pytest.approx(cold.objective_, rel=2e-4 if loss == "hinge" else 1e-5)
     model.set_params(fit_intercept=False).fit(X, Y[:, 0])
     assert not model.intercept_.any()
     assert model.fit(X[:, :4], Y[:, 0]).coef_.shape == (2, 4)
@@ -132,8 +132,11 @@ def test_history_verbose_and_callback(loss, capsys):
     assert len(model.history_["fun"]) == len(model.history_["time"]) == len(model.history_["optimality"])
     assert len(model.history_["fun"]) == len(nits) == len(lines)
     assert (np.diff(model.history_["time"]) >= 0).all()
-    assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-9)
-    assert model.history_["fun"][-1] == seen[-1].fun <= model.history_["fun"][0]
+    # of the hinge they are of the proximal steps' problems
+    assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-4 if loss == "hinge" else 1e-9)
+    assert model.history_["fun"][-1] == seen[-1].fun
+    if loss != "hinge":
+        assert model.history_["fun"][-1] <= model.history_["fun"][0]
     assert not hasattr(model.set_params(history=False, verbose=0, callback=None).fit(X, Y), "history_")
 
 
@@ -165,13 +168,13 @@ def test_what_did_not_converge_says_so(loss):
     """Every max_iter, also the one with which the table's own fit ends."""
     X, Y = rows()
     steps = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss).fit(X, Y).n_iter_[0]
-    if loss == "hinge":  # its stages share out max_iter, so that fewer may be enough
+    if loss == "hinge":  # the bounds are looked at where it is cut short, so that fewer may be enough
         for n in range(1, steps, max(1, steps // 8)):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, max_iter=n).fit(X, Y)
             said = any(f"it reached max_iter={n}." in str(w.message) for w in caught)
-            assert said == (model.n_iter_[0] == n)
+            assert model.n_iter_[0] == n and said == (model.dual_gap_ > 1e-4 * model.objective_)
         return
     for n in range(1, steps, max(1, steps // 60)):
         with pytest.warns(ConvergenceWarning, match=rf"did not converge: it reached max_iter={n}\b"):

@@ -49,11 +49,12 @@ FITS = {
     "auto": ({}, Y),
     "pairs": (dict(alpha=0.01, pairs="all"), Y),
     "factors": (dict(alpha=0.01, factors=FACTORS, pairs=4), obeying()),
-    "hinge": (dict(alpha=0.05, loss="hinge", pairs=[[1, 0], [2, 3]], max_iter=60), Y),
+    "hinge": (dict(alpha=0.05, loss="hinge", pairs=[[1, 0], [2, 3]]), Y),
+    "hinge apart": (dict(alpha=0.05, loss="hinge"), Y),
     "logistic": (dict(alpha=0.01, loss="logistic"), Y),
     "classes": (dict(alpha=0.01), Y[:, 0] + 2 * Y[:, 1]),
     "logistic classes": (dict(alpha=0.01, loss="logistic", fit_intercept=False), Y[:, 0] + 2 * Y[:, 1]),
-    "hinge classes": (dict(alpha=0.05, loss="hinge", max_iter=40), Y[:, 0]),
+    "hinge classes": (dict(alpha=0.05, loss="hinge"), Y[:, 0]),
 }
 
 
@@ -64,7 +65,7 @@ def test_fits(cupy, name):
     cpu = LPSparseMAPClassifier(**options).fit(X, y, sample_weight=WEIGHT)
     XD = cupy.asarray(X)
     gpu = LPSparseMAPClassifier(**options).fit(XD, cupy.asarray(y), sample_weight=cupy.asarray(WEIGHT))
-    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-3 if "hinge" in name else 1e-6)
+    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=2e-4 if "hinge" in name else 1e-6)
     for attribute in ("coef_", "intercept_", "pairs_", "pair_coef_", "classes_"):
         assert isinstance(getattr(gpu, attribute), cupy.ndarray), attribute
         assert getattr(gpu, attribute).shape == getattr(cpu, attribute).shape, attribute

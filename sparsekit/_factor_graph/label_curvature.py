@@ -1,0 +1,161 @@
+"""How marginals of label sets change with scores: the derivative with active constraints held.
+
+Marginals are the nearest point of a polytope to the scores, of which pair scores take a part. A label that is
+0 or 1 stays so. Labels of a pair with a score that are equally on, or together just 1, stay so too, as does a
+factor that holds with equality. The derivative is the projection on what is left; of a row whose labels no
+factor holds it is the mean over labels that move together, some of them the other way.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+# how far from a kink marginals are on it: they are exact to 1e-8
+_ROUNDING = 1e-7
+# entries of rows by pairs that are looked at together
+_TOGETHER = 2**22
+
+
+class MarginalCurvature:
+    """The derivative G^T G at the marginals mu (n, K) of rows with pair scores plus - minus.
+
+    Parameters
+    ----------
+    labels : Labels
+    mu : ndarray of shape (n, K)
+    plus, minus : ndarray of shape (P,)
+    free : ndarray of bool of shape (2 P,)
+        Which scores, of plus and then of minus, may change.
+
+    Attributes
+    ----------
+    G : sparse matrix of shape (m, n K)
+        Orthonormal rows: ways to move, each of labels of one row of mu.
+    place : ndarray of int of shape (m,)
+        That row.
+    shares : sparse matrix of shape (n K, F)
+        What an increase of the free pair scores adds to scores of labels.
+    """
+
+    def __init__(self, labels, mu, plus, minus, free):
+        self.labels, self.mu = labels, mu
+        self.open = (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
+        self.G, self.place = self._ways(*self._ties(plus, minus))
+        self.shares = self._shares(free)
+
+    def _by_pairs(self, which):
+        """Pairs in blocks: their numbers, first and second labels, and the marginals of these."""
+        step = max(1, _TOGETHER // max(1, len(self.mu)))
+        for at in range(0, len(which), step):
+            e = which[at : at + step]
+            first, second = self.labels.pairs[e].T
+            yield e, first, second, self.mu[:, first], self.mu[:, second]
+
+    def _ties(self, plus, minus):
+        """Numbers i K + j of labels that move together, and whether the same way."""
+        K = self.mu.shape[1]
+        ones, others, same = [], [], []
+        for e, first, second, a, b in self._by_pairs(np.flatnonzero((plus > 0.0) | (minus > 0.0))):
+            both = self.open[:, first] & self.open[:, second]
+            equal = both & (plus[e] > 0.0) & (abs(a - b) <= _ROUNDING)
+            whole = both & (minus[e] > 0.0) & (abs(a + b - 1.0) <= _ROUNDING)
+            for tied, way in ((equal, True), (whole, False)):
+                i, at = np.nonzero(tied)
+                ones.append(i * K + first[at])
+                others.append(i * K + second[at])
+                same.append(np.full(len(i), way))
+        empty = np.zeros(0, dtype=np.int64)
+        ones, others, same = (np.concatenate([empty, *part]) for part in (ones, others, same))
+        return ones, others, same.astype(bool)
+
+    def _ways(self, ones, others, same):
+        n, K = self.mu.shape
+        at = np.flatnonzero(self.open.ravel())
+        held = self._held_rows()
+        free = at[~held[at // K]]
+        number = np.full(n * K, -1)
+        number[free] = np.arange(len(free))
+        size = len(free)
+        one, other = number[ones], number[others]
+        keep = (one >= 0) & (other >= 0)
+        one, other, way = one[keep], other[keep], same[keep]
+        # each label has a node for each way to go, so that a group that goes both ways does not move
+        ends = np.concatenate([one, one + size]), np.concatenate([other + size * ~way, other + size * way])
+        graph = sp.coo_array((np.ones(2 * len(one), dtype=bool), ends), shape=(2 * size, 2 * size))
+        _, group = connected_components(graph, directed=False)
+        up, down = group[:size], group[size:]
+        moves = up != down
+        names, of = np.unique(np.minimum(up, down)[moves], return_inverse=True)
+        values = np.where(up < down, 1.0, -1.0)[moves] / np.sqrt(np.bincount(of, minlength=1)[of])
+        rows, columns = [of], [free[moves]]
+        values, count = [values], len(names)
+        for j, basis in self._of_factors(np.flatnonzero(held), ones, others, same):
+            rows.append(count + np.repeat(np.arange(len(basis)), len(j)))
+            columns.append(np.tile(j, len(basis)))
+            values.append(basis.ravel())
+            count += len(basis)
+        rows, columns, values = (np.concatenate(part) for part in (rows, columns, values))
+        place = np.zeros(count, dtype=np.int64)
+        place[rows] = columns // K
+        return sp.csr_array((values, (rows, columns)), shape=(count, n * K)), place
+
+    def _held_rows(self):
+        """Rows with an open label in a factor that holds with equality."""
+        held = np.zeros(len(self.mu), dtype=bool)
+        for index, a, b, always in self.labels.faces():
+            some = self.open[:, index].any(axis=1)
+            held |= some & (always | (abs(self.mu[:, index] @ a - b) <= _ROUNDING * (1.0 + abs(b))))
+        return held
+
+    def _of_factors(self, held, ones, others, same):
+        """Of each row that factors hold: its open labels' numbers, and a basis of the ways they can move."""
+        K = self.mu.shape[1]
+        faces = list(self.labels.faces())
+        active = np.array(
+            [
+                always | (abs(self.mu[held][:, index] @ a - b) <= _ROUNDING * (1.0 + abs(b)))
+                for index, a, b, always in faces
+            ]
+        ).T.reshape(len(held), len(faces))
+        dense = np.zeros((len(faces), K))
+        for row, (index, a, _, _) in zip(dense, faces):
+            np.add.at(row, index, a)
+        tied, among = {}, np.isin(ones // K, held)
+        for one, other, way in zip(ones[among], others[among], same[among]):
+            tied.setdefault(one // K, []).append((one % K, other % K, -1.0 if way else 1.0))
+        known = {}
+        for i, on in zip(held, active):
+            j = np.flatnonzero(self.open[i])
+            key = j.tobytes(), on.tobytes(), tuple(tied.get(i, ()))
+            if key not in known:
+                ties = np.zeros((len(key[2]), K))
+                for row, (one, other, way) in zip(ties, key[2]):
+                    row[one], row[other] = 1.0, way
+                A = np.concatenate([dense[on], ties])[:, j]
+                _, size, V = np.linalg.svd(A) if len(A) else (None, np.zeros(0), np.eye(len(j)))
+                known[key] = V[int((size > 1e-10 * size.max(initial=1.0)).sum()) :]
+            yield i * K + j, known[key]
+
+    def _shares(self, free):
+        K, P = self.mu.shape[1], len(self.labels.pairs)
+        number = np.cumsum(free) - 1
+        rows, columns, values = [], [], []
+
+        def add(i, j, e, value):
+            keep = self.open[i, j]
+            rows.append(i[keep] * K + j[keep])
+            columns.append(number[e[keep]])
+            values.append(np.full(int(keep.sum()), value))
+
+        for e, first, second, a, b in self._by_pairs(np.flatnonzero(free[:P])):
+            least = np.where(a <= b, first, second)
+            i, at = np.nonzero(np.take_along_axis(self.open, least, axis=1))
+            add(i, least[i, at], e[at], 1.0)
+        for e, first, second, a, b in self._by_pairs(np.flatnonzero(free[P:])):
+            i, at = np.nonzero(a + b > 1.0 + _ROUNDING)
+            for j in (first, second):
+                add(i, j[at], P + e[at], -1.0)
+        rows, columns = (np.concatenate([np.zeros(0, dtype=np.int64), *part]) for part in (rows, columns))
+        return sp.csr_array(
+            (np.concatenate([np.zeros(0), *values]), (rows, columns)), shape=(self.mu.size, int(free.sum()))
+        )

@@ -75,10 +75,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         of the training data was without a label.
     tol : float, default=1e-4
         The fit stops when the largest entry of the (projected) gradient is at most tol times that at zero.
-        With loss="hinge", when ten iterations lower the objective by less than tol / 100 times it, or no
-        step lowers it.
+        With loss="hinge", when the duality gap is at most tol times the objective.
     max_iter : int, default=1000
-        Largest number of quasi-Newton steps.
+        Largest number of Newton or quasi-Newton steps.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
     warm_start : bool, default=False
@@ -123,10 +122,12 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     objective_ : float
         Value of the objective.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum; NaN with free intercepts, the hinge loss, or
-        without penalty.
+        ``objective_`` is at most this far from the optimum; NaN without penalty. With loss="hinge" it has a
+        value with free intercepts too, but where the means of y lie on a face of what factors allow; with
+        the other losses only without intercepts.
     history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun and optimality of every step.
+        Only with ``history=True``: time (seconds), fun and optimality of every step. With loss="hinge" fun
+        is of the proximal step's problem, which is below the objective, and optimality from before that.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)

@@ -1,9 +1,68 @@
 """Proximal steps of the hinge loss for labels that are apart: Newton's method, all at once."""
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 
 from .._linalg.class_products import class_sums
-from .label_newton import ApartLabels, Point
+from .._linalg.design import DenseDesign
+from .label_newton import _CURVATURE, ApartLabels, Point
+
+# rows of which the products with each other are kept, at most
+_ROWS = 3000
+# products of a step by conjugate gradients, about, which factors must not cost more than
+_PRODUCTS = 100
+# multiplications in whose time an entry is gathered
+_GATHER = 30.0
+
+
+class _HingeLabels(ApartLabels):
+    """Their systems by factors with a row for each row of X that is at its margin, where those are few."""
+
+    def __init__(self, loss):
+        super().__init__(loss)
+        self.small = self.xp is np and len(loss.Y) <= _ROWS and loss.alpha > 0.0
+        # multiplications of a product with X, those of compressed rows counted as three
+        dense = isinstance(loss.design, DenseDesign)
+        self.work = (1.0 if dense else 3.0) * loss.design.nnz if self.small else 0.0
+        self.kernel = None
+
+    def direction(self, G, D, enough):
+        if not self.small:
+            return super().direction(G, D, enough)
+        n, k = D.shape
+        curved = _CURVATURE * self.loss.weight[:, None] < D
+        m, q = curved.sum(axis=0).astype(np.float64), len(G)
+        least = _PRODUCTS * 4.0 * self.work * k
+        if self.factors:  # of a row for each feature
+            least = min(least, float((q**2 * m + q**3 / 3.0).sum()))
+        if float((m**3 / 3.0 + _GATHER * m**2).sum()) > least:
+            return super().direction(G, D, enough)
+        if self.kernel is None:
+            self.kernel = _products_of_rows(self.loss.design) / self.loss.alpha
+            self.kernel += self.loss.fit_intercept / _CURVATURE
+        # Woodbury's identity: a diagonal and the square of the curved rows
+        own = np.full((len(G), 1), self.loss.alpha)
+        own[self.p :] = _CURVATURE
+        along = self.loss.scores(np.ascontiguousarray(G / own))
+        back = np.zeros((n, k))
+        for j in range(k):
+            at = np.flatnonzero(curved[:, j])
+            if len(at):
+                M = self.kernel[np.ix_(at, at)]
+                M[np.diag_indices_from(M)] += 1.0 / D[at, j]
+                factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+                back[at, j] = cho_solve(factor, along[at, j], check_finite=False)
+        return (class_sums(self.loss.design, back, self.loss.fit_intercept) - G) / own
+
+
+def _products_of_rows(design):
+    """X X^T (n, n)."""
+    if isinstance(design, DenseDesign):
+        X = design.X.astype(np.float64, copy=False)
+        return X @ X.T
+    X = sp.csr_array((design.data, design.indices, design.indptr), shape=design.shape).astype(np.float64)
+    return (X @ X.T).toarray()
 
 
 class ApartHinge:
@@ -22,7 +81,7 @@ class ApartHinge:
 
     def __init__(self, loss, x):
         self.loss, self.xp = loss, loss.xp
-        self.labels = ApartLabels(loss)
+        self.labels = _HingeLabels(loss)
         size = loss.shape[0] * loss.shape[1]
         self.point = Point(self.labels, loss.xp.array(x[:size]).reshape(loss.shape))
         self.every = loss.xp.arange(loss.shape[1])

@@ -22,8 +22,8 @@ _CURVATURE, _OF_PAIRS = 1e-4, 1e-6
 _PRODUCTS, _FORCING, _EXACT = 100, 0.1, 1e-3
 # rows of a factor at most, and products that cost as much as it may
 _FACTORS, _WORTH = 3000, 60
-# part of the promised decrease that a step must bring, and halvings at most
-_ARMIJO, _HALVINGS = 1e-4, 40
+# part of the promised decrease that a step must bring, and the shortest step, in parts of Newton's
+_ARMIJO, _SHORTEST = 1e-4, 1e-12
 
 
 class TogetherHinge:
@@ -35,6 +35,7 @@ class TogetherHinge:
         self.loss, self.xp, self.x = loss, loss.xp, x
         self.squares = column_squares(loss.design, loss.weight)
         self.size = loss.shape[0] * loss.shape[1]
+        self.mu = None
 
     def keep(self, x, better):
         if bool(better):
@@ -52,6 +53,9 @@ class TogetherHinge:
             self.loss.smoothing = smoothing
 
     def marginals(self):
+        """Marginals (n, K) at the proximal term of the last steps."""
+        if self.mu is not None:
+            return self.mu
         table, plus, minus = self.loss.unpack(self.x)
         return self.loss.inner_marginals(self.loss.scores(table), plus, minus)
 
@@ -74,7 +78,7 @@ class TogetherHinge:
         return xp.asarray(value), True
 
     def _put(self, x, fun, gradient):
-        self.x, self.fun, self.gradient = x, fun, gradient
+        self.x, self.fun, self.gradient, self.mu = x, fun, gradient, self.loss.mu
         self.free = self.xp.ones(len(x), dtype=bool)
         self.free[self.size :] = (x[self.size :] > 0.0) | (gradient[self.size :] < 0.0)
         free = gradient[self.free]
@@ -96,7 +100,7 @@ class TogetherHinge:
         loss, enough = self.loss, float(enough)
         self._put(self.x, *loss.value_and_gradient(self.x))
         steps.nfev += 1
-        unit, first = self.worst, 0
+        unit, longest = self.worst, 1.0
         while True:
             if self._left() <= enough or self.worst == 0.0:
                 return outcome.CONVERGED
@@ -104,8 +108,9 @@ class TogetherHinge:
             if status is not None:
                 return status
             d = self._direction(self.norm * max(min(_FORCING, np.sqrt(self.worst / unit)), _EXACT))
-            for halving in range(first, _HALVINGS):
-                x = self.x + 0.5**halving * d
+            t = longest
+            while True:
+                x = self.x + t * d
                 x[self.size :] = x[self.size :].clip(0.0, None)
                 fun, gradient = loss.value_and_gradient(x)
                 steps.nfev += 1
@@ -113,10 +118,12 @@ class TogetherHinge:
                 # to rounding the values of a step that is short enough are the same
                 if fun <= self.fun + _ARMIJO * promised + 1e-15 * abs(self.fun):
                     break
-            else:
-                return outcome.NO_PROGRESS
+                if t < _SHORTEST:
+                    return outcome.NO_PROGRESS
+                # where a parabola through both ends is least
+                t *= min(max(-0.5 * promised / (fun - self.fun - promised), 0.1), 0.5)
             # short steps come in succession
-            first = max(0, halving - 1)
+            longest = min(1.0, 2.0 * t)
             before = self.fun, self.worst
             self._put(x, fun, gradient)
             if steps.tell(self.x.copy(), fun):

@@ -254,6 +254,7 @@ class LabelLoss:
         self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
         self.together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
         self.unsolved = 0
+        self.mu = None  # marginals of the last value and gradient
         # hinge: a term -smoothing / 2 ||mu - centre||^2 in its inner maximum
         self.smoothing, self.centre = 0.0, 0.0
 
@@ -317,7 +318,7 @@ class LabelLoss:
     def _structured(self, eta, plus, minus):
         smooth = self.loss == "sparsemap"
         cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
-        mu = self.inner_marginals(eta, plus, minus)
+        mu = self.mu = self.inner_marginals(eta, plus, minus)
         high, low = self.labels.pair_sums(mu, self.weight)
         inner = (mu * (eta + cost) - self.Y * eta).sum(axis=1)
         inner += 0.5 * (self.Y - mu**2).sum(axis=1) if smooth else self.Y.sum(axis=1)

@@ -10,9 +10,10 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, OrOut, Xor
-from sparsekit._factor_graph import label_hinge_together
+from sparsekit._factor_graph import label_hinge_apart, label_hinge_together, label_newton
 from sparsekit._factor_graph.label_curvature import MarginalCurvature
 from sparsekit._factor_graph.label_hinge import minimize_hinge
+from sparsekit._factor_graph.label_hinge_apart import ApartHinge
 from sparsekit._factor_graph.label_hinge_together import TogetherHinge, means_restored
 from sparsekit._factor_graph.label_loss import LabelLoss, Labels
 from sparsekit._factor_graph.layout import GraphOptions
@@ -198,6 +199,27 @@ def test_systems_by_a_factor_and_by_products_agree(sparse, intercept, monkeypatc
         steps.append(form._direction(1e-11))
     np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)
     assert not steps[0][~form.free].any() and (~form.free).any()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_systems_of_labels_apart_by_factors_and_by_products_agree(sparse, intercept, monkeypatch):
+    loss, _ = problem(K=4, n=80, p=6, pairs=None, sparse=sparse, fit_intercept=intercept, weighted=True)
+    for module in (label_hinge_apart, label_newton):
+        monkeypatch.setattr(module, "_CURVATURE", 1e-9)
+        monkeypatch.setattr(module, "_PRODUCTS", 500)
+    monkeypatch.setattr(label_newton, "_DIRECT", 0)
+    monkeypatch.setattr(label_newton, "_FACTORS", 0)
+    loss.smoothing, loss.centre = 0.5, loss.Y
+    x = 0.3 * np.random.default_rng(0).normal(size=loss.n_variables)
+    steps = []
+    for rows in (100, 0):
+        monkeypatch.setattr(label_hinge_apart, "_ROWS", rows)
+        form = ApartHinge(loss, x)
+        D = form.labels.curvature(form.point.eta, form.every)
+        steps.append(form.labels.direction(form.point.G, D, np.full(4, 1e-12)))
+        assert (form.labels.kernel is not None) == (rows > 0)
+    np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("logic", [None, "budget", "xor", "orout", "negated"])

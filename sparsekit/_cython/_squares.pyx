@@ -159,7 +159,7 @@ cdef class Descent:
 
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
              double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
-             bint polish=False):
+             bint polish=False, bint only_solved=False):
         """`solve` round after round for one lambda after the other, each from the last one's point.
 
         Parameters
@@ -172,8 +172,11 @@ cdef class Descent:
         max_rounds : rounds of each penalty at the most
         points : gets the solutions (k, m)
         report : gets (status, objective, gap, optimality, rounds) of each (k, 5)
+        only_solved : whether the first one that is not solved is the last
+
+        Returns how many there are.
         """
-        cdef Py_ssize_t k, j, n = lambdas.shape[0]
+        cdef Py_ssize_t k, j, n = lambdas.shape[0], done = 0
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
         cdef int how = 0, stalls
         cdef long rounds
@@ -202,7 +205,10 @@ cdef class Descent:
                     self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
                 points[k, :] = self.columns.x
                 report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
-                before = lam
+                before, done = lam, k + 1
+                if only_solved and how != _CONVERGED:
+                    break
+        return done
 
     cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
                     double tol, double gap_tol, double end, int* room, double* fun, double* gap,

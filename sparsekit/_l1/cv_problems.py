@@ -7,27 +7,34 @@ that models get. `cv_block_problems` has those over blocks of rows.
 from __future__ import annotations
 
 import copy
+import time
 from numbers import Real
 
 import numpy as np
 
 from .._arrays import beside, is_device, to_host
+from .._cython._squares import Descent
 from .._estimator.checks import in_type
 from .._estimator.offset import with_rows_offset
 from .._messages import shown
-from .coefficients import all_classes, center_target, unpack
+from .._solver import outcome
+from .coefficients import all_classes, center_target, l1_weights, unpack
 from .cv_device import DeviceAccuracy, DeviceSquaredErrors
 from .fit import logistic_of, nonnegative_of, squares_of
 from .fold_scores import accuracy, is_accuracy
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
-from .path_solver import LEAST_RATIO, iterate_path, path_start
+from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
 from .squares import SquaresSolver, descends, means_of, moments, squares_solver, takes_gram, tame
 
 # numbers of the moments of all folds that are kept, and predictions that are made at once
 _KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
 # columns up to which solutions are kept whole
 _FEW = 1000
+# rows of wide data up to which paths descend
+_FEW_ROWS = 128
+# sweeps of a round of the descent along a path, beyond which columns count as nearly equal
+_SWEEPS = 200
 
 
 class PathProblem:
@@ -344,8 +351,9 @@ class SquaresProblem(PathProblem):
 
     def start(self, options):
         solver = self._solver()
-        if solver is None:
-            return super().start(options)
+        return super().start(options) if solver is None else self._start_of(solver, options)
+
+    def _start_of(self, solver, options):
         v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
         x_null = solver.null_model(v, options)
         return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
@@ -357,6 +365,47 @@ class SquaresProblem(PathProblem):
                 lazily=self.lazily,
             )  # fmt: skip
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
+
+    def descend(self, alphas, n_lambdas, eps, options, *, coefs, **limits):
+        """The `RegularizationPath` by `SquaresSolver`, or None where that is not the way."""
+        # over many columns and rows OBA's second derivatives take from a third to all of the time
+        few = takes_gram(self.X) or (self.X.shape[0] <= _FEW_ROWS and not hasattr(self.X, "nnz"))
+        solver = self._solver() if self.positive or few else None
+        if solver is None:
+            return None
+        _, v, x_null, largest = self._start_of(solver, options)
+        if alphas is None:
+            alphas = penalty_grid(largest / self.scale, n_lambdas, eps, self.l1_ratio)
+        lambdas = l1_weights(alphas, self.scale)
+        if self.positive:
+            results = self.path(solver, v, lambdas, x_null, options, limits["max_time"], limits["callback"])
+        else:
+            results = self._descend_or_else(solver, v, lambdas, x_null, options, **limits)
+        path = collect_path(
+            results, alphas, largest / self.scale, 1, self.X.shape[1], self.fit_intercept, scale=self.scale,
+            coefs=coefs, dtype=self.X.dtype,
+        )  # fmt: skip
+        path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
+        return path
+
+    def _descend_or_else(self, solver, v, lambdas, x, options, max_time, callback):
+        """The path by the descent, and from where that takes long on by OBA."""
+        begin, done = time.perf_counter(), 0
+        solver.descent = Descent(solver.columns, _SWEEPS)
+        mixing = {"l1_ratio": self.l1_ratio, "callback": callback}
+        for result in solver.iterate(v, lambdas, x, options, max_time=max_time, only_solved=True, **mixing):
+            if result.status == outcome.STOPPED:
+                yield result
+                return
+            if not result.success:
+                break
+            yield result
+            x, done = result.x, done + 1
+        if done == len(lambdas):
+            return
+        loss, l1, _, _ = super().start(options)
+        left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
+        yield from iterate_path(loss, l1, lambdas[done:], x, options, max_time=left, **mixing)
 
     def _solver(self):
         if not (self.compiled and descends(self.X, self.moments is not None, self.positive)):

@@ -28,7 +28,8 @@ from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
 from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from .coefficients import center_target, l1_weights, penalty_of
+from .coefficients import center_target, penalty_of
+from .cv_problems import SquaresProblem
 from .fit import (
     MAX_ITER,
     MEMORY,
@@ -44,8 +45,6 @@ from .magnitudes import sum_in_units
 from .null_intercept import null_intercept, unless_zero
 from .path_solver import (
     RegularizationPath,
-    collect_path,
-    penalty_grid,
     solve_path,
     warn_if_path_unconverged,
 )
@@ -328,12 +327,14 @@ def lasso_path(
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
     if positive:
         check_positive(hessian)
-    if positive and not isinstance(X, BlockedMatrix) and not is_device(X):
-        path = _positive_path(
-            X, y, weight, penalty, fit_intercept, n_threads, options, alphas,
-            n_lambdas=n_lambdas, eps=eps, l1_ratio=l1_ratio, max_time=max_time, callback=callback,
-            coefs=coefs,
-        )  # fmt: skip
+    descended = None
+    if not isinstance(X, BlockedMatrix) and not is_device(X):
+        problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
+        descended = problem.mixing(l1_ratio).descend(
+            alphas, n_lambdas, eps, options, max_time=max_time, callback=callback, coefs=coefs
+        )
+    if descended is not None:
+        path = descended
         path.feature_names = feature_names
         warn_if_path_unconverged(path, options, "lasso_path")
         return path
@@ -362,26 +363,6 @@ def lasso_path(
     path.intercepts = path.intercepts + path.intercepts.dtype.type(mean)
     path.feature_names = feature_names
     warn_if_path_unconverged(path, options, "lasso_path")
-    return path
-
-
-def _positive_path(
-    X, y, weight, penalty, fit_intercept, n_threads, options, alphas, *, n_lambdas, eps, l1_ratio, max_time,
-    callback, coefs,
-):  # fmt: skip
-    """`lasso_path` for checked input and coefficients >= 0."""
-    from .cv_problems import SquaresProblem  # few need it
-
-    problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive=True).mixing(l1_ratio)
-    solver, v, x_null, largest = problem.start(options)
-    if alphas is None:
-        alphas = penalty_grid(largest / problem.scale, n_lambdas, eps, l1_ratio)
-    results = problem.path(solver, v, l1_weights(alphas, problem.scale), x_null, options, max_time, callback)
-    path = collect_path(
-        results, alphas, largest / problem.scale, 1, X.shape[1], fit_intercept, scale=problem.scale,
-        coefs=coefs, dtype=X.dtype,
-    )  # fmt: skip
-    path.intercepts = path.intercepts + path.intercepts.dtype.type(problem.offset)
     return path
 
 

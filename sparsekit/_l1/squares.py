@@ -23,8 +23,13 @@ from .oba_run import MESSAGES
 
 # columns up to which there is a Gram matrix, of 32 MB then
 _MOST_GRAM = 2000
+# the same of sparse rows where there are more than so many entries of the matrix for each of theirs
+_FEW, _PER_ENTRY = 800, 4.0
 # rows whose products are added up at once
 _BLOCK = 4096
+# a product of two entries of a row takes as long as so many of dense columns, and an entry that is made dense
+# as so many; part of the rows' weight that no column of entries may exceed
+_ENTRY, _WIDEN, _FILLED = 300.0, 30.0, 0.99
 # rounds in a row in which nothing moved
 _STALLS = 2
 # largest sum of squares
@@ -79,6 +84,8 @@ class Moments:
 def moments(X, y, weight, centre, y_centre):
     """`Moments` of rows of X (n, p), in double precision and a block at a time."""
     n, p = X.shape
+    if sp.issparse(X) and _by_entries(X, weight):
+        return _moments_of_entries(X, y, weight, centre, y_centre)
     found = Moments(np.zeros((p, p)), np.zeros(p), np.zeros(p), 0.0, 0.0, 0.0)
     for at in range(0, n, _BLOCK):
         rows = slice(at, at + _BLOCK)
@@ -95,6 +102,35 @@ def moments(X, y, weight, centre, y_centre):
     return found
 
 
+def _by_entries(X, weight):
+    """Whether products of entries are fewer than all products, and no column is nearly constant."""
+    n, p = X.shape
+    counts = np.diff(X.indptr) if X.format == "csr" else np.bincount(X.indices, minlength=n)
+    if _ENTRY * float(counts.astype(np.float64) @ counts) > n * p * (p + _WIDEN):
+        return False
+    there = sp.csr_array(
+        (np.ones(X.nnz), X.indices, X.indptr), shape=X.shape if X.format == "csr" else (p, n)
+    )
+    s = np.ones(n) if weight is None else weight
+    filled = there.T @ s if X.format == "csr" else there @ s
+    return bool(filled.max(initial=0.0) <= _FILLED * s.sum())
+
+
+def _moments_of_entries(X, y, weight, centre, y_centre):
+    # the variance of a column that is not zero in part d of the weight is (1 - d) / d of its squared mean at
+    # least: taking the centre off afterwards loses no more digits than that
+    X = X.tocsr().astype(np.float64)
+    b = np.asarray(y, dtype=np.float64) - y_centre
+    s = np.ones(len(b)) if weight is None else weight
+    total, weighted, raw = float(s.sum()), s * b, X.T @ s
+    gram = (X.T @ (X if weight is None else sp.diags_array(s) @ X)).toarray()
+    gram -= np.outer(raw, centre) + np.outer(centre, raw - total * centre)
+    along = float(weighted.sum())
+    return Moments(
+        gram, X.T @ weighted - along * centre, raw - total * centre, float(weighted @ b), along, total
+    )
+
+
 def tame(sums, square):
     """Whether sums of squares are numbers whose products are numbers too."""
     return bool(np.isfinite(sums).all() and np.abs(sums).max(initial=0.0) < _WILD and square < _WILD)
@@ -103,7 +139,9 @@ def tame(sums, square):
 def takes_gram(X):
     """Whether the sums over X's rows (n, p) are the cheaper form."""
     n, p = X.shape
-    return p <= min(n, _MOST_GRAM)
+    # products of columns with few entries are many zeros, which the descent does not skip
+    many = sp.issparse(X) and p > _FEW and p * p > _PER_ENTRY * X.nnz
+    return p <= min(n, _MOST_GRAM) and not many
 
 
 def descends(X, summed, positive):
@@ -302,14 +340,19 @@ class SquaresSolver:
         return self.p + bool(self.fit_intercept)
 
     def iterate(
-        self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None, lazily=False
+        self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None, lazily=False,
+        only_solved=False,
     ):  # fmt: skip
         """The twin of `iterate_path`: results for falling lambdas, each from the last one's solution.
 
-        Many are solved at once, unless ``lazily`` says that not all may be asked for.
+        Many are solved at once, unless ``lazily`` says that not all may be asked for. With ``only_solved``
+        the first one that is not is the last.
         """
         if callback is not None:
-            yield from self._one_by_one(v, lambdas, x0, options, l1_ratio, max_time, callback)
+            for result in self._one_by_one(v, lambdas, x0, options, l1_ratio, max_time, callback):
+                yield result
+                if only_solved and not result.success:
+                    return
             return
         end = np.inf if max_time is None else time.perf_counter() + max_time
         promise = options.get("promise_tol", 0.0)
@@ -322,7 +365,7 @@ class SquaresSolver:
             found, report = np.empty((len(part), self.n_variables)), np.empty((len(part), 5))
             points = found[:, : self.p]
             with blas_threads(1):
-                self.descent.path(
+                done = self.descent.path(
                     v,
                     part,
                     l1_ratio,
@@ -334,12 +377,16 @@ class SquaresSolver:
                     points,
                     report,
                     not promise,
+                    only_solved,
                 )
             before = part[-1]
             if self.fit_intercept:
                 found[:, self.p] = -(points @ self.means)
-            for x, row in zip(found, report.tolist()):
-                yield self._result(x, *row, goal[0])
+            for x, row in zip(found[:done], report[:done].tolist()):
+                # of a few sweeps the end is no rounding
+                yield self._result(x, *row, -np.inf if only_solved else goal[0])
+            if done < len(part):
+                return
 
     def _one_by_one(self, v, lambdas, x0, options, l1_ratio, max_time, callback):
         end = np.inf if max_time is None else time.perf_counter() + max_time

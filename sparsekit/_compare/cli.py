@@ -373,22 +373,30 @@ def _fail(message, code):
     return code
 
 
+def _number(text, kind=float):
+    try:
+        return kind(text)
+    except ValueError:  # argparse would name this function
+        what = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(f"must be {what}, is {text}") from None
+
+
 def _positive(text):
-    value = float(text)
+    value = _number(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
     return value
 
 
 def _share(text):
-    value = float(text)
+    value = _number(text)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
     return value
 
 
 def _positive_int(text):
-    value = int(text)
+    value = _number(text, int)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
     return value

@@ -79,6 +79,9 @@ def _says_comma(what, word, name):
 
 
 def _column_number(names, name, path):
+    if names.count(name) > 1:
+        numbers = ", ".join(str(i + 1) for i, other in enumerate(names) if other == name)
+        raise DataError(f"{path}: columns {numbers} are all called {shown(name)}; say which by its number")
     if name in names:
         return names.index(name)
     if name.isdigit() and 1 <= int(name) <= len(names):

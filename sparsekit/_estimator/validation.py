@@ -6,6 +6,8 @@ estimators and paths take these two functions, and none of scikit-learn's own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,33 @@ from .._messages import shown
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
     """`sklearn.utils.validation.validate_data` of a sound X, and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
-    return _for_kernels(validation.validate_data(estimator, sound(X), sound(y, "y"), **checks))
+    with _columns_named(X):
+        return _for_kernels(validation.validate_data(estimator, sound(X), sound(y, "y"), **checks))
 
 
 def check_X_y(X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
     """`sklearn.utils.validation.check_X_y` of a sound X and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
-    return _for_kernels(validation.check_X_y(sound(X), sound(y, "y"), **checks))
+    with _columns_named(X):
+        return _for_kernels(validation.check_X_y(sound(X), sound(y, "y"), **checks))
+
+
+@contextmanager
+def _columns_named(X: Any) -> Iterator[None]:
+    """ValueError that names the column of a data frame whose words are no numbers."""
+    try:
+        yield
+    except ValueError as error:
+        if not (hasattr(X, "columns") and hasattr(X, "iloc") and "could not convert" in str(error)):
+            raise
+        for j, name in enumerate(X.columns):
+            found = next((value for value in X.iloc[:, j] if not _is_number(value)), None)
+            if isinstance(found, str):
+                raise ValueError(
+                    f"column {shown(name)} of X holds {shown(found)}, and X must hold numbers: encode such "
+                    "columns (sklearn.preprocessing.OneHotEncoder), or leave them out."
+                ) from error
+        raise
 
 
 def _as_numbers(y: Any) -> Any:

@@ -135,6 +135,34 @@ def test_options_that_do_not_go_together(data, capsys, argv, words):
 
 
 @pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--alpha", "1,x"], "argument --alpha: must be a number, is x"),
+        (["--lambda-ratio", "-1"], "argument --lambda-ratio: must be a positive number, is -1"),
+        (["--test-size", "half"], "argument --test-size: must be a number, is half"),
+        (["--n-lambda", "2.5"], "argument --n-lambda: must be a whole number, is 2.5"),
+    ],
+)
+def test_options_that_are_no_numbers(data, capsys, argv, words):
+    assert main(["compare", str(data), "--lasso", *argv]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_columns_that_say_nothing(tmp_path, capsys):
+    rows = "".join(f"1,0.1,{0.7 * i**2}\n" for i in range(30))
+    path = tmp_path / "constant.csv"
+    path.write_text("a,b,y\n" + rows, encoding="utf-8")
+    assert main(["compare", str(path), "--lasso", "--peers", "lasso"]) == 1
+    assert "no feature is related to the target" in capsys.readouterr().err
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    for size in (1e-200, 1.0, 1e200):  # data of any size do
+        for matrix in (size * X, sparse.csr_array(size * X)):
+            found = LassoProblem("", matrix, y, True, None, None, []).lambda_max
+            np.testing.assert_allclose(found, size * np.abs(X.T @ (y - y.mean())).max())
+
+
+@pytest.mark.parametrize(
     ("column", "words"),
     [(["a", "b", "c", "d"], "--lasso needs numbers"), (["2", "2", "2", "2"], "all 4 rows have the target 2")],
 )

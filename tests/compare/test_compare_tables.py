@@ -123,6 +123,11 @@ def test_columns_are_left_out(tmp_path):
     ):
         with pytest.raises(io.DataError, match=match):
             io.read_problem(path, **options)
+    path = write(tmp_path / "t.csv", "a,b,a,y\n1,2,3,0\n4,5,6,1\n")
+    for options in (dict(drop=["a"]), dict(target="a")):
+        with pytest.raises(io.DataError, match="columns 1, 3 are all called 'a'; say which by its number"):
+            io.read_problem(path, **options)
+    np.testing.assert_array_equal(io.read_problem(path, test_size=0, drop=["3"]).X, [[1, 2], [4, 5]])
     path = write(tmp_path / "t.svm", "1 1:1\n0 1:2\n")
     with pytest.raises(io.DataError, match="--categorical and --drop are for the columns of CSV and parquet"):
         io.read_problem(path, drop=["1"])

@@ -289,6 +289,11 @@ def test_the_gap_is_a_true_bound(fit, weighted):
         reached = objective(fit, coef, intercept, s=s, v=v)
         assert_allclose(reached, value, rtol=1e-10)
         assert 0 <= gap <= close * value and value - gap <= best * (1 + 1e-12) and best <= value * (1 + 1e-9)
+    # and far from the end
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _, _, value, gap = fit.fit(hessian="lbfgs", max_iter=2, **given)
+    assert 1e-6 * best < value - best <= gap < value
 
 
 # weights of rows and of features
@@ -660,3 +665,10 @@ def test_without_a_penalty_the_twin_is_linear_regression():
     twin = model.to_sklearn()
     assert type(twin) is LinearRegression
     assert_array_equal(twin.predict(X), model.predict(X))
+
+
+def test_columns_of_words_are_named(thing):
+    words = frame().assign(colour="red", place="x")
+    with pytest.raises(ValueError, match="column 'colour' of X holds 'red', and X must hold numbers"):
+        thing.fit(words)
+    same(thing.fit(frame().astype(object)), thing.fit(), rtol=1e-9)

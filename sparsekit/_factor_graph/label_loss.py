@@ -315,6 +315,20 @@ class LabelLoss:
         self.unsolved = int(np.count_nonzero(statuses))
         return mu
 
+    def hinge_rows(self, eta, plus, minus, mu):
+        """Hinge losses (n,) of rows with scores eta, were mu (n, K) their worst marginals."""
+        xp, Y = self.xp, self.Y
+        rows = (mu * (eta + 1.0 - 2.0 * Y) + Y - Y * eta).sum(axis=1)
+        live = np.flatnonzero(to_host((plus > 0.0) | (minus > 0.0)))
+        step = max(1, _PAIRS_A_CALL // (16 * max(len(Y), 1)))
+        for at in range(0, len(live), step):
+            e = xp.asarray(live[at : at + step])
+            first, second = xp.asarray(self.labels.pairs[live[at : at + step]].T)
+            a, b = mu[:, first], mu[:, second]
+            rows += np.minimum(a, b) @ plus[e] - (a + b - 1.0).clip(0.0, None) @ minus[e]
+            rows -= (Y[:, first] * Y[:, second]) @ (plus[e] - minus[e])
+        return rows
+
     def _structured(self, eta, plus, minus):
         smooth = self.loss == "sparsemap"
         cost = 0.0 if smooth else 1.0 - 2.0 * self.Y

@@ -120,6 +120,8 @@ CASES = [
     dict(logic="xor", pairs=None),
     dict(logic="knapsack", seed=2),
     dict(logic="orout", pairs=None, sparse=True),
+    # LP-MAP of some rows ends short of the largest
+    dict(logic="negated", K=4, n=30, p=3, seed=29, weighted=True, alpha=1e-2),
 ]
 
 
@@ -127,11 +129,11 @@ CASES = [
 def test_objective_is_that_of_the_quadratic_program(case):
     loss, X = problem(**case)
     best = by_quadratic_program(loss, X)
-    for tol in (1e-4, 1e-7):
+    for tol in (1e-4, 1e-6):
         found = minimize_hinge(loss, None, tol=tol, max_iter=1000)
         assert found.status == outcome.CONVERGED and found.optimality <= tol
         assert loss.value_and_gradient(found.x)[0] == pytest.approx(found.fun, rel=1e-12)
-        assert -1e-6 * best <= found.fun - best <= found.dual_gap + 1e-6 * best
+        assert -1e-8 * best <= found.fun - best <= found.dual_gap + 1e-8 * best
         assert found.dual_gap == pytest.approx(found.optimality * found.fun)
 
 
@@ -240,12 +242,12 @@ def test_marginals_of_the_right_means_obey_factors(logic):
 
 def test_bounds_hold_wherever_a_fit_is_cut_short():
     loss, _ = problem(K=4, n=40, p=3, logic="budget", weighted=True, alpha=1e-2, pair_alpha=1e-2)
-    best = minimize_hinge(loss, None, tol=1e-7, max_iter=2000)
+    best = minimize_hinge(loss, None, tol=1e-6, max_iter=2000)
     assert best.status == outcome.CONVERGED
     for n in range(0, best.nit, max(1, best.nit // 8)):
-        found = minimize_hinge(loss, None, tol=1e-7, max_iter=n)
+        found = minimize_hinge(loss, None, tol=1e-6, max_iter=n)
         assert found.nit == n and found.status == outcome.MAX_ITER
-        assert best.fun * (1 - 1e-7) <= found.fun <= best.fun + found.dual_gap + 1e-9
+        assert best.fun - best.dual_gap <= found.fun <= best.fun + found.dual_gap
         assert loss.smoothing == 0.0
     again = minimize_hinge(loss, best.x, tol=1e-4, max_iter=1000)
     assert again.status == outcome.CONVERGED and again.fun <= best.fun

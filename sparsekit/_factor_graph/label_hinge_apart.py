@@ -22,6 +22,10 @@ class _HingeLabels(ApartLabels):
     def __init__(self, loss):
         super().__init__(loss)
         self.small = self.xp is np and len(loss.Y) <= _ROWS and loss.alpha > 0.0
+        # means of dense columns, which the intercept takes up: large ones would leave nothing of the rest
+        self.shift = np.zeros(self.p)
+        if self.small and loss.fit_intercept and isinstance(loss.design, DenseDesign):
+            self.shift = loss.weight @ loss.design.X
         # multiplications of a product with X, those of compressed rows counted as three
         dense = isinstance(loss.design, DenseDesign)
         self.work = (1.0 if dense else 3.0) * loss.design.nnz if self.small else 0.0
@@ -39,12 +43,14 @@ class _HingeLabels(ApartLabels):
         if float((m**3 / 3.0 + _GATHER * m**2).sum()) > least:
             return super().direction(G, D, enough)
         if self.kernel is None:
-            self.kernel = _products_of_rows(self.loss.design) / self.loss.alpha
+            self.kernel = _products_of_rows(self.loss.design, self.shift) / self.loss.alpha
             self.kernel += self.loss.fit_intercept / _CURVATURE
         # Woodbury's identity: a diagonal and the square of the curved rows
         own = np.full((len(G), 1), self.loss.alpha)
         own[self.p :] = _CURVATURE
-        along = self.loss.scores(np.ascontiguousarray(G / own))
+        G = self._shifted(G)
+        start = np.ascontiguousarray(G / own)
+        along = self.loss.scores(self._back(start.copy()))
         back = np.zeros((n, k))
         for j in range(k):
             at = np.flatnonzero(curved[:, j])
@@ -53,13 +59,23 @@ class _HingeLabels(ApartLabels):
                 M[np.diag_indices_from(M)] += 1.0 / D[at, j]
                 factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
                 back[at, j] = cho_solve(factor, along[at, j], check_finite=False)
-        return (class_sums(self.loss.design, back, self.loss.fit_intercept) - G) / own
+        pulled = self._shifted(class_sums(self.loss.design, back, self.loss.fit_intercept))
+        return self._back((pulled - G) / own)
+
+    def _shifted(self, G):
+        """A gradient as that of columns without their means."""
+        return np.concatenate([G[: self.p] - self.shift[:, None] * G[self.p :].sum(axis=0), G[self.p :]])
+
+    def _back(self, table):
+        """The table, in place, of columns with their means for one without."""
+        table[self.p :] -= self.shift @ table[: self.p]
+        return table
 
 
-def _products_of_rows(design):
-    """X X^T (n, n)."""
+def _products_of_rows(design, shift):
+    """X X^T (n, n), of dense X less shift (p,)."""
     if isinstance(design, DenseDesign):
-        X = design.X.astype(np.float64, copy=False)
+        X = design.X - shift
         return X @ X.T
     X = sp.csr_array((design.data, design.indices, design.indptr), shape=design.shape).astype(np.float64)
     return (X @ X.T).toarray()
@@ -111,7 +127,8 @@ class ApartHinge:
         loss, point = self.loss, self.point
         if not loss.alpha > 0.0:
             # about the minimum of the proximal step's problem, which is not above that of the loss
-            return point.f - abs(point.G * point.table).sum(axis=0), False
+            reach = 2.0 * np.maximum(np.sqrt((point.table**2).sum(axis=0)), 1.0)
+            return point.f - np.sqrt((point.G**2).sum(axis=0)) * reach, False
         E = (mu - loss.Y) * loss.weight[:, None]
         if loss.fit_intercept:
             E = balanced(E)

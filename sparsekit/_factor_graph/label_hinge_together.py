@@ -73,7 +73,7 @@ class TogetherHinge:
             mu = means_restored(loss, mu)
         if not certain or mu is None:
             # about the minimum of the proximal step's problem, which is not above that of the loss
-            return xp.asarray(self.fun - float(abs(self.gradient * self.x)[self.free].sum())), False
+            return xp.asarray(self.fun - self.norm * self._reach()), False
         E = (mu - loss.Y) * loss.weight[:, None]
         pulled = class_sums(loss.design, xp.ascontiguousarray(E), False)
         value = (1.0 - _INEXACT) * float(abs(E).sum()) - float((pulled**2).sum()) / (2.0 * loss.alpha)
@@ -91,13 +91,17 @@ class TogetherHinge:
         self.worst = float(abs(free).max()) if len(free) else 0.0
         self.norm = float(np.sqrt((free**2).sum()))
 
+    def _reach(self):
+        """About how far away a minimum is: twice as far as zero, or one."""
+        return 2.0 * max(float(np.sqrt((self.x**2).sum())), 1.0)
+
     def _left(self):
         """About how much less than its value here the problem's dual is at these marginals."""
         loss, at = self.loss, self.loss.design.shape[1] * self.loss.shape[1]
         left = 0.0
         for part, alpha in ((slice(at), loss.alpha), (slice(self.size, None), loss.pair_alpha)):
-            g, x = self.gradient[part][self.free[part]], self.x[part][self.free[part]]
-            left += float((g**2).sum()) / (2.0 * alpha) if alpha > 0.0 else float(abs(g * x).sum())
+            square = float((self.gradient[part][self.free[part]] ** 2).sum())
+            left += square / (2.0 * alpha) if alpha > 0.0 else np.sqrt(square) * self._reach()
         g, b = self.gradient[at : self.size], self.x[at : self.size]
         return left + float((abs(g) * (1.0 + abs(b))).sum())
 
@@ -165,7 +169,11 @@ class TogetherHinge:
         T[:] = features[:, None]
         own[place] = loss.pair_alpha + _OF_PAIRS
         rows, of = np.unique(curved.place, return_inverse=True)
-        X = self._rows(rows, 1.0 / np.sqrt(features))
+        shift = np.zeros(p)
+        if loss.fit_intercept and isinstance(loss.design, DenseDesign):
+            # the intercept takes up the columns' means, large ones of which would leave nothing of the rest
+            shift = loss.weight @ loss.design.X
+        X = self._rows(rows, 1.0 / np.sqrt(features), shift)
         entries, ways = curved.G.tocoo(), np.zeros((len(of), K))
         ways[entries.row, entries.col % K] = entries.data
         ways *= np.sqrt(weight)[:, None]
@@ -174,8 +182,10 @@ class TogetherHinge:
         pairs = (curved.G @ curved.shares).toarray() * np.sqrt(weight)[:, None] / np.sqrt(own[place])
         M += pairs @ pairs.T
         M[np.diag_indices_from(M)] += 1.0
-        step = np.where(self.free, -self.gradient, 0.0) / np.sqrt(own)
+        step = np.where(self.free, -self.gradient, 0.0)
         table = step[: self.size].reshape(q, K)
+        table[:p] -= shift[:, None] * table[p:].sum(axis=0)
+        step /= np.sqrt(own)
         along = ((X @ table)[of] * ways).sum(axis=1) + pairs @ step[place]
         if len(along):
             along = cho_solve(cho_factor(M, lower=True, check_finite=False), along, check_finite=False)
@@ -183,14 +193,16 @@ class TogetherHinge:
         np.add.at(spread, of, along[:, None] * ways)
         table -= X.T @ spread
         step[place] -= pairs.T @ along
-        return step / np.sqrt(own)
+        step /= np.sqrt(own)
+        table[p:] -= shift @ table[:p]
+        return step
 
-    def _rows(self, rows, scale):
-        """Rows of [X, 1] times scale (q,), dense or compressed."""
+    def _rows(self, rows, scale, shift):
+        """Rows of [X, 1], of dense X less shift (p,), times scale (q,), dense or compressed."""
         design = self.loss.design
         if isinstance(design, DenseDesign):
             part = np.ones((len(rows), len(scale)))
-            part[:, : design.shape[1]] = design.X[rows]
+            part[:, : design.shape[1]] = design.X[rows] - shift
             part *= scale
             return part
         part = sp.csr_array((design.data, design.indices, design.indptr), shape=design.shape)[rows]

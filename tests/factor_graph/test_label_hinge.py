@@ -240,6 +240,23 @@ def test_marginals_of_the_right_means_obey_factors(logic):
         assert means_restored(loss, mu) is None
 
 
+@pytest.mark.parametrize("pairs", [None, "all"])
+def test_means_of_columns_do_not_matter(pairs):
+    loss, X = problem(K=3, n=60, p=8, pairs=pairs, alpha=1e-2, pair_alpha=1e-2, seed=5)
+    away = LabelLoss("hinge", loss.labels, X + 100.0, loss.Y, loss.weight, alpha=1e-2, pair_alpha=1e-2)
+    near, far = (minimize_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, away))
+    assert far.status == outcome.CONVERGED and far.fun == pytest.approx(near.fun, rel=1e-4)
+
+
+def test_no_penalty_is_the_limit_of_little():
+    for logic in (None, "budget"):
+        loss, X = problem(K=4, n=80, p=6, logic=logic, alpha=0.0, pair_alpha=0.0, seed=6)
+        little = LabelLoss("hinge", loss.labels, X, loss.Y, loss.weight, alpha=1e-8, pair_alpha=1e-8)
+        found, near = (minimize_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, little))
+        assert np.isnan(found.dual_gap) and found.status == near.status == outcome.CONVERGED
+        assert found.fun == pytest.approx(near.fun, rel=2e-4)
+
+
 def test_bounds_hold_wherever_a_fit_is_cut_short():
     loss, _ = problem(K=4, n=40, p=3, logic="budget", weighted=True, alpha=1e-2, pair_alpha=1e-2)
     best = minimize_hinge(loss, None, tol=1e-6, max_iter=2000)

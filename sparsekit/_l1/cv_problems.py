@@ -288,6 +288,7 @@ class SquaresProblem(PathProblem):
     """
 
     moments = None
+    has_rows = True  # whether X is the rows, and not those of all
     lazily = False  # whether paths are mostly left before their end
 
     def __init__(
@@ -334,6 +335,7 @@ class SquaresProblem(PathProblem):
         else:
             train, test = fold
             part = copy.copy(self)
+            part.has_rows = False
             part.values = self.values[train]
             part.weight = None if self.weight is None else self.weight[train]
             part.shift = None if self.shift is None else self.shift[train]
@@ -360,6 +362,8 @@ class SquaresProblem(PathProblem):
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         if isinstance(loss, SquaresSolver):
+            if self.has_rows and not (self.positive or self.lazily or options.get("promise_tol")):
+                return self._descend_or_else(loss, l1, lambdas, x0, options, max_time, callback)
             return loss.iterate(
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback,
                 lazily=self.lazily,
@@ -377,10 +381,7 @@ class SquaresProblem(PathProblem):
         if alphas is None:
             alphas = penalty_grid(largest / self.scale, n_lambdas, eps, self.l1_ratio)
         lambdas = l1_weights(alphas, self.scale)
-        if self.positive:
-            results = self.path(solver, v, lambdas, x_null, options, limits["max_time"], limits["callback"])
-        else:
-            results = self._descend_or_else(solver, v, lambdas, x_null, options, **limits)
+        results = self.path(solver, v, lambdas, x_null, options, **limits)
         path = collect_path(
             results, alphas, largest / self.scale, 1, self.X.shape[1], self.fit_intercept, scale=self.scale,
             coefs=coefs, dtype=self.X.dtype,
@@ -397,7 +398,7 @@ class SquaresProblem(PathProblem):
             if result.status == outcome.STOPPED:
                 yield result
                 return
-            if not result.success:
+            if not solver.proves(result, options["tol"]):
                 break
             yield result
             x, done = result.x, done + 1

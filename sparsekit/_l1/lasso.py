@@ -33,6 +33,7 @@ from .fit import (
 )
 from .magnitudes import named_overflow
 from .path import lasso_path
+from .small_squares import small_squares
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
@@ -129,7 +130,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     X is used as it is, without a copy, as in :class:`L1LogisticOBA`. The method is Algorithm 2 of chapter 2
     of [1]_. Fits of dense float64 data with more rows than columns, of at most 1000, start where coordinate
     descent over sums of rows in single precision ends, and ridges at the solution of their linear system:
-    mostly one iteration then certifies it.
+    mostly one iteration then certifies it. Where there are at most 128 columns and 200 000 numbers, that
+    descent is the fit.
 
     References
     ----------
@@ -261,7 +263,11 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             with named_overflow(X):
                 loss = nonnegative_of(X, target, mean, weight, fit_intercept, threads)
         else:
-            loss = squares_of(X, target, mean, weight, fit_intercept, threads)
+            loss = None
+            if self.hessian == "exact" and self.alpha > 0.0:
+                loss = small_squares(X, target, weight, fit_intercept, threads)
+            if loss is None:
+                loss = squares_of(X, target, mean, weight, fit_intercept, threads)
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries

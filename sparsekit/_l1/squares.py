@@ -32,6 +32,8 @@ _BLOCK = 4096
 _ENTRY, _WIDEN, _FILLED = 300.0, 30.0, 0.99
 # rounds in a row in which nothing moved
 _STALLS = 2
+# part of the target's squares that sums over rows hold to seven digits
+_LEFT = 1e-6
 # largest sum of squares
 _WILD = 1e200
 # largest penalty: its products with weights and ratios are numbers
@@ -183,7 +185,9 @@ def data_columns(X, y, weight, fit_intercept):
     return DenseColumns(X, y, weight, means, np.maximum(squares - total * means**2, 0.0)), means
 
 
-def squares_solver(X, target, weight, fit_intercept, positive, sums=None, centre=None):
+def squares_solver(
+    X, target, weight, fit_intercept, positive=False, sums=None, centre=None, most_sweeps=MOST_SWEEPS
+):  # fmt: skip
     """A `SquaresSolver`, or None where squares are beyond the numbers of floating point.
 
     ``target`` is centred where there is an intercept. ``sums`` are the `Moments` where they are known, of
@@ -201,7 +205,7 @@ def squares_solver(X, target, weight, fit_intercept, positive, sums=None, centre
             columns, means = data_columns(X, target, weight, fit_intercept)
         square = float(target @ target if weight is None else target @ (weight * target))
     if tame(np.asarray(columns.curvature), square):
-        return SquaresSolver(columns, means, fit_intercept, positive)
+        return SquaresSolver(columns, means, fit_intercept, positive, most_sweeps)
     if positive:
         raise ValueError("The squares of X or y overflow: bring the columns of X and y to sizes near 1.")
     return None
@@ -254,6 +258,11 @@ class SquaresSolver:
         """Make w (p,) the current point."""
         self.w[:] = w
         self.columns.set_point(self.w)
+
+    def proves(self, result, tol):
+        """Whether a result's gap is as small as asked for, and what is left no rounding of the sums."""
+        enough = result.dual_gap <= 10.0 * tol * result.fun
+        return result.success and enough and result.fun >= _LEFT * self.value_at_zero
 
     def variables(self):
         """The current point as variables [w, b]."""

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from sparsekit import LassoOBACV, lasso_path
+from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._l1 import cv_problems, squares
 from sparsekit._l1.cv_problems import SquaresProblem
 
@@ -127,3 +127,21 @@ def test_columns_with_few_entries_go_by_oba_and_find_the_same(monkeypatch):
     assert_allclose(other.mse_path_, chosen.mse_path_, rtol=1e-4)
     assert_allclose(other.coef_, chosen.coef_, atol=1e-6)
     assert_allclose(lasso_path(X, y, n_lambdas=5, tol=1e-9).objectives, path.objectives, rtol=1e-8)
+
+
+@pytest.mark.parametrize("fit", ["path", "cv", "single"])
+def test_what_is_left_of_nearly_noiseless_data_is_no_rounding(fit):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((120, 12)) * np.logspace(0, 3, 12)
+    y = X @ rng.standard_normal(12) + 1e-3 * rng.standard_normal(120) + 1e4
+    alpha, tol = 1e-6, 1e-3
+    if fit == "path":
+        found = lasso_path(X, y, alphas=[1.0, alpha], tol=tol)
+        coef, b, value, gap = found.coefs[:, 1], found.intercepts[1], found.objectives[1], found.dual_gaps[1]
+    else:
+        model = LassoOBACV([alpha], cv=2, tol=tol) if fit == "cv" else LassoOBA(alpha, tol=tol)
+        model.fit(X, y)
+        coef, b, value, gap = model.coef_, model.intercept_, model.objective_, model.dual_gap_
+    expected = 0.5 * np.mean((y - X @ coef - b) ** 2) + alpha * np.abs(coef).sum()
+    assert value == pytest.approx(expected, rel=1e-8)
+    assert 0 <= gap <= 100 * tol * value

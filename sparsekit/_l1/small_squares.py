@@ -1,0 +1,47 @@
+"""Least squares of small dense data, whose fits would mostly be the preparations of larger ones."""
+
+import time
+
+import numpy as np
+
+from .._solver import outcome
+from .losses import LeastSquaresLoss
+from .oba import minimize_oba
+from .squares import minimize_squares, squares_solver
+
+# columns, and entries of X, up to which this is the way
+_COLUMNS, _ENTRIES = 128, 200_000
+# sweeps of a round, after which the columns count as too dependent
+_SWEEPS = 200
+
+
+def small_squares(X, target, weight, fit_intercept, n_threads):
+    """`SmallSquares` of the data, whose target is centred already; None where they are not small and tall."""
+    if not isinstance(X, np.ndarray) or X.dtype != np.float64 or X.size > _ENTRIES:
+        return None
+    if not 0 < X.shape[1] <= min(_COLUMNS, X.shape[0]):
+        return None
+    solver = squares_solver(X, target, weight, fit_intercept, most_sweeps=_SWEEPS)
+    if solver is None:
+        return None
+    return SmallSquares(solver, X, target, weight, fit_intercept, n_threads)
+
+
+class SmallSquares:
+    """Descent over sums of rows, and what that does not solve by OBA."""
+
+    def __init__(self, solver, *data):
+        self.solver, self._data = solver, data
+        self.l1_vector, self.n_variables = solver.l1_vector, solver.n_variables
+
+    def minimizer(self, loss, l1, x0=None, *, max_time=None, **options):
+        """What `OBAEstimatorMixin` asks a loss for; ``loss`` is this."""
+        begin = time.perf_counter()
+        result = minimize_squares(self.solver, l1, x0, max_time=max_time, **options)
+        ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
+        if ended or self.solver.proves(result, options["tol"]):
+            return result
+        X, target, weight, fit_intercept, n_threads = self._data
+        left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
+        loss = LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+        return minimize_oba(loss, l1, result.x, max_time=left, **options)

@@ -11,6 +11,9 @@ from .._typing import FloatArray
 from .constant_hessian import ConstantHessian
 from .linear_loss import LinearLoss
 
+# how far a dual variable in [0, 1] may be outside: rounding
+_ROUNDING = 1e-12
+
 
 class LogisticLoss(LinearLoss):
     r"""Logistic loss of two classes.
@@ -91,8 +94,10 @@ class LogisticLoss(LinearLoss):
         t = -theta * self.y
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(t == 0, 0.0, t / s)
-        if not np.all((t >= 0) & (t <= 1)):
+        if not np.all((t >= -_ROUNDING) & (t <= 1 + _ROUNDING)):
             return -np.inf
+        # those of rows far from the boundary are as small, and a correction for free features moves them
+        t = np.clip(t, 0.0, 1.0)
         # added by row: with a large offset both are large, and nearly cancel
         return float(np.sum(s * (entropies(t) + entropies(1 - t)) + self._of_offset(theta)))
 

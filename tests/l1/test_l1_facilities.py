@@ -296,6 +296,22 @@ def test_the_gap_is_a_true_bound(fit, weighted):
     assert 1e-6 * best < value - best <= gap < value
 
 
+@pytest.mark.parametrize("weak", [150.0, 1000.0])
+def test_free_features_have_a_bound_where_rows_are_far_from_the_boundary(weak):
+    # the correction that makes the dual point feasible moves what is 1e-20 past 0
+    draws, shape = np.random.default_rng(1), (31, 43)
+    columns = draws.standard_normal(shape) * (draws.random(shape) < 0.5) * 10 ** draws.uniform(-1, 1, 43)
+    offset = draws.standard_normal(31)
+    y = (offset + columns[:, 0] + draws.standard_normal(31) > 0).astype(int)
+    weights = np.where(np.arange(43) < 6, 0.0, 1.0)
+    model = L1LogisticOBA(weak, penalty_weights=weights, tol=1e-7).fit(columns, y, offset=offset)
+    assert 0 <= model.dual_gap_ <= 1e-6 * model.objective_
+    smooth = reference.logistic(columns, 2.0 * y - 1, fit_intercept=True, offset=offset)
+    l1 = np.append(weights, 0.0) / weak
+    found = reference.objective(smooth, l1, reference.split_lbfgsb(smooth, l1, max_iter=2000))
+    assert model.objective_ - model.dual_gap_ <= found * (1 + 1e-12)
+
+
 # weights of rows and of features
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -156,17 +157,32 @@ def _rarest_labels(Y):
     return rarest
 
 
+def is_small(X: Any, most: float) -> bool:
+    """Whether fits of X are so short that in threads they would wait for the interpreter, not the processor.
+
+    ``most`` are numbers of a dense X; an entry of a sparse one counts as five.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    numbers = 5.0 * X.nnz if is_sparse(X) else float(X.shape[0]) * X.shape[1]
+    return numbers < most
+
+
 def run_folds(
-    calls: Iterable[Any], n_jobs: int | None, verbose: int = 0, shared: bool = False
+    calls: Iterable[Any], n_jobs: int | None, verbose: int = 0, shared: bool = False, small: bool = False
 ) -> Iterable[Any]:
     """Results of the folds' delayed calls in order, as they come where joblib's backend can do that.
 
     The kernels hold no lock, so that threads run at once and share X: processes are for users who ask for
     them. These get what is an argument once, memory-mapped or scattered, and what an argument holds with each
-    call. ``shared`` says that calls must stay in this process.
+    call. ``shared`` says that calls must stay in this process, ``small`` that threads would only wait for one
+    another: these run one call after the other then.
     """
     how: dict[str, Any] = {"require": "sharedmem"} if shared else {"prefer": "threads"}
     backend, _ = get_active_backend(**how)
+    asked_for, _ = get_active_backend()
+    if small and getattr(backend, "uses_threads", False) and not getattr(asked_for, "uses_threads", False):
+        n_jobs = 1  # threads are our preference alone
     lazy = getattr(backend, "supports_return_generator", False)
     return_as = "generator" if lazy else "list"
     return Parallel(n_jobs=jobs_beside(n_jobs), verbose=verbose, return_as=return_as, **how)(calls)

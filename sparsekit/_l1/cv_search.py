@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_method_params
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import BlockedMatrix
-from .._estimator.cross_validation import CrossValidationMixin, checked_folds, run_folds
+from .._estimator.cross_validation import CrossValidationMixin, checked_folds, is_small, run_folds
 from .._estimator.monitor import PartsMonitor
 from .._messages import numbers, shown
 from .coefficients import l1_weights
@@ -37,6 +37,8 @@ _SCORED, _PROMISED = 10.0, 30.0
 # bytes of a fold's solutions that are kept where only the last fit's start is made of them: a ridge leaves
 # no coefficient at zero
 _KEPT_BYTES = 2**26
+# numbers of X from which folds in threads gain time, measured with two of them
+_THREADED = 3e5
 
 CV_CONSTRAINTS: dict = {
     "eps": [Interval(Real, 0, 1, closed="neither")],
@@ -129,7 +131,8 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         )  # fmt: skip
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
-        runs = run_folds(calls, n_jobs, self.verbose, shared=shared)
+        small = not shared and is_small(X, _THREADED)
+        runs = run_folds(calls, n_jobs, self.verbose, shared=shared, small=small)
         done = []
         for k, run in enumerate(runs):
             done.append(run)

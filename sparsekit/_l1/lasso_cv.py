@@ -68,7 +68,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     max_time : float, default=None
         Largest time in seconds of each path.
     n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads.
+        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
+        under 300 000 numbers, follow one another: threads would wait for the interpreter.
     hessian, memory
         As in :class:`LassoOBA`.
     verbose : int, default=0

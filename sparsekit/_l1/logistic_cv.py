@@ -73,7 +73,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     max_time : float, default=None
         Largest time in seconds of each path, and of the fit to all rows.
     n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads.
+        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
+        under 300 000 numbers, follow one another: threads would wait for the interpreter.
     hessian, memory
         As in :class:`L1LogisticOBA`.
     verbose : int, default=0

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays import is_device, namespace, to_host
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
-from .._estimator.cross_validation import run_folds
+from .._estimator.cross_validation import is_small, run_folds
 from .._estimator.decorators import PlainParametersMixin, fit_context
 from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
@@ -46,6 +46,8 @@ from .sources import FittedSource, LassoSource, LogisticSource, first_features
 
 # Correlations with noise are that much larger in half of the rows: the grid begins where halves are empty.
 _NOISIER = math.sqrt(2.0)
+# numbers of X from which halves in threads gain time, measured with two of them
+_THREADED = 1.2e6
 
 
 class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMixin, BaseEstimator):
@@ -87,7 +89,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     random_state : int, RandomState instance or None, default=None
         Draws the halves.
     n_jobs : int, default=None
-        Number of halves that are fitted at once, in threads.
+        Number of halves that are fitted at once, in threads; one after the other where X has fewer than
+        1.2 million numbers, since threads would wait for the interpreter.
     verbose : int, default=0
         Passed to joblib, which reports the fits.
 
@@ -395,7 +398,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
         there = is_device(source.X)  # where each half has the whole GPU
-        return run_folds(calls, 1 if there else self.n_jobs, self.verbose, shared=there)
+        small = not there and is_small(source.X, _THREADED)
+        return run_folds(calls, 1 if there else self.n_jobs, self.verbose, shared=there, small=small)
 
     def _labels(self, y):
         try:

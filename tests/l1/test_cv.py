@@ -1,5 +1,8 @@
 """L1LogisticOBACV: its scores against plain cross-validation, its two choices of C, its metadata."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -264,3 +267,27 @@ def test_folds_by_l_bfgs_are_as_exact_as_others(data):
     exact = L1LogisticOBACV(**options, tol=1e-8, refit=False).fit(X, y)
     found = L1LogisticOBACV(**options, hessian="lbfgs").fit(X, y)
     np.testing.assert_allclose(found.mean_score_, exact.mean_score_, rtol=5e-4)
+
+
+@pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a GIL threads do not wait"
+)
+def test_folds_of_small_data_do_not_wait_for_one_another_in_threads(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    seen, me = set(), threading.get_ident()
+
+    def scorer(model, X, y):
+        seen.add(threading.get_ident())
+        return 0.0
+
+    model = L1LogisticOBACV([0.1], cv=3, n_jobs=2, scoring=scorer, tol=1e-2)
+    model.fit(X, y)
+    assert seen == {me}
+    seen.clear()
+    monkeypatch.setattr(cv_search, "_THREADED", X.size)
+    model.fit(X, y)
+    assert seen and me not in seen
+    seen.clear()
+    # an entry of sparse rows counts as five
+    model.fit(sp.csr_array(X), y)
+    assert seen and me not in seen

@@ -392,8 +392,7 @@ class SquaresSolver:
             if self.fit_intercept:
                 found[:, self.p] = -(points @ self.means)
             for x, row in zip(found[:done], report[:done].tolist()):
-                # of a few sweeps the end is no rounding
-                yield self._result(x, *row, -np.inf if only_solved else goal[0])
+                yield self._result(x, *row, goal[0])
             if done < len(part):
                 return
 

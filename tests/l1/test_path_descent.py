@@ -55,8 +55,10 @@ def test_the_descent_finds_what_oba_finds(kind, options, monkeypatch):
     assert (path.dual_gaps <= 10 * tol * path.objectives).all()
 
 
+@pytest.mark.parametrize("chunk", [40, 2**20])
 @pytest.mark.parametrize("sweeps", [1, 5])
-def test_what_takes_long_is_left_to_oba(sweeps, monkeypatch):
+def test_what_takes_long_is_left_to_oba(sweeps, chunk, monkeypatch):
+    monkeypatch.setattr(squares, "_CHUNK", chunk)
     X, y, _ = data(copies=True)
     options = dict(n_lambdas=10, eps=1e-5, tol=1e-9)
     monkeypatch.setattr(cv_problems, "_SWEEPS", sweeps)
@@ -73,7 +75,14 @@ def test_what_takes_long_is_left_to_oba(sweeps, monkeypatch):
 def test_a_callback_and_the_time_end_it(sweeps, monkeypatch):
     X, y, _ = data()
     monkeypatch.setattr(cv_problems, "_SWEEPS", sweeps)
-    path = lasso_path(X, y, n_lambdas=10, callback=lambda result: result.nnz > 3)
+    seen = []
+
+    def enough(result):
+        seen.append(result.nnz > 3)
+        return seen[-1]
+
+    path = lasso_path(X, y, n_lambdas=10, callback=enough)
+    assert seen[-1] and not any(seen[:-1])
     assert 1 < len(path.lambdas) < 10 and path.statuses[-1] == 3 and not path.statuses[:-1].any()
     with pytest.warns(match="did not converge"):
         path = lasso_path(X, y, n_lambdas=10, max_time=1e-9)
@@ -145,3 +154,11 @@ def test_what_is_left_of_nearly_noiseless_data_is_no_rounding(fit):
     expected = 0.5 * np.mean((y - X @ coef - b) ** 2) + alpha * np.abs(coef).sum()
     assert value == pytest.approx(expected, rel=1e-8)
     assert 0 <= gap <= 100 * tol * value
+
+
+def test_folds_without_rows_of_their_own_descend_to_the_end(monkeypatch):
+    X, y, _ = data(copies=True)
+    options = dict(alphas=[0.1, 1e-4], cv=3, refit=False, tol=1e-8)
+    expected = LassoOBACV(**options).fit(X, y)
+    monkeypatch.setattr(cv_problems, "_SWEEPS", 1)
+    assert_allclose(LassoOBACV(**options).fit(X, y).mse_path_, expected.mse_path_, rtol=1e-6)

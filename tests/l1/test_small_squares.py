@@ -23,7 +23,7 @@ def handed_on(monkeypatch):
     seen, plain = [], small_squares.minimize_oba
     monkeypatch.setattr(
         small_squares, "minimize_oba",
-        lambda loss, l1, x, **options: (seen.append(x), plain(loss, l1, x, **options))[1],
+        lambda loss, l1, x, **options: (seen.append((x, options)), plain(loss, l1, x, **options))[1],
     )  # fmt: skip
     return seen
 
@@ -74,7 +74,9 @@ def test_what_takes_long_is_handed_on(status, max_time, handed_on, monkeypatch):
     monkeypatch.setattr(small_squares, "minimize_squares", given_up)
     options = dict(tol=1e-9, l1_ratio=0.9, max_time=max_time)
     model = LassoOBA(1e-4, **options).fit(X, y)
-    assert len(handed_on) == 1 and np.count_nonzero(handed_on[0])
+    [(start, given)] = handed_on
+    assert np.count_nonzero(start)
+    assert given["max_time"] is None if max_time is None else 0.0 < given["max_time"] < max_time
     assert model.dual_gap_ <= 1e-8 * model.objective_
     other = without(monkeypatch, LassoOBA(1e-4, **options), X, y)
     assert model.objective_ == pytest.approx(other.objective_, rel=1e-9)
@@ -94,7 +96,7 @@ def test_which_are_small(monkeypatch):
     assert not seen
 
 
-def test_starts_limits_callbacks_and_history():
+def test_starts_limits_callbacks_and_history(handed_on):
     X, y, _ = data()
     model = LassoOBA(0.01, warm_start=True, history=True).fit(X, y)
     assert len(model.history_["fun"]) == model.n_iter_ == 1
@@ -104,8 +106,10 @@ def test_starts_limits_callbacks_and_history():
     seen = []
     LassoOBA(0.01, callback=lambda r: seen.append((r.nit, r.fun, r.nnz))).fit(X, y)
     assert [row[0] for row in seen] == [1] and seen[0][2] == np.count_nonzero(coef)
+    LassoOBA(1e-9, callback=lambda result: True).fit(X, y)
     with pytest.warns(match="max_time"):
         assert np.isfinite(LassoOBA(1e-7, max_time=1e-9).fit(X[:16], y[:16]).coef_).all()
+    assert not handed_on
     loose = LassoOBA(0.01, tol=0.1).fit(X, y)
     gradient = X.T @ (loose.predict(X) - y) / len(y)
     assert kkt_violation(loose.coef_, gradient, 0.01) <= 0.1 * np.abs(X.T @ (y - y.mean())).max() / len(y)

@@ -13,6 +13,7 @@ import fuzz_budget
 import order
 import processes
 import pytest
+import selection
 from children import run_limited
 from isolation import EMULATED, Isolation
 
@@ -65,6 +66,7 @@ def _installed_package_problem():
 def pytest_addoption(parser, pluginmanager):
     order.add_option(parser)
     processes.add_options(parser, pluginmanager)
+    selection.add_option(parser)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,6 +79,7 @@ def pytest_configure(config):
     if problem is not None:
         raise pytest.UsageError(problem)
     order.settle(config)
+    selection.register(config)
     fuzz_budget.settle()
     processes.share_processors(config)
 
@@ -88,6 +91,7 @@ def pytest_report_header(config):
         f"sparsekit {sparsekit.__version__} from {Path(sparsekit.__file__).parent}",
         f"{processes.header(config)}, --order={config.option.order}",
         fuzz_budget.header(),
+        selection.header(config),
     ]
 
 
@@ -98,6 +102,7 @@ def pytest_configure_node(node):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    selection.select(config, items)
     order.arrange(config.option.order, items)
 
 

@@ -75,7 +75,9 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
             context.call_on_fit_task_begin(estimator=self, **data)
         monitor = FitMonitor(self, context, data, attributes, scale)
         monitor.begin(namespace(X=data["X"]).zeros(shape) if x0 is None else x0)
-        result = minimize(x0, monitor if monitor.is_needed else None)
+        # solvers end where a number is not finite, and their status says so
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = minimize(x0, monitor if monitor.is_needed else None)
         monitor.end()
         self.n_iter_ = np.array([result.nit], dtype=np.int32)
         self.optimality_ = float(result.optimality)

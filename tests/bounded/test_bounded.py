@@ -85,6 +85,7 @@ def check(model, X, y, sample_weight=None, rel=REL):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.thorough(keep=3)
 def test_reference_is_optimal(loss):
     """No step from its answer goes down, and another solver that it shares nothing with finds no better."""
     rng = np.random.default_rng(1)
@@ -245,6 +246,7 @@ def test_a_bound_that_is_no_bound(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.thorough(keep=3)
 def test_real_data(loss):
     if loss in REGRESSION:
         X, y = load_diabetes(return_X_y=True)

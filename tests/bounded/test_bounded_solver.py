@@ -129,6 +129,7 @@ def test_no_dual_point_is_above_the_minimum(name, box):
 
 @pytest.mark.parametrize("name", ["quantile", "epsilon_insensitive", "hinge", "huber", "log_loss"])
 @pytest.mark.parametrize("penalty", [(0.0, 1e-3), (1e-2, 0.0), (1e-2, 1e-2)])
+@pytest.mark.thorough(keep=5)
 def test_every_way_to_the_end(name, penalty, monkeypatch):
     """Newton alone, NQN and Newton, and NQN with multipliers where the matrix is too large."""
     ends = []

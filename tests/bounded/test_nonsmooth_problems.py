@@ -204,6 +204,7 @@ def test_minimum_within_bounds(name, n):
 
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.thorough(keep=8)
 def test_minimum_within_bounds_against_a_search(name, n):
     """Differential evolution, which knows nothing of the problem, comes near and not below."""
     problem = named(name, n)

@@ -166,6 +166,7 @@ def test_asking_does_not_wait_for_the_reader_of_a_named_pipe(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell is Unix's")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.thorough(keep=1)
 def test_closed_streams_are_no_traceback(data, closed):
     """As `sparsekit compare >&-` in a shell: Python then has no sys.stdout."""
     argv = [*COMMAND, "compare", data, *FAST, "--lambda-ratio", "0.5", "--json", data.parent / "out.json"]
@@ -176,6 +177,7 @@ def test_closed_streams_are_no_traceback(data, closed):
 
 
 @pytest.mark.parametrize("argv", [["compare"], ["compare", "--help"], ["versions"]], ids=" ".join)
+@pytest.mark.thorough(keep=1)
 def test_a_reader_that_goes_away_is_no_traceback(data, argv):
     """As `sparsekit compare | head -n 1` does, without the race: the pipe is closed from the start."""
     files = [str(data), *FAST, "--lambda-ratio", "0.5"] if argv == ["compare"] else []
@@ -237,6 +239,7 @@ def test_values_of_C_and_intercept(data, capsys):
     assert "cannot fit an unpenalised intercept" in out
 
 
+@pytest.mark.thorough
 def test_the_grid_reaches_weak_penalties(data, tmp_path, capsys):
     """By default, and by values of C, which may be any that are positive, in any order."""
     json_file = tmp_path / "out.json"

@@ -266,6 +266,7 @@ def misbehaving(tmp_path, monkeypatch):
     del sys.modules["misbehaving_solvers"]
 
 
+@pytest.mark.thorough
 def test_processes_that_hang_or_die(misbehaving, monkeypatch):
     def refuse(*args):
         raise OSError(10038, "An operation was attempted on something that is not a socket")

@@ -312,6 +312,7 @@ convert_svmlight(sys.argv[1], sys.argv[2], block_bytes=20_000, verbose=1)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+@pytest.mark.thorough
 def test_killed_twice(tmp_path):
     path = tmp_path / "a.svm"
     path.write_bytes(5 * text_of(2000))

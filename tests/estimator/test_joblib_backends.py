@@ -125,6 +125,7 @@ def scores_of(model):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thorough(keep=8)
 def test_all_backends_give_the_same_and_share_data_and_threads(name, backend, data, tmp_path):
     X, y = data
     expected = scores_of(MODELS[name](None).fit(X, y))
@@ -164,6 +165,7 @@ def test_threads_outside_of_tasks_are_what_was_asked_for(monkeypatch):
         assert [count_threads(n) for n in (2, -1)] == [2, 1]
 
 
+@pytest.mark.thorough
 def test_who_asks_for_inner_threads_gets_them():
     with joblib.parallel_config(backend="loky", inner_max_num_threads=3):
         found = joblib.Parallel(n_jobs=2)(joblib.delayed(count_threads)(n) for n in (2, 3, 4))
@@ -223,6 +225,7 @@ def test_dask_knows_the_size_of_sparse_arrays():
     assert sizeof(sp.csr_matrix(dense)) >= dense.nbytes and sizeof(dense) >= dense.nbytes
 
 
+@pytest.mark.thorough(keep=4)
 def test_paths_run_as_tasks(backend, data):
     X, y = data
     with joblib.parallel_config(backend=backend, n_jobs=2):
@@ -305,6 +308,7 @@ def test_arrays_that_are_memory_mapped_are_never_written_to(kind, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"average": True}, {"alpha": 0.1, "average": 5}, {"hash_bits": 8}])
+@pytest.mark.thorough(keep=1)
 def test_a_stream_goes_on_from_a_model_on_disk(options, tmp_path):
     X, y = make_classification(120, 12, n_informative=6, n_classes=3, random_state=0)
     model = ExtremeSoftmaxSGD(learning_rate=0.1, random_state=0, **options).partial_fit(X, y)

@@ -30,6 +30,7 @@ def test_every_estimator_is_looked_at():
 
 @pytest.mark.timeout(120 + FITS)
 @pytest.mark.parametrize("name", leaks.cases())
+@pytest.mark.thorough(keep=1)
 def test_memory_stays_as_it_is(name):
     command = [sys.executable, "-P", Path(leaks.__file__), name, FITS]
     done = run_limited(command, timeout=100 + FITS)

@@ -25,6 +25,7 @@ def high_water_mark_can_be_reset():
     not high_water_mark_can_be_reset(), reason="peak memory is read from /proc, which is not here"
 )
 @pytest.mark.parametrize("name", peak.MODELS)
+@pytest.mark.thorough(keep=2)
 def test_a_fit_adds_little_to_x(name):
     command = [sys.executable, "-P", Path(peak.__file__), name]
     done = run_limited(command, timeout=240, env={**os.environ, "OMP_NUM_THREADS": "2"})

@@ -92,6 +92,7 @@ def test_explicit_steps(method, raman, noise, m, sparse):
 
 @pytest.mark.parametrize("noise, m", [("uniform", 16), ("frequency", 40), ("uniform", 100)])
 @pytest.mark.parametrize("alpha, eta", [(0.0, 0.5), (0.0, 50.0), (0.05, 2.0)])
+@pytest.mark.thorough(keep=4)
 def test_implicit_steps(noise, m, alpha, eta):
     X, rows, options, state, work = problem("implicit", noise, m, 2, alpha=alpha)
     for e in range(2):

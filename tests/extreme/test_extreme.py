@@ -59,6 +59,7 @@ def test_every_method_learns(many, method):
 @pytest.mark.parametrize(
     "kwargs", [{}, dict(batch_size=8, n_negatives=2), dict(noise="frequency", n_negatives=3)]
 )
+@pytest.mark.thorough(keep=3)
 def test_unbiased_methods_find_the_softmax(method, kwargs):
     """The limit is the ridge-regularised full softmax, whose solution Newton's method gives."""
     X, y = load_iris(return_X_y=True)
@@ -78,6 +79,7 @@ def test_unbiased_methods_find_the_softmax(method, kwargs):
 
 
 @pytest.mark.parametrize("double_sum, low", [("proposed", 0.0), ("raman", 0.0)])
+@pytest.mark.thorough(keep=1)
 def test_double_sums_have_the_same_limit(double_sum, low):
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X) / 2

@@ -155,6 +155,7 @@ def objective(model, X, y, alpha):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("alpha", [0.0, 1e-3])
 @pytest.mark.parametrize("name", SETS)
+@pytest.mark.thorough(keep=5)
 def test_the_bare_constructor_is_within_one_percent_of_the_exact_softmax(name, alpha):
     X, y = SETS[name]()
     model = ExtremeSoftmaxSGD(alpha=alpha, random_state=0).fit(X, y)
@@ -177,6 +178,7 @@ def test_the_scale_of_the_features_does_not_matter():
 
 
 @pytest.mark.parametrize("convert", [sp.csr_array, lambda X: sp.csr_array(X).toarray()])
+@pytest.mark.thorough(keep=1)
 def test_one_thread_gives_the_same_bits_and_more_the_same_model(convert):
     X, y = sparse_text(1500, 800, 400, 4)
     X = convert(X)

@@ -76,6 +76,7 @@ def same(found, expected):
 
 @pytest.mark.parametrize("after", [1, 4, 11])
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.thorough(keep=10)
 def test_a_fit_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name, after):
     X, y = digits
     path = tmp_path / "run.npz"
@@ -172,6 +173,7 @@ print("done", flush=True)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.thorough
 def test_runs_killed_at_any_moment_end_as_one_that_lived(tmp_path):
     path, whole, end = (tmp_path / name for name in ("run.npz", "whole.npy", "end.npy"))
     with Talk(RUN, "", whole) as child:

@@ -167,6 +167,7 @@ def test_a_warm_start_looks_at_once(monkeypatch):
 
 @pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.thorough(keep=2)
 def test_many_classes_come_near_the_exact_softmax(C, seed):
     """256 of 400 classes a step, the ridge on all of them."""
     X, y = sparse_text(3000, 400, 420, seed)
@@ -222,6 +223,7 @@ def test_a_stream_has_the_ridge_of_the_rows_so_far():
         assert model.alpha_ == pytest.approx(0.1 / end)
 
 
+@pytest.mark.thorough
 def test_epochs_end_when_the_rate_is_spent():
     X, y = sparse_text(800, 300, 600, 7)
 

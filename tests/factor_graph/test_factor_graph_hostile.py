@@ -217,6 +217,7 @@ print("goes on", flush=True)
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="a signal of POSIX is sent")
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("name", SOLVES)
+@pytest.mark.thorough(keep=3)
 def test_a_key_ends_every_solve(name, n_jobs):
     """The solves would take hours, the classifier more than a second."""
     with Talk(WAITS.format(make=textwrap.dedent(SOLVES[name]), n_jobs=n_jobs)) as child:

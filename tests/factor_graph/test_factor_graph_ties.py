@@ -48,6 +48,7 @@ def check(eta, factors, rng, generic=False, sides=False):
 
 @pytest.mark.parametrize("how", SCORES)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thorough(keep=40)
 def test_every_factor(name, how):
     rng = np.random.default_rng([NAMES.index(name), SCORES.index(how)])
     for generic in (False, True):

@@ -15,6 +15,8 @@ from sparsekit._bounded.problem import BoundedProblem
 from sparsekit._bounded.run import BoundedOptions
 from sparsekit._bounded.solver import minimize_bounded
 
+pytestmark = pytest.mark.thorough
+
 INF = np.inf
 REGRESSION = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
 CLASSIFICATION = ("log_loss", "hinge", "squared_hinge", "modified_huber")

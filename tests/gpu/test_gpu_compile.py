@@ -75,6 +75,7 @@ def nvcc_chips():
 
 
 @pytest.mark.parametrize("chip", nvcc_chips())
+@pytest.mark.thorough
 def test_nvcc_compiles_every_source(chip, tmp_path):
     if NVCC is None:
         pytest.skip("nvcc is not installed")
@@ -83,6 +84,7 @@ def test_nvcc_compiles_every_source(chip, tmp_path):
     )
 
 
+@pytest.mark.thorough
 def test_nvcc_compiles_double_precision(tmp_path):
     if NVCC is None:
         pytest.skip("nvcc is not installed")

@@ -9,6 +9,8 @@ from sparsekit._cython import _compressed
 from sparsekit._linalg.structure import sound
 from sparsekit.optimize import LogisticLoss
 
+pytestmark = pytest.mark.thorough
+
 N, P = 40, 12
 FAULTS = {
     "index too large": ("indices", -1, 10**6),

@@ -13,6 +13,8 @@ from sparsekit import (
     StabilitySelection,
 )
 
+pytestmark = pytest.mark.thorough
+
 N, P = 48, 8
 
 

@@ -7,6 +7,8 @@ from both_sides import Both
 import sparsekit as sk
 from sparsekit._solver.outcome import INFEASIBLE
 
+pytestmark = pytest.mark.thorough
+
 
 def dense_graph(cupy=None):
     """A Dense factor that shares variables with others; some of its joint assignments are forbidden."""

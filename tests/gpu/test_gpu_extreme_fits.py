@@ -9,6 +9,8 @@ from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
 
+pytestmark = pytest.mark.thorough
+
 
 def data(n=90, n_classes=12, n_features=30):
     rng = np.random.default_rng(0)

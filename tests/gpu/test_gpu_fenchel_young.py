@@ -9,6 +9,8 @@ from sparsekit._cython import _curvature as host_curvature
 from sparsekit._cython import _multinomial as host_multinomial
 from sparsekit.gpu import _curvature, _multinomial, _spmm
 
+pytestmark = pytest.mark.thorough
+
 # of a product: one and several columns a lane, lanes that share rows, several tiles
 WIDTHS = [1, 3, 8, 20, 40, 150]
 

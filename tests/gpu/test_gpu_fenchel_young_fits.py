@@ -20,6 +20,8 @@ from sparsekit._fenchel_young.solver import minimize_fenchel_young
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.positive import solve_positive
 
+pytestmark = pytest.mark.thorough
+
 MAPS = ("sparsemax", "softmax")
 CLASSIFIERS = (SparsemaxClassifier, SoftmaxClassifier)
 

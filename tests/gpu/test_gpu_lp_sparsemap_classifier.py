@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
 from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
 
+pytestmark = pytest.mark.thorough
+
 X, Y = make_multilabel_classification(40, 6, n_classes=5, random_state=0)
 X = X / 10.0
 WEIGHT = np.linspace(0.5, 2.0, len(X))

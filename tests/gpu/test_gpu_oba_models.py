@@ -8,6 +8,8 @@ from sparsekit._l1.minimise_model import Effort
 from sparsekit.gpu import _model as gpu_model
 from sparsekit.gpu import _operators as gpu_operators
 
+pytestmark = pytest.mark.thorough
+
 RNG = np.random.default_rng
 
 

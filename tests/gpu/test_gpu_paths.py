@@ -6,6 +6,8 @@ import scipy.sparse as sp
 
 from sparsekit import l1_logistic_path, lasso_path
 
+pytestmark = pytest.mark.thorough
+
 TIGHT = dict(tol=1e-10, n_lambdas=6, eps=0.05)
 
 

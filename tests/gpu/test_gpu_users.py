@@ -30,6 +30,8 @@ from sparsekit.inspection import SupportDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 from sparsekit.optimize import LogisticLoss
 
+pytestmark = pytest.mark.thorough
+
 CLASSIFIERS = [L1LogisticOBA, SparsemaxClassifier, SoftmaxClassifier, BoundedClassifier]
 REGRESSORS = [LassoOBA, BoundedRegressor]
 

@@ -145,6 +145,7 @@ def test_all_estimators_with_a_history_are_known():
 
 
 @pytest.mark.parametrize("name", RECORDERS)
+@pytest.mark.thorough(keep=3)
 def test_every_estimators_history_is_drawn(name):
     model = fitted(name, history=True)
     history = {key: np.asarray(values) for key, values in model.history_.items()}

@@ -57,6 +57,7 @@ def forked(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thorough(keep=8)
 def test_child_of_a_fork(forked, name):
     assert forked[f"{name} (fork)"] == "same"
 
@@ -79,6 +80,7 @@ def test_processes_of_joblib(tmp_path):
     assert outcomes("joblib", tmp_path) == dict.fromkeys([f"{name} (joblib)" for name in ALSO], "same")
 
 
+@pytest.mark.thorough
 def test_limits_of_blas_that_other_threads_set(tmp_path):
     """They end in the child, where those threads are not; and no lock is left taken."""
     cases = ["another thread inside", "both inside", "another thread comes and goes", "the parent"]

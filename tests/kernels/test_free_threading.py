@@ -140,6 +140,7 @@ def test_limits_of_blas_that_overlap_leave_no_trace():
     assert blas() == found
 
 
+@pytest.mark.thorough
 def test_limits_of_blas_in_many_threads():
     found, wrong = blas(), []
 

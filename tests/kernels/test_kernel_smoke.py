@@ -71,6 +71,7 @@ def _unix():
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("level", [None, *LEVELS])
+@pytest.mark.thorough(keep=2)
 def test_natively(build, compiler, level):
     found = checks(build(compiler), level=level)
     if level is None:

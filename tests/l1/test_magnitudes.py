@@ -145,6 +145,7 @@ def test_class_weights_that_overflow(model):
 
 
 @LAYOUTS
+@pytest.mark.thorough(keep=1)
 def test_targets_without_a_sum_of_squares(layout):
     for scale in (1e154, 1e200, 1e300):
         for call in (sk.LassoOBA().fit, sk.LassoOBA.path, sk.BoundedRegressor(loss="squared").fit):

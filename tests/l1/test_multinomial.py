@@ -140,6 +140,7 @@ def test_two_classes_are_the_logistic_loss():
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("C", [0.1, 1.0])
+@pytest.mark.thorough(keep=2)
 def test_agrees_with_saga(name, C):
     X, y = scaled(name)
     if name == "digits":

@@ -143,10 +143,9 @@ def faults(name):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(READ))
-def test_numpydoc_finds_no_fault(name):
-    assert inspect.getdoc(READ[name]), f"{name} has no docstring"
-    assert not faults(name)
+def test_numpydoc_finds_no_fault():
+    assert [name for name in READ if not inspect.getdoc(READ[name])] == []
+    assert {name: found for name in sorted(READ) if (found := faults(name))} == {}
 
 
 def complaints(value):
@@ -180,9 +179,8 @@ def complaints(value):
     return [line for line in report.getvalue().splitlines() if line] + quotes
 
 
-@pytest.mark.parametrize("name", sorted(READ))
-def test_sphinx_can_read_it(name):
-    assert not complaints(READ[name])
+def test_sphinx_can_read_them():
+    assert {name: found for name in sorted(READ) if (found := complaints(READ[name]))} == {}
 
 
 def references(value):
@@ -209,10 +207,14 @@ def leads_somewhere(target, module):
         return False
 
 
-@pytest.mark.parametrize("name", sorted(READ))
-def test_links_lead_somewhere(name):
-    lost = [target for target in references(READ[name]) if not leads_somewhere(target, home(name))]
-    assert not lost
+def test_links_lead_somewhere():
+    lost = [
+        f"{name}: {target}"
+        for name in sorted(READ)
+        for target in references(READ[name])
+        if not leads_somewhere(target, home(name))
+    ]
+    assert lost == []
 
 
 def poor(first, second=1):

@@ -1,6 +1,7 @@
 """How the tests themselves are run: in any order, each apart from the others, and no wait without a limit."""
 
 import ast
+import itertools
 import os
 import random
 import re
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import order
 import processes
 import pytest
+import selection
 from children import INTERRUPTIBLE, Talk, run_limited
 from isolation import Isolation
 
@@ -77,6 +79,23 @@ def test_this_run_has_its_order(request):
     elif how == "reverse" and request.config.args == request.config.getini("testpaths"):
         assert files == sorted(files, reverse=True)
     assert how in ("file", "reverse") or int(how.partition(":")[2]) >= 0
+
+
+# The cases.
+
+
+def test_a_covering_array_has_each_pair_of_values():
+    axes = [range(4), range(3), range(3), range(2)]
+    cases = list(itertools.product(*axes))
+    chosen = [cases[k] for k in selection.covering_array(cases)]
+    for (i, first), (j, second) in itertools.combinations(enumerate(axes), 2):
+        assert {(case[i], case[j]) for case in chosen} == set(itertools.product(first, second))
+    assert len(chosen) <= 16
+    # parameters that vary together are one
+    given = [{"a": a, "b": b, "shape": (a, b), "same": "x"} for a in (1, 2) for b in (None, "u")]
+    assert len(set(selection.independent_axes(given))) == 4
+    together = [{"n": 1, "p": "a"}, {"n": 2, "p": "b"}]
+    assert selection.independent_axes(together) == [(0,), (1,)]
 
 
 # The processes.

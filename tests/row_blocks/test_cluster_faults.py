@@ -143,6 +143,7 @@ DEATHS = {
 
 
 @pytest.mark.parametrize("where", DEATHS)
+@pytest.mark.thorough(keep=1)
 def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
     kernel, nth = DEATHS[where]
     last = (wanted.n_rounds_ - 2) // 2  # an expansion takes two rounds
@@ -157,6 +158,7 @@ def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
 @pytest.mark.parametrize(
     ("kernel", "nth"), [("model_of_block", 1), ("model_of_block", 4), ("dual_value_of_block", 1)]
 )
+@pytest.mark.thorough
 def test_a_worker_dies_in_a_model(kernel, nth, mortal, lazy, data, strike, tmp_path, monkeypatch):
     """Or in a trial step, or in the certificate, of columns that have no room in this process."""
     monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
@@ -167,6 +169,7 @@ def test_a_worker_dies_in_a_model(kernel, nth, mortal, lazy, data, strike, tmp_p
     assert not (tmp_path / "kill").exists() and len(pids(mortal) & before) == 1
 
 
+@pytest.mark.thorough
 def test_a_worker_dies_with_the_blocks_that_it_holds(mortal, data, wanted, strike, tmp_path):
     X, y = as_dask(data[0], CUTS).persist(), da.from_array(data[1], chunks=100).persist()
     distributed.wait([X, y], timeout=60)
@@ -175,6 +178,7 @@ def test_a_worker_dies_with_the_blocks_that_it_holds(mortal, data, wanted, strik
     assert not (tmp_path / "kill").exists()
 
 
+@pytest.mark.thorough
 def test_each_worker_dies_of_a_task(mortal, lazy, data, strike):
     """Dask gives up after some; here at once."""
     mortal.run_on_scheduler(allow_no_deaths)
@@ -247,6 +251,7 @@ def test_a_worker_is_paused_for_memory(kind, client, data, wanted):
 
 
 @pytest.mark.parametrize("cuts", [(0, 500), (0, 250, 500), (0, 499, 500)])
+@pytest.mark.thorough(keep=1)
 def test_workers_without_blocks(cuts, client, data):
     X, y = data
     assert_same_bits(
@@ -356,6 +361,7 @@ def test_a_block_with_nan_is_named(client, data):
         L1LogisticOBA().fit(as_dask(X, CUTS), y)
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_gone_is_named(client, lazy, data, tmp_path):
     def lose(intermediate_result):
         if intermediate_result.nit == 3:

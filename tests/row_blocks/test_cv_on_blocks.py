@@ -41,6 +41,7 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.thorough(keep=5)
 def test_choice_of_the_penalty(name, n_classes):
     options = dict(OPTIONS[name])
     weight, y = options.pop("weight", None), labels(SCORES, n_classes)

@@ -57,6 +57,7 @@ def logistic(X, y, share=0.02, weighted=False, **parameters):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("name", FITS)
+@pytest.mark.thorough(keep=10)
 def test_logistic(name, n_classes, data, columns):
     X, scores, weight = data
     y, settings = labels(scores, n_classes), FITS[name]
@@ -104,6 +105,7 @@ def certified(model, make, X, y, weight):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense", "lasso", "multinomial"])
+@pytest.mark.thorough(keep=2)
 def test_other_partitions_move_a_fit_by_rounding(kind, data, columns):
     X, scores, weight = data
     y = labels(scores, 3 if kind == "multinomial" else 2)

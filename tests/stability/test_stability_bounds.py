@@ -49,6 +49,7 @@ def test_concave_tails_are_the_largest(size, eta, t, r):
     assert found == pytest.approx(searched_tail(eta, t, size, r, starts=4), rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_no_concave_distribution_has_a_larger_tail():
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -88,6 +89,7 @@ def test_the_largest_selection_keeps_the_promise_and_one_more_does_not(assumptio
 
 
 @pytest.mark.parametrize("assumption", ASSUMPTIONS)
+@pytest.mark.thorough(keep=1)
 def test_false_selections_stay_below_the_bound(assumption):
     """Two hundred features of noise and three that matter, 20 times."""
     false, bounds, found = [], [], []

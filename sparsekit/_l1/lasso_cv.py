@@ -242,7 +242,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         )  # fmt: skip
 
     _default_scoring = "neg_mean_squared_error"
-    # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes, in 0.8 to 1.0 of the time
+    # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).
     _scored_decrease = 1.0
 
     @property

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from .._arrays import host_only, is_device, namespace
 from .._estimator.checks import by_feature, in_type
 from .._estimator.device_checks import check_device_vector
+from .._linalg.special import largest
 from .._linalg.structure import sound
 from .._messages import numbers, shown
 from .._typing import Array, DeviceArray, EitherArray, EitherMatrix, PenaltyWeights
@@ -110,12 +111,18 @@ def center_target(y, sample_weight, fit_intercept, dtype):
     """Return float64 ``y - offset`` and the offset: y's weighted mean with an intercept, else 0.
 
     The intercept absorbs the offset. A large mean of y would otherwise be most of the gradient at
-    zero, which the tolerance is relative to, and drown the features. ``dtype`` is that of X.
+    zero, which the tolerance is relative to, and drown the features. A target that is constant up to the
+    rounding of its mean becomes zero: no feature explains it. ``dtype`` is that of X.
     """
     y = y.astype(np.float64, copy=False)
     check_squares_of_target(y, dtype)
     offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
-    return (y - offset if offset else y), offset
+    if not offset:
+        return y, offset
+    y = y - offset
+    if largest(np.abs(y)) <= 2.0 * np.finfo(np.float64).eps * abs(offset):
+        y = np.zeros_like(y)
+    return y, offset
 
 
 def penalty_of(

@@ -31,9 +31,8 @@ from .fit import OBA_CONSTRAINTS
 from .fold_scores import start_between
 from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 
-# multiples of tol for fits that are only scored, which end where models promise no more than that part of the
-# objective: 3e-4 at the default, which no score shows
-_SCORED, _PROMISED = 10.0, 30.0
+# Multiple of tol for the optimality measure of fits that are only scored.
+_SCORED = 10.0
 # bytes of a fold's solutions that are kept where only the last fit's start is made of them: a ridge leaves
 # no coefficient at zero
 _KEPT_BYTES = 2**26
@@ -57,6 +56,9 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
     """Scores the paths of the folds, chooses a penalty and l1_ratio by them, and fits all rows there."""
 
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
+    # Fits that are only scored end where models predict a decrease of this multiple of tol. Accuracies do not
+    # show more.
+    _scored_decrease: ClassVar[float] = 30.0
 
     # of the estimators
     selection: str
@@ -82,10 +84,11 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         """The options of what is only scored, or a start: it need not be as exact as what is returned."""
         if not self.refit:
             return options
+        promised = self._scored_decrease * self.tol
         if self.hessian != "exact":
             # a model by L-BFGS promises little wherever it knows little; the gap is ten times this
-            return {**options, "tol": 0.1 * _PROMISED * self.tol}
-        return {**options, "tol": _SCORED * self.tol, "promise_tol": _PROMISED * self.tol}
+            return {**options, "tol": 0.1 * promised}
+        return {**options, "tol": _SCORED * self.tol, "promise_tol": promised}
 
     @property
     def _tried(self):
@@ -98,13 +101,11 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 
     def _search(
         self, whole, y, folds, model, ratios, given, n_penalties, scorer, score_params, metadata,
-        fold_weights=None,
     ):  # fmt: skip
         """Fit by the problem ``whole`` of all rows, whose targets for scorers are ``y``.
 
         ``model`` is what scorers are given, with the coefficients of each penalty in turn. ``given`` are
-        falling lambdas, or None for a grid of ``n_penalties``. ``metadata`` is for callbacks. The folds weigh
-        ``fold_weights`` in mean scores, or all the same.
+        falling lambdas, or None for a grid of ``n_penalties``. ``metadata`` is for callbacks.
         """
         X, options, n_folds = whole.X, self._solver_options(), len(folds)
         monitor = PartsMonitor(self, "fold", n_folds, X=X, y=y, metadata=metadata)
@@ -140,10 +141,10 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         scores, n_iters, statuses, optimality, solutions = zip(*done)
         all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
         self._refuse_nan(all_scores, ratios, penalties)
-        chosen = self._choose_ratio(ratios, all_scores, fold_weights)
+        chosen = self._choose_ratio(ratios, all_scores)
         lambdas, ratio = grids[chosen], float(ratios[chosen])
         self._keep(penalties, chosen, all_scores)
-        self._choose(all_scores[:, chosen], fold_weights)
+        self._choose(all_scores[:, chosen])
         self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
         statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
 
@@ -199,19 +200,19 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
                 "folds of more rows, with all classes in each, or another scoring."
             )
 
-    def _choose_ratio(self, ratios, scores, fold_weights=None):
+    def _choose_ratio(self, ratios, scores):
         """Position of the best ratio by scores (n_folds, n_ratios, n_penalties); of equal ones the last."""
-        best = np.average(scores, axis=0, weights=fold_weights).max(axis=1)
+        best = scores.mean(axis=0).max(axis=1)
         chosen = len(ratios) - 1 - int(np.argmax(best[::-1]))
         self.l1_ratios_, self.l1_ratio_scores_ = ratios, best
         self.l1_ratio_ = float(ratios[chosen])
         return chosen
 
-    def _choose(self, scores, fold_weights=None):
+    def _choose(self, scores):
         """Set the scores and the two choices of the penalty from the folds' (n_folds, n_penalties)."""
         n_folds = len(scores)
         self.scores_ = scores
-        self.mean_score_ = np.average(scores, axis=0, weights=fold_weights)
+        self.mean_score_ = scores.mean(axis=0)
         spread = scores.std(axis=0, ddof=1) if n_folds > 1 else np.zeros(scores.shape[1])
         self.se_ = spread / np.sqrt(n_folds)
         best = int(np.argmax(self.mean_score_))  # the first, so the strongest penalty, of equal ones

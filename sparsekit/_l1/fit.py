@@ -34,21 +34,24 @@ OBA_CONSTRAINTS: dict = {
     "memory": [Interval(Integral, 1, None, closed="left")],
 }
 
+# part of the loss at zero that is rounding of a duality gap
+_ROUNDING = 1e-12
 # ratio of the largest and the smallest norm of the columns in use from which scales are to blame
 _SCALES = 1e4
 
 
-def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
+def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
     A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
-    others, leave nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
+    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms tell which
+    it is.
     """
     gap = result.dual_gap
-    if result.fun <= 0.0:  # there is nothing below
-        return
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
+        return
+    if gap <= _ROUNDING * _value_at_zero(loss, result.x):
         return
     if _spread_of_norms(X, result.x) > _SCALES:
         why = (
@@ -66,6 +69,13 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def _value_at_zero(loss, like):
+    """The loss at zero, or 0 where blocks of rows with an offset have not been asked for it."""
+    if hasattr(loss, "value"):
+        return loss.value(np.zeros_like(like))
+    return loss.value_at_zero or 0.0
 
 
 def _spread_of_norms(X, x):
@@ -196,5 +206,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
-        warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
+        warn_if_gap_is_large(
+            result, loss, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4
+        )
         return result

@@ -115,9 +115,7 @@ class LinearLoss:
         self._slopes: FloatArray | None = None
         self.origin_scale: float | None = None
         self.rows_basis: Any = None  # see `few_rows`
-        self.constant_hessian: Any = None  # that of least squares
         self.short_form: Any = None  # see `many_rows`
-        self.n_solves = 0
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
@@ -169,6 +167,8 @@ class LinearLoss:
         if self.fit_intercept and x[-1]:
             z += x[-1]
         return z
+
+    lower_bound = 0.0  # of its values
 
     # BLAS has little to do in a solve, and its threads, which spin for a while after each call,
     # would take the processors from the kernels' own

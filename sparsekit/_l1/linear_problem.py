@@ -4,9 +4,7 @@ import numpy as np
 
 from .._arrays import namespace, to_host
 from .._cython._factor import Factor
-from .._cython._operators import GramOperator
 from .._cython._single_factor import SingleFactor
-from .._linalg.design import Columns
 from .._linalg.special import largest
 from .selection import Selection
 
@@ -135,10 +133,6 @@ class LinearProblem(Selection):
         of the rows.
         """
         cols, has = self._split(variables)
-        if self.loss.constant_hessian is not None and self.parent is None:
-            H = self.loss.constant_hessian.on(variables, rough)
-            if H is not None:
-                return GramOperator(H, ridge), Move(Columns(self.design, cols), has)
         d = self._curvature(self.radius(damping, bend))
         operator, design = self.design.model(cols, d, has, ridge, rough)
         return operator, Move(design, has)

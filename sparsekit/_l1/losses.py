@@ -8,7 +8,6 @@ from .._arrays import to_host
 from .._linalg.special import entropies, largest
 from .._messages import shown
 from .._typing import FloatArray
-from .constant_hessian import ConstantHessian
 from .linear_loss import LinearLoss
 
 # how far a dual variable in [0, 1] may be outside: rounding
@@ -150,10 +149,6 @@ class LeastSquaresLoss(LinearLoss):
 
     curvature = 1.0
     _kernel = "squared"
-
-    def _set(self, *args):
-        super()._set(*args)
-        self.constant_hessian = ConstantHessian.of(self)
 
     def _check_targets(self):
         super()._check_targets()

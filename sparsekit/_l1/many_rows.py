@@ -21,8 +21,10 @@ _BLOCK = 4096
 EXACT = 1e-6
 
 
-def many_rows(loss):
+def many_rows(loss, several):
     """The loss of few rows with the same values, and half the squares of y, or None where it does not pay.
+
+    ``several``: it will be minimised for several penalties.
 
     Its intercept is a column like others: the variables are the same.
     """
@@ -33,8 +35,9 @@ def many_rows(loss):
         return None
     if not 0 < p <= _OFTEN or n < _ROWS * (p + 2):
         return None
-    loss.n_solves += 1
-    if loss.short_form is None and ((p <= _ONCE and n * p >= _LEAST) or loss.n_solves > 1):
+    if not several and (p > _ONCE or n * p < _LEAST):
+        return None
+    if loss.short_form is None:
         with blas_threads(1):
             loss.short_form = _shortened(loss)
     return loss.short_form or None

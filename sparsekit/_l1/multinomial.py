@@ -101,6 +101,8 @@ class MultinomialLoss:
             n_threads=self.n_threads, offset=self.offset,
         )  # fmt: skip
 
+    lower_bound = 0.0  # of its values
+
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
         p, K = self.n_features, self.n_classes

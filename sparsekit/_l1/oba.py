@@ -74,12 +74,14 @@ def minimize_oba(
     promise_tol=OBAOptions.promise_tol,
     l2=None,
     make_kernels=Kernels,
+    several=False,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
     ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
     variable, adds sum_j l2_j / 2 x_j^2. ``make_kernels`` makes the run's kernels of an array.
+    ``several``: the same loss will be minimised for several penalties, which is worth sums over its rows.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -93,8 +95,7 @@ def minimize_oba(
     n, like = problem.size, problem.like
     l1 = _check_weights(l1, n, like, "l1")
     l2 = None if l2 is None else _check_weights(l2, n, like, "l2")
-    ridge = l2 is not None and bool(l2.any())
-    if ridge:
+    if l2 is not None and l2.any():
         problem = RidgeProblem(problem, l2)
     x = np.zeros(n, like=like) if x0 is None else numbers(x0, "x0", namespace(loss=like, x0=x0)).copy()
     if x.shape != (n,):
@@ -103,22 +104,16 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
-        ridge = ridge and opts.hessian == "exact"
-        # several penalties are worth the sums that two other ways make once
-        again = getattr(loss, "n_solves", 0) > 0
-        if ridge and not again:
-            x, opts, result = _by_start(ridge_start, loss, problem, l1, l2, x, opts, callback, history, gap)
+        exact = opts.hessian == "exact"
+        for start in (ridge_start, tall_start) if exact and not several else ():
+            x, opts, result = _by_start(start, loss, problem, l1, l2, x, opts, callback, history, gap)
             if result is not None:
                 return result
-        if not again and opts.hessian == "exact":
-            x, opts, result = _by_start(tall_start, loss, problem, l1, l2, x, opts, callback, history, gap)
-            if result is not None:
-                return result
-        if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
+        if l2 is not None and exact and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
-        if opts.hessian == "exact" and (short := many_rows(loss)) is not None:
+        if exact and (short := many_rows(loss, several)) is not None:
             return _by_many_rows(loss, problem, l1, l2, x, opts, callback, history, gap, gradient, short)
-        if ridge and again:
+        if exact and several:
             x, opts, result = _by_start(ridge_start, loss, problem, l1, l2, x, opts, callback, history, gap)
             if result is not None:
                 return result
@@ -246,6 +241,8 @@ def _minimize(
         history=run.history.columns(),
     )
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    # no objective is below the loss' own bound; NaN, where there is no dual, stays
+    gap = min(gap, result.fun - getattr(loss, "lower_bound", -np.inf))
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     if result.status == outcome.NO_PROGRESS and (
         optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun)

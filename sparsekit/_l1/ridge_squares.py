@@ -1,10 +1,19 @@
 """Least squares with a ridge and no L1 penalty: one linear system, whose solution is where OBA starts.
 
-Variables w and, with an intercept, b = mean(y) - mean(X) w; with B = diag(s)^(1/2) (X - mean(X)) the system
-is (B^T B + diag(l2)) w = B^T diag(s)^(1/2) (y - mean(y)). Conjugate gradients solve it. Of dense data, where
-they would take longer than a factor does, the sums over rows (or over columns, where there are fewer rows)
-are made in single precision and factorised, and what rounding left is mended by products in double
-precision. They end where the fit does: at a gradient g the gap is sum_j g_j^2 / (2 l2_j).
+Variables w and, with an intercept, b = mean(y) - mean(X) w. With B = X - mean(X), S = diag(s) and y centred,
+the solution has
+
+    (B^T S B + diag(l2)) w = B^T S y,                                                        n >= p
+    w = diag(l2)^-1 B^T S^(1/2) a,  (S^(1/2) B diag(l2)^-1 B^T S^(1/2) + 1) a = S^(1/2) y,   n < p
+
+Preconditioned conjugate gradients solve either system. The preconditioner is diagonal, or for dense X a
+Cholesky factor of the system in single precision. Products with X are in double precision.
+
+They end where the fit does. At a gradient g of the first system the duality gap is sum_j g_j^2 / (2 l2_j).
+At a residual r of the second one it is |r|^2 / 2, which loses no digits where X fits y exactly.
+
+Without a ridge and with n < p the first system is solved from zero and without a preconditioner. Its
+solution is then the one of least norm.
 """
 
 import time
@@ -24,25 +33,32 @@ _PART, _LOOK, _SIDE = 0.06, 3, 4000
 # side up to which they always are: fewer steps are never enough
 _AT_ONCE = 320
 # steps with a factor, and by the diagonal alone
-_FEW, _MANY = 12, 1000
+_FEW, _MANY = 100, 1000
 # entries that are scaled at once: they stay in a core's cache
 _BLOCK = 2**18
-# least fall of the residual that steps of refinement must have
-_FALL = 0.25
+# distance from the end of the second system at which the gradient of the first one is rounding
+_EXACT = 1e-4
+# part of the diagonal that keeps a matrix in single precision above zero
+_ROUNDING = 1e-6
 
 
 def ridge_start(loss, l1, l2, x, opts):
     """Variables near the solution, or None where this is no way to it, whether they are near enough; None.
 
-    ``l2`` (n_variables,) are the weights of half of each square, ``x`` is where it begins. Sets the loss'
-    ``origin_scale``.
+    ``l2`` (n_variables,) are the weights of half of each square, or None; ``x`` is where it begins. Sets the
+    loss' ``origin_scale``.
     """
-    if type(loss) is not LeastSquaresLoss or is_device(l2) or l1.any():
+    if type(loss) is not LeastSquaresLoss or is_device(l1) or l1.any():
         return None, False, None
-    p = loss.n_features
-    if not loss.design.nnz or not opts.max_iter or not l2[:p].min() > 0.0 or bool(l2[p:].any()):
+    l2, p = np.zeros_like(l1) if l2 is None else l2, loss.n_features
+    if not loss.design.nnz or not opts.max_iter or bool(l2[p:].any()):
         return None, False, None
-    loss.n_solves += 1
+    # some features without a ridge are left to OBA, and none with one where rows determine the solution
+    if not l2.any():
+        if loss.design.shape[0] >= p:
+            return None, False, None
+    elif not l2[:p].min() > 0.0:
+        return None, False, None
     with np.errstate(over="ignore", invalid="ignore"):
         system = RidgeSystem(loss, l2[:p], opts)
         if not system.tame:
@@ -54,14 +70,15 @@ def ridge_start(loss, l1, l2, x, opts):
 
 
 class RidgeSystem(CentredSquares):
-    """The system of weights l2 (p,) > 0, and when it counts as solved."""
+    """The system of weights l2 (p,), all > 0 or all 0, and when it counts as solved."""
 
     def __init__(self, loss, l2, opts):
         super().__init__(loss, opts)
-        self.l2 = l2
+        self.l2, self.least = l2, float(l2.min())
+        self.root = np.sqrt(self.s) if self.s.size else 1.0
 
     def _diagonal(self):
-        """Diagonal of the system, (p,)."""
+        """Diagonal of the first system, (p,)."""
         design, s = self.design, self.s
         if not isinstance(design, DenseDesign):
             squared = design.private()
@@ -73,92 +90,127 @@ class RidgeSystem(CentredSquares):
             squares = np.einsum("ij,ij->j", design.X, design.X, dtype=np.float64)
         return np.maximum(squares - self.total * self.means**2, 0.0) + self.l2
 
-    def product(self, w):
-        """(B^T B + diag(l2)) w, (p,)."""
-        z = self.rows(w)
-        if self.s.size:
-            z *= self.s
-        out = self.design.rmatvec(z)
-        out += self.l2 * w
-        return out
+    def distance(self, w, residual, gap):
+        """How far w (p,) is from the end, in parts of what that asks for.
 
-    def distance(self, w, r):
-        """How far w, whose gradient is -r, is from the end, in parts of what that asks for."""
-        gap = 0.5 * float(r @ (r / self.l2))
-        # the quadratic's value follows from its gradient
-        value = self.square - 0.5 * float(w @ (self.target + r))
-        steep = largest(np.abs(r)) / self.goal
-        return max(steep, (gap / max(self.gap_goal * value, 1e-300)) ** 0.5)
+        ``residual`` (n,) is S^(1/2) (y - B w), ``gap`` the duality gap. Without a ridge there is none.
+        """
+        if not self.least:
+            return 0.0
+        value = 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
+        return (gap / max(self.gap_goal * value, 1e-300)) ** 0.5
 
     def solve(self, x):
         """Coefficients (p,) near the solution, from x, and whether they are near enough."""
-        w, r = np.zeros_like(self.l2), self.target
+        if not self.least:
+            self.goal *= _EXACT
+            return self._by_columns(np.zeros_like(x), lambda r: r, np.inf, _MANY)
+        start = np.zeros_like(x)
         if x.any():
-            rest = self.target - self.product(x)
-            if float(x @ (self.target + rest)) >= 0.0:  # else zero is better
-                w, r = x.copy(), rest
-                if self.distance(w, r) <= 1.0:
-                    return w, True
+            w, done = self._by_columns(x, None, np.inf, 0)
+            if done:
+                return w, True
+            if self._value(x) <= self.square:
+                start = x
         side, wide = min(self.design.shape), self.design.shape[0] < self.design.shape[1]
-        direct = isinstance(self.design, DenseDesign) and side <= _SIDE
+        by = self._by_rows if wide else self._by_columns
+        direct, w = isinstance(self.design, DenseDesign) and side <= _SIDE, start
         if not direct or side > _AT_ONCE:
-            # by the diagonal where the columns decide, by the ridge where the rows do
-            scales = self.l2 if wide else self._diagonal()
-            worth = _PART * side if direct else np.inf
-            w, r, done = self._conjugate(w, r, lambda r: r / scales, worth, _MANY)
+            scales = 1.0 if wide else self._diagonal()
+            w, done = by(w, lambda r: r / scales, _PART * side if direct else np.inf, _MANY)
             if done or not direct:
                 return w, done
-        return self._by_rows(w) if wide else self._by_columns(w, r)
+        solve = self._factor(self._row_products() if wide else self._column_products())
+        return (w, False) if solve is None else by(w, solve, np.inf, _FEW)
 
-    def _conjugate(self, w, r, scaled, worth, most):
-        """Conjugate gradients from w, whose residual is r, scaled by a function.
+    def _value(self, w):
+        residual = self.root * (self.y - self.rows(w))
+        return 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
 
-        They end where their pace says that they need more than ``worth`` steps, and after ``most``.
+    def _by_columns(self, w, scaled, worth, most):
+        """Conjugate gradients on the first system from w (p,).
+
+        The residual of the rows is carried along, and the gradient made of it: no digits are lost where the
+        fit is nearly exact. They end where their pace says that they need more than ``worth`` steps, and
+        after ``most``. Returns w, and whether it is near enough.
         """
-        r, d, before = r.copy(), None, 0.0
-        first = distance = self.distance(w, r)
-        for step in range(most):
+        residual = self.root * (self.y - self.rows(w)) if w.any() else self.root * self.y
+        d, before, first = None, 0.0, None
+        for step in range(most + 1):
+            r = self.columns(self.root * residual) - self.l2 * w
+            gap = 0.5 * float(r @ (r / self.l2)) if self.least else 0.0
+            distance = max(largest(np.abs(r)) / self.goal, self.distance(w, residual, gap))
             if distance <= 1.0:
-                return w, r, True
-            if time.perf_counter() >= self.end:
-                break
-            if step >= _LOOK and step * np.log(first) > worth * max(np.log(first / distance), 0.0):
+                return w, True
+            first = distance if first is None else first
+            if step == most or self._is_slow(step, first, distance, worth):
                 break
             v = scaled(r)
             now = float(r @ v)
             d = v if d is None else v + (now / before) * d
             before = now
-            Ad = self.product(d)
-            curvature = float(d @ Ad)
+            along = self.root * self.rows(d)
+            curvature = float(along @ along) + float(d @ (self.l2 * d))
             if not 0.0 < curvature < np.inf:
                 break
             w = w + (now / curvature) * d
-            r -= (now / curvature) * Ad
-            distance = self.distance(w, r)
-        return w, r, distance <= 1.0
+            residual = residual - (now / curvature) * along
+        return w, False
 
-    def _by_columns(self, w, r):
+    def _by_rows(self, w, scaled, worth, most):
+        """The same for the second system times the least weight, from a = 0.
+
+        Where the end is not reached ``w`` is returned if it is the better one.
+        """
+        start, share = w, self.l2 / self.least
+        rest = self.root * self.y
+        a, w, residual, d, before, first = np.zeros_like(rest), np.zeros_like(w), rest, None, 0.0, None
+        for step in range(most + 1):
+            # rest is residual - least * a, and w has the coefficients of a
+            distance = self.distance(w, residual, 0.5 * float(rest @ rest))
+            if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
+                r = self.columns(self.root * rest)
+                proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
+                if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= _EXACT:
+                    return w, True
+            first = distance if first is None else first
+            if step == most or self._is_slow(step, first, distance, worth):
+                break
+            v = scaled(rest)
+            now = float(rest @ v)
+            d = v if d is None else v + (now / before) * d
+            before = now
+            u = self.columns(self.root * d) / share
+            along = self.root * self.rows(u) + self.least * d
+            curvature = float(d @ along)
+            if not 0.0 < curvature < np.inf:
+                break
+            a, w = a + (now / curvature) * d, w + (now / curvature) * u
+            rest = rest - (now / curvature) * along
+            residual = rest + self.least * a
+        return (w if self._value(w) <= self._value(start) else start), False
+
+    def _is_slow(self, step, first, distance, worth):
+        """Whether time is up, or the pace so far needs more than ``worth`` steps."""
+        if time.perf_counter() >= self.end:
+            return True
+        return step >= _LOOK and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
+
+    def _column_products(self):
+        """The first system in single precision."""
         M = self.single_products()
         M[np.diag_indices(len(M))] += self.l2.astype(np.float32)
-        by = 1.0 / np.sqrt(M.diagonal())
-        M *= by
-        M *= by[:, None]
-        factor, failed = lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
-            return w, False
+        return M
 
-        def scaled(r):
-            solution, _ = lapack.spotrs(factor, (by * r).astype(np.float32), lower=1)
-            return by * solution
+    def _row_products(self):
+        """The second system times the least weight, in single precision.
 
-        w, _, done = self._conjugate(w, r, scaled, np.inf, _FEW)
-        return w, done
-
-    def _by_rows(self, w):
-        """Refinement of K a = y, K = B diag(1 / l2) B^T + 1, w = diag(1 / l2) B^T a."""
+        With an intercept the rows' weights' roots are a vector that B^T S^(1/2) makes zero. Along it the
+        system is as small as the ridge, and lost in rounding; its square, with the size of the others, is
+        added there, which changes nothing, as y is centred.
+        """
         n, p = self.design.shape
-        least = float(self.l2.min())
-        by = np.sqrt(least / self.l2).astype(np.float32)
+        by = np.sqrt(self.least / self.l2).astype(np.float32)
         K = np.zeros((n, n), dtype=np.float32)
         size = max(_BLOCK // n, 2 * n, 1)
         for at in range(0, p, size):
@@ -166,23 +218,26 @@ class RidgeSystem(CentredSquares):
             if by.min() < 1.0:
                 block *= by[at : at + size]
             K += block @ block.T
-        K /= np.float32(least)
-        K[np.diag_indices(n)] += 1.0
-        factor, failed = lapack.spotrf(K.T, lower=1, clean=0, overwrite_a=1)
+        if self.centred:
+            root = (self.root * np.ones(n)).astype(np.float32)
+            K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
+        K[np.diag_indices(n)] += np.float32(self.least)
+        return K
+
+    def _factor(self, M):
+        """What solves a system M in single precision, or None where rounding forbids it. Overwrites M."""
+        by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
+        M *= by
+        M *= by[:, None]
+        M[np.diag_indices(len(M))] = 1.0 + _ROUNDING
+        factor, failed = lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
         if failed:
-            return w, False
-        root = np.sqrt(self.s) if self.s.size else 1.0
-        y = root * self.y
-        a, w, rest, last = np.zeros(n), np.zeros(p), y, np.inf
-        for _ in range(_FEW):
-            step, _ = lapack.spotrs(factor, rest.astype(np.float32), lower=1)
-            a += step
-            w = self.columns(root * a) / self.l2
-            rest = y - a - root * self.rows(w)
-            size = float(np.linalg.norm(rest))
-            if self.distance(w, self.columns(root * rest)) <= 1.0:
-                return w, True
-            if not size <= _FALL * last:
-                break
-            last = size
-        return w, False
+            return None
+
+        def solve(r):
+            # a residual may be smaller than single precision goes
+            size = largest(np.abs(r)) or 1.0
+            solution, _ = lapack.spotrs(factor, (by * (r / size)).astype(np.float32), lower=1)
+            return size * (by * solution)
+
+        return solve

@@ -58,7 +58,6 @@ def tall_start(loss, l1, l2, x, opts):
     l2 = np.zeros_like(l1) if l2 is None else l2
     if not opts.max_iter or l1[p:].any() or l2[p:].any():
         return None, False, None
-    loss.n_solves += 1
     with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
         squares = TallSquares(loss, l1[:p], l2[:p], opts)
         if not squares.tame:

@@ -145,3 +145,29 @@ def test_blocks_of_rows_score_the_same(data):
     assert_allclose(blocks.mse_path_, inside.mse_path_, rtol=1e-5)
     assert_allclose(blocks.coef_, inside.coef_, atol=1e-4)
     assert blocks.dual_gap_ <= 1e-6 * blocks.objective_
+
+
+def test_weights_of_ones_change_nothing():
+    """Whatever the sizes of the folds are."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(53, 8))
+        y = X[:, 0] + 3.0 * rng.normal(size=53)
+        plain, ones = LassoOBACV(alphas=30).fit(X, y), LassoOBACV(alphas=30).fit(X, y, np.ones(53))
+        assert plain.alpha_ == ones.alpha_
+        assert_allclose(ones.mean_score_, plain.mean_score_, rtol=1e-10)
+
+
+def test_a_constant_target_has_no_errors():
+    X = np.random.default_rng(0).normal(size=(14, 60))
+    for y in (0.1, 1e3 + 0.1, 0.0):
+        model = LassoOBACV(cv=3).fit(X, np.full(14, y))
+        assert model.mse_path_.max() <= 1e-24 * max(y, 1.0) ** 2
+
+
+def test_the_default_tolerance_chooses_as_scikit_learn_does():
+    X, y = load_diabetes(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    ratios = [0.1, 0.5, 0.9]
+    ours, model = LassoOBACV(l1_ratio=ratios).fit(X, y), ElasticNetCV(l1_ratio=ratios).fit(X, y)
+    assert_allclose((ours.alpha_, ours.l1_ratio_), (model.alpha_, model.l1_ratio_), rtol=1e-10)

@@ -38,8 +38,8 @@ def test_values_and_gradients_are_the_same(weighted, intercept, kind):
         X[:, 4] *= 1e9
         X[:, 5] *= 1e-9
     loss = LeastSquaresLoss(X, y, weight if weighted else None, fit_intercept=intercept)
-    short, squares = many_rows(loss)
-    assert many_rows(loss)[0] is short
+    short, squares = many_rows(loss, False)
+    assert many_rows(loss, False)[0] is short
     x = np.random.default_rng(1).normal(size=loss.n_variables)
     x[4] /= np.abs(X[:, 4]).max() or 1.0
     assert_allclose(short.value(x), loss.value(x), rtol=1e-10)
@@ -49,15 +49,15 @@ def test_values_and_gradients_are_the_same(weighted, intercept, kind):
 
 def test_where_it_is_not_taken():
     X, y, _ = data()
-    assert many_rows(LogisticLoss(X, np.sign(y - 5.0))) is None
-    assert many_rows(LeastSquaresLoss(sp.csr_matrix(X), y)) is None
-    assert many_rows(LeastSquaresLoss(X[:40], y[:40])) is None
-    assert many_rows(LeastSquaresLoss(X.astype(np.float32), y)) is None
+    assert many_rows(LogisticLoss(X, np.sign(y - 5.0)), False) is None
+    assert many_rows(LeastSquaresLoss(sp.csr_matrix(X), y), False) is None
+    assert many_rows(LeastSquaresLoss(X[:40], y[:40]), False) is None
+    assert many_rows(LeastSquaresLoss(X.astype(np.float32), y), False) is None
     with np.errstate(over="ignore"):
-        assert many_rows(LeastSquaresLoss(1e200 * X, y)) is None
+        assert many_rows(LeastSquaresLoss(1e200 * X, y), False) is None
     wide = LeastSquaresLoss(np.ones((1000, 301)), np.arange(1000.0))
-    assert many_rows(wide) is None  # for one solve
-    assert many_rows(wide) is not None
+    assert many_rows(wide, False) is None
+    assert many_rows(wide, True) is not None
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 0.0])
@@ -70,7 +70,7 @@ def test_fits_and_paths_are_those_of_all_rows(intercept, ratio, monkeypatch):
     model, path = make.fit(X, y, weight), LassoOBA.path(X, y, n_lambdas=6, sample_weight=weight, **options)
     coef, gap = model.coef_.copy(), model.dual_gap_
     assert {one.x.size for one in seen} == {12 + intercept} and len(seen) == model.n_iter_
-    monkeypatch.setattr(oba, "many_rows", lambda loss: None)
+    monkeypatch.setattr(oba, "many_rows", lambda loss, several: None)
     other, others = make.fit(X, y, weight), LassoOBA.path(X, y, n_lambdas=6, sample_weight=weight, **options)
     assert_allclose(model.objective_, other.objective_, rtol=1e-9)
     assert_allclose(coef, other.coef_, atol=1e-6)

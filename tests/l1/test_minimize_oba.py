@@ -409,3 +409,22 @@ def test_separable_data_with_a_tiny_penalty_stays_finite(cancer):
     assert np.isfinite(result.x).all() and np.isfinite(result.fun)
     assert result.status in (0, 1, 4)
     assert result.fun < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(2500, 40), (400, 60), (30, 200)])
+@pytest.mark.parametrize("l2", [None, 0.3])
+@pytest.mark.parametrize("make", [LeastSquaresLoss, LogisticLoss])
+def test_equal_calls_return_equal_bits(make, l2, shape):
+    """A loss keeps nothing that another call could see."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    y = X[:, :5].sum(axis=1) + rng.normal(size=shape[0])
+    loss = make(X, y if make is LeastSquaresLoss else np.sign(y))
+    for l1 in (0.0 if l2 else 1.0, 5.0, 1.0):
+        first = minimize_oba(loss, l1, l2=l2)
+        second = minimize_oba(loss, l1, l2=l2)
+        assert first.nit == second.nit and first.fun == second.fun
+        assert_array_equal(first.x, second.x)
+    fresh = minimize_oba(make(X, loss.y), l1, l2=l2)
+    assert fresh.nit == first.nit
+    assert_array_equal(fresh.x, first.x)

@@ -125,3 +125,44 @@ def test_several_penalties_of_one_loss(layout, shape):
     path = lasso_path(layout(X), y, alphas=[3.0, 1.0], l1_ratio=0.0, tol=1e-8)
     coef = np.asarray(path.coefs)[:, -1]
     assert_allclose(coef, reference(X, y, None, np.full(shape[1], float(len(y))), True)[:-1], atol=1e-5)
+
+
+def centred_ridge(X, y, alpha):
+    """Ridge with an intercept through singular values; the solution of least norm where alpha is 0."""
+    U, s, Vt = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    kept = s > 1e-12 * s[0]
+    s = s[kept]
+    return Vt[kept].T @ (s / (s**2 + len(y) * alpha) * (U[:, kept].T @ (y - y.mean())))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("alpha", [1e-8, 1e-11, 1e-14, 2e-18, 0.0])
+def test_wide_data_without_noise_and_a_ridge_near_zero(alpha, layout):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 100))
+    y = X @ rng.normal(size=100) + 3.0
+    model = LassoOBA(alpha, l1_ratio=0.0).fit(layout(X), y)
+    assert_allclose(model.coef_, centred_ridge(X, y, alpha), atol=2e-6)
+    assert model.objective_ <= 0.5 * alpha * np.sum(model.coef_**2) * (1.0 + 1e-6) + 1e-20
+    assert model.dual_gap_ <= model.objective_
+
+
+@pytest.mark.filterwarnings("ignore:LassoOBA reached tol")
+def test_no_penalty_gives_the_solution_of_least_norm():
+    """Of wide X, with rows that repeat others with other targets too."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, 50))
+    X[10:] = X[:10]
+    y = rng.normal(size=20)
+    model = LassoOBA(0.0).fit(X, y)
+    assert_allclose(model.coef_, centred_ridge(X, y, 0.0), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_exact_fit_is_no_reason_to_warn():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 20))
+    y = X @ rng.normal(size=20)
+    model = LassoOBA(0.0, fit_intercept=False).fit(X, y)
+    assert 0.0 <= model.dual_gap_ <= model.objective_ < 1e-20

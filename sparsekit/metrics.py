@@ -225,9 +225,9 @@ def span_f1_score(
     y_pred: Sequence[Any],
     *,
     scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
-    average: Literal["micro", "macro"] = "micro",
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
     zero_division: float = 0.0,
-) -> float:
+) -> float | FloatArray:
     r"""F1 of the spans that the labels of sequences mark.
 
     The third of `span_precision_recall_f1`, for ``make_scorer``.
@@ -238,14 +238,14 @@ def span_f1_score(
         Labels as "O", "B-PER", "I-PER".
     scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
         How labels mark spans.
-    average : {"micro", "macro"}, default="micro"
-        Over all spans, or the mean over their kinds.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+        Over all spans; the mean over their kinds, or that weighted by their number in y_true; None: each.
     zero_division : float, default=0.0
         The score where there is no span in either.
 
     Returns
     -------
-    float
+    float, or ndarray of shape (n_kinds,) where average is None
         Between 0 and 1.
 
     Raises
@@ -273,9 +273,9 @@ def span_precision_recall_f1(
     y_pred: Sequence[Any],
     *,
     scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
-    average: Literal["micro", "macro"] = "micro",
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
     zero_division: float = 0.0,
-) -> tuple[float, float, float]:
+) -> tuple[float | FloatArray, float | FloatArray, float | FloatArray]:
     r"""Precision, recall and F1 of spans: a predicted span counts if its kind and both of its ends are right.
 
     .. math:: P = \frac{|\hat S \cap S|}{|\hat S|}, \quad R = \frac{|\hat S \cap S|}{|S|}, \quad
@@ -290,14 +290,15 @@ def span_precision_recall_f1(
         Labels as "O", "B-PER", "I-PER". Those whose first part is not of the scheme are outside of spans.
     scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
         How labels mark spans. "BIO" reads IOB1 as well.
-    average : {"micro", "macro"}, default="micro"
-        Over all spans, or the means over the kinds of spans in either list.
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+        Over all spans; the means over the kinds of spans in either list, or these weighted by the number of
+        spans in y_true (without any, over all spans); None: each kind, in the order of their names.
     zero_division : float, default=0.0
         In place of 0 / 0.
 
     Returns
     -------
-    precision, recall, f1 : float
+    precision, recall, f1 : float, or ndarray of shape (n_kinds,) where average is None
 
     Raises
     ------
@@ -312,8 +313,8 @@ def span_precision_recall_f1(
     """
     if scheme not in _SCHEMES:
         raise ValueError(f"scheme must be one of {', '.join(_SCHEMES)}; got {shown(scheme)}.")
-    if average not in ("micro", "macro"):
-        raise ValueError(f"average must be 'micro' or 'macro'; got {shown(average)}.")
+    if average not in ("micro", "macro", "weighted", None):
+        raise ValueError(f"average must be 'micro', 'macro', 'weighted' or None; got {shown(average)}.")
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} sequences, y_pred {len(y_pred)}.")
     counts: dict[str, list[int]] = {}
@@ -324,16 +325,19 @@ def span_precision_recall_f1(
         for at, part in enumerate((there & found, found, there)):
             for kind, _, _ in part:
                 counts.setdefault(kind, [0, 0, 0])[at] += 1
-    table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 3)
-    if average == "micro" or not len(table):
+    table = np.array([counts[kind] for kind in sorted(counts)], dtype=np.float64).reshape(-1, 3)
+    is_weighted = average == "weighted" and bool(table[:, 2].any())
+    if average is not None and not is_weighted and (average != "macro" or not len(table)):
         table = table.sum(axis=0, keepdims=True)
     right, predicted, true = table.T
-    parts = (right, predicted), (right, true), (2.0 * right, predicted + true)
     precision, recall, f1 = (
-        float(np.divide(a, b, out=np.full(len(a), float(zero_division)), where=b > 0).mean())
-        for a, b in parts
+        np.divide(a, b, out=np.full(len(a), float(zero_division)), where=b > 0)
+        for a, b in ((right, predicted), (right, true), (2.0 * right, predicted + true))
     )
-    return precision, recall, f1
+    if average is None:
+        return precision, recall, f1
+    means = np.average([precision, recall, f1], axis=1, weights=true if is_weighted else None)
+    return float(means[0]), float(means[1]), float(means[2])
 
 
 def _spans(labels: Sequence[Any], scheme: str) -> Iterator[tuple[str, int, int]]:

@@ -60,6 +60,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         (n_outputs, n_features), n_outputs being 1 for two classes, else their number; or
         ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds. For two
         classes positive coefficients speak for ``classes_[1]``.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
     alpha : float, default=1e-4
         Strength of the penalty, >= 0. At 0 separable data have no solution.
     l1_ratio : float, default=0.0

@@ -51,7 +51,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
     Raises
     ------
     ValueError
-        If bounds cross, are NaN or leave no finite number, or a shape or a name does not fit.
+        If bounds cross, are NaN or leave no finite number, a shape or a name does not fit, or lists of two
+        numbers for two features leave open which of them are pairs.
     """
     shape = (n_outputs, n_features)
     if isinstance(bounds, Mapping):
@@ -60,6 +61,12 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
         raise ValueError(
             "bounds must be a pair (lower, upper) or a dict {feature: (lower, upper)}; "
             f"got {type(bounds).__name__} {shown(bounds)}."
+        )
+    if n_features == 2 and all(isinstance(side, (tuple, list)) and len(side) == 2 for side in bounds):
+        raise ValueError(
+            "bounds of two features can be read as (lower, upper) or as a pair for each feature; got "
+            f"{shown(bounds)}. Pass {{0: (lower, upper), 1: (lower, upper)}} for a pair each, or arrays: "
+            "(np.array(lower), np.array(upper))."
         )
     sides = []
     for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):

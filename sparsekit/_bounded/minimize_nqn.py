@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,19 +27,23 @@ def minimize_nqn(
     fun: Callable[..., Any],
     x0: ArrayLike,
     args: tuple[Any, ...] = (),
-    jac: Callable[..., ArrayLike] | bool | None = None,
+    jac: Callable[..., ArrayLike] | bool | Literal["2-point"] | None = None,
     bounds: Bounds | Sequence[tuple[float | None, float | None]] | None = None,
     *,
     active_set: ActiveSet = NQNOptions.active_set,
     memory: int = NQNOptions.memory,
     n_gradients: int = NQNOptions.n_gradients,
-    gtol: float = NQNOptions.gtol,
-    ftol: float = NQNOptions.ftol,
-    max_iter: int = NQNOptions.max_iter,
+    gtol: float | None = None,
+    ftol: float | None = None,
+    max_iter: int | None = None,
     max_fun: int | None = None,
     max_time: float | None = None,
     callback: Callable[..., object] | None = None,
     history: bool = False,
+    tol: float | None = None,
+    maxiter: int | None = None,
+    maxfun: int | None = None,
+    disp: bool = False,
     hess: None = None,
     hessp: None = None,
     constraints: Sequence[Any] = (),
@@ -53,7 +57,7 @@ def minimize_nqn(
     crosses them, and the active set is corrected until the step stays in the box.
 
     It is also a ``method`` of SciPy: ``scipy.optimize.minimize(fun, x0, jac=True, bounds=bounds,
-    method=minimize_nqn)``.
+    method=minimize_nqn, tol=1e-8, options={"maxiter": 100})``.
 
     Parameters
     ----------
@@ -66,12 +70,13 @@ def minimize_nqn(
         shape ()), ``jac`` must be given.
     args : tuple, default=()
         More arguments of ``fun`` and ``jac``.
-    jac : callable, True or None, default=None
+    jac : callable, bool, "2-point" or None, default=None
         ``jac(x, *args)`` returns the gradient, shape (n,), where f is differentiable, and that of any piece
-        elsewhere. None takes forward differences inside the bounds, at n more evaluations each.
+        elsewhere; x is a copy. None, False and "2-point" take forward differences inside the bounds, at n
+        more evaluations each.
     bounds : sequence of (min, max) pairs, or scipy.optimize.Bounds, default=None
-        None or infinity stand for no bound; ``min == max`` fixes a variable. With x0 on a GPU also a CuPy
-        array of shape (n, 2).
+        A pair for each variable, also where there are two of them. None or infinity stand for no bound;
+        ``min == max`` fixes a variable. With x0 on a GPU also a CuPy array of shape (n, 2).
     active_set : {"gradient", "subgradient", "corrected", "corrected-subgradient"}, default="corrected"
         How the variables held at their bounds are chosen, Variants 1 to 4 of [1]_, Section 3.2.6: by the
         gradient; also by the least element of the hull of recent gradients (eq. 3.9); and either of them
@@ -80,12 +85,13 @@ def minimize_nqn(
         Pairs of L-BFGS, >= 0. Room is made as pairs arrive; m of them take 16 m (n + 5 m) bytes.
     n_gradients : int, default=20
         Recent gradients for the "subgradient" choices, >= 1.
-    gtol : float, default=1e-6
-        Stop when no entry of the projected gradient is larger.
-    ftol : float, default=1e-9
+    gtol : float, default=None
+        Stop when no entry of the projected gradient is larger. None: ``tol``, else 1e-6.
+    ftol : float, default=None
         Stop when ten iterations together decrease f by at most ``ftol * max(1, |f|)``; negative: never.
-    max_iter : int, default=15000
-        Largest number of iterations.
+        None: ``tol``, else 1e-9.
+    max_iter : int, default=None
+        Largest number of iterations. None: 15000.
     max_fun : int, default=None
         Largest number of evaluations; None: no limit.
     max_time : float, default=None
@@ -96,6 +102,12 @@ def minimize_nqn(
         get copies. A true value or StopIteration stops the run.
     history : bool, default=False
         Whether the result has a ``history``.
+    tol : float, default=None
+        SciPy's name for one tolerance: ``gtol`` and ``ftol``, unless these are given.
+    maxiter, maxfun : int, default=None
+        SciPy's names for ``max_iter`` and ``max_fun``.
+    disp : bool, default=False
+        Whether to print how the run ended.
     hess, hessp, constraints :
         For SciPy's sake; must be None, None and empty.
 
@@ -122,7 +134,7 @@ def minimize_nqn(
     ValueError
         If bounds cross or are NaN, shapes disagree, or f at x0 or its gradient is not finite.
     TypeError
-        If some arrays are on a GPU and others in main memory.
+        If some arrays are on a GPU and others in main memory, or a limit is given by both of its names.
 
     See Also
     --------
@@ -147,6 +159,15 @@ def minimize_nqn(
     >>> result.x.round(6)
     array([-0.5, -0.5])
     """
+    max_iter = _one_of("max_iter", max_iter, "maxiter", maxiter)
+    max_fun = _one_of("max_fun", max_fun, "maxfun", maxfun)
+    if tol is not None:
+        _check_tolerance("tol", tol)
+        gtol = tol if gtol is None else gtol
+        ftol = tol if ftol is None else ftol
+    gtol = NQNOptions.gtol if gtol is None else gtol
+    ftol = NQNOptions.ftol if ftol is None else ftol
+    max_iter = NQNOptions.max_iter if max_iter is None else max_iter
     opts = _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fun, max_time)
     for name, given in (("hess", hess is not None), ("hessp", hessp is not None)):
         if given:
@@ -180,7 +201,24 @@ def minimize_nqn(
     if outside:
         result.warning = f"{outside} entries of x0 were outside the bounds and were moved to them."
         result.message += " " + result.warning
+    if disp:
+        print(
+            f"{result.message}\n    f = {float(result.fun):g}\n    iterations: {result.nit}\n"
+            f"    evaluations: {result.nfev}"
+        )
     return result
+
+
+def _one_of(name, value, scipys_name, scipys_value):
+    """The value of an argument that has two names."""
+    if value is not None and scipys_value is not None:
+        raise TypeError(f"{scipys_name} is SciPy's name for {name}: give one of them, not both.")
+    return scipys_value if value is None else value
+
+
+def _check_tolerance(name, value, least=0.0):
+    if not isinstance(value, Real) or not float(value) >= least:
+        raise ValueError(f"{name} must be a number >= {least:g}; got {shown(value)}.")
 
 
 def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fun, max_time):
@@ -197,9 +235,7 @@ def _check_options(active_set, memory, n_gradients, gtol, ftol, max_iter, max_fu
     for name, value in (("gtol", gtol), ("ftol", ftol), ("max_time", max_time)):
         if name == "max_time" and value is None:
             continue
-        least = -np.inf if name == "ftol" else 0.0
-        if not isinstance(value, Real) or not float(value) >= least:
-            raise ValueError(f"{name} must be a number >= {least:g}; got {shown(value)}.")
+        _check_tolerance(name, value, -np.inf if name == "ftol" else 0.0)
     return NQNOptions(
         gtol=float(gtol), ftol=float(ftol), max_iter=int(max_iter),
         max_fun=np.inf if max_fun is None else max_fun,
@@ -271,8 +307,13 @@ class Objective:
     def __init__(self, fun, args, jac, lower, upper):
         if not callable(fun):
             raise TypeError(f"fun must be callable; got {type(fun).__name__}.")
+        if isinstance(jac, str) and jac == "2-point":
+            jac = None
         if not (jac is None or jac is False or jac is True or callable(jac)):
-            raise ValueError(f"jac must be a callable, True or None; got {shown(jac)}.")
+            raise ValueError(
+                "jac must be a callable, True, or for forward differences None, False or '2-point'; "
+                f"got {shown(jac)}."
+            )
         if is_device(lower) and not jac:
             raise ValueError(
                 "jac must be True or a callable where x0 is on the GPU: forward differences would be one "
@@ -314,7 +355,8 @@ class Objective:
                 continue
             moved = x.copy()
             moved[i] += h
-            g[i] = (as_number(self.fun(moved, *self.args), "fun") - f) / (moved[i] - x[i])
+            step = moved[i] - x[i]  # before fun, which may overwrite its argument
+            g[i] = (as_number(self.fun(moved, *self.args), "fun") - f) / step
             self.differences += 1
         return g
 

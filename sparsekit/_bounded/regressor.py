@@ -49,6 +49,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
         ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
         ``(0, None)`` is non-negative; equal bounds fix a coefficient.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
     alpha : float, default=0.0
         Strength of the penalty, >= 0.
     l1_ratio : float, default=0.0

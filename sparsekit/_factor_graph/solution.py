@@ -237,7 +237,7 @@ class Solution(BatchSolution):
         self.message = MESSAGES[self.status]
         extra = namespace(x=self.x).asarray(graph.additional_scores)
         # what is forbidden is off: its score times 0 is 0
-        self.additional[(extra == -np.inf) & (self.additional < FORBIDDEN)] = 0.0
+        self.additional[run.low_too[place] & (self.additional < FORBIDDEN)] = 0.0
         on, on_too = self.x != 0, self.additional != 0
         self.fun = float(
             graph._scores[on] @ self.x[on]

@@ -14,15 +14,32 @@ from .structure_rows import own_places
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
 LOSS = -1e4  # times the sum of all scores, stands for -inf
+# Times the sum of all larger scores: lower scores count as -inf where they need not be on. In 592 random
+# graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10 (LP-SparseMAP) times the sum.
+MASK = -1e3
 
 
-def _without_infinities(scores, additional):
-    """Scores with a number in place of -inf, and where that is.
+def _mask_limit(values, below):
+    """The largest mask of each graph that is less than ``below``, (n,); -inf where there is none.
+
+    A mask is a score for which all larger scores together cannot make up: it acts as -inf does. Masks may
+    have several sizes, each of which is one for the next.
+    """
+    ordered = np.sort(values, axis=1)
+    larger = np.zeros_like(ordered)
+    # a sum from the largest down, so that no mask's digits are lost in it
+    larger[:, :-1] = np.cumsum(np.abs(ordered[:, :0:-1]), axis=1)[:, ::-1]
+    is_mask = (ordered < MASK * (1.0 + larger)) & (ordered < below[:, None])
+    return np.where(is_mask, ordered, -np.inf).max(axis=1, initial=-np.inf)
+
+
+def _without_masks(scores, additional, limit):
+    """Scores with a number in place of those up to ``limit`` (n,), and where these are.
 
     It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
     so its size costs no digits.
     """
-    low, low_too = scores == -np.inf, additional == -np.inf
+    low, low_too = scores <= limit[:, None], additional <= limit[:, None]
     if not (low.any() or low_too.any()):
         return scores, additional, low, low_too
     size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
@@ -48,7 +65,28 @@ class GraphRun:
         return self.layout is layout and self.n == n and self.plan is layout.plan_for(like)
 
     def prepare(self, scores, additional):
-        scores, additional, self.low, self.low_too = _without_infinities(scores, additional)
+        """Take scores (n, n_variables) and additional ones (n, n_additional); finite masks count as -inf."""
+        self._given = scores, additional
+        self.limit = np.full(self.n, -np.inf, like=scores)
+        if (scores < MASK).any() or (additional < MASK).any():
+            self.limit = _mask_limit(np.concatenate([scores, additional], axis=1), -self.limit)
+        self._set_scores()
+
+    def relax_masks(self):
+        """Give the largest masks their own scores where graphs are infeasible without; whether any is."""
+        has_masks = self.limit > -np.inf
+        if not has_masks.any():
+            return False
+        infeasible = has_masks & (self.finish()[0]["status"] == outcome.INFEASIBLE)
+        if not infeasible.any():
+            return False
+        smaller = _mask_limit(np.concatenate(self._given, axis=1), self.limit)
+        self.limit = np.where(infeasible, smaller, self.limit)
+        self._set_scores()
+        return True
+
+    def _set_scores(self):
+        scores, additional, self.low, self.low_too = _without_masks(*self._given, self.limit)
         self.scores, self.additional = scores, additional
         # marginals of the structures' additional scores in a graph that a general solver ended
         self.own = {}
@@ -80,19 +118,26 @@ def solve_runs(runs, options, warm, n_threads):
     # threads without a graph would only wait, busily
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
     deadline = time.perf_counter() + options.max_time
+    with _working(runs):
+        while runs:
+            _solve_masked(runs, options, warm, n_threads, deadline)
+            runs, warm = [run for run in runs if run.relax_masks()], False
+
+
+def _solve_masked(runs, options, warm, n_threads, deadline):
+    """Solve the graphs of all runs, their masks being forbidden."""
     # several runs differ in nothing that it looks at: they are for LP-SparseMAP
     first = max((finish.first_passes(run.layout, options) for run in runs), default=1)
     coupled = [run for run in runs if _may_finish(run, options, first)]
     limits = {"max_iter": min(first, options.max_iter), "max_flows": finish.FIRST_FLOWS[options.quadratic]}
-    with _working(runs):
-        for some, fewer in (([run for run in runs if run not in coupled], {}), (coupled, limits)):
-            for kernels in {run.kernels for run in some}:
-                threads = thread_arguments(runs[0].low, n_threads)
-                # of options that are checked already, which takes longer than a small graph
-                given = vars(options) | fewer | {"max_time": _left(deadline)}
-                kernels.solve([run.states for run in some], given, warm, *threads)
-        for run in coupled:
-            _finish(run, options, first, deadline)
+    for some, fewer in (([run for run in runs if run not in coupled], {}), (coupled, limits)):
+        for kernels in {run.kernels for run in some}:
+            threads = thread_arguments(runs[0].low, n_threads)
+            # of options that are checked already, which takes longer than a small graph
+            given = vars(options) | fewer | {"max_time": _left(deadline)}
+            kernels.solve([run.states for run in some], given, warm, *threads)
+    for run in coupled:
+        _finish(run, options, first, deadline)
 
 
 def _may_finish(run, options, first):

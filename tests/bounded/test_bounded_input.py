@@ -345,3 +345,15 @@ def test_one_huge_target_is_fitted_or_refused(loss, top):
     else:
         assert np.isfinite(model.objective_) and np.isfinite(model.coef_).all()
         assert model.optimality_ >= 0 and (np.isfinite(model.optimality_) or top > 1e305)
+
+
+def test_lists_of_two_for_two_features_are_refused_as_ambiguous():
+    X, y = np.eye(2), np.array([0, 1])
+    for model in (BoundedRegressor(), BoundedClassifier()):
+        for bounds in ([(0, 1), (0, 5)], ([0, 0], [1, 5]), [(0, None), (0, None)]):
+            with pytest.raises(ValueError, match=r"or as a pair for each feature.*\{0: \(lower, upper\)"):
+                model.set_params(bounds=bounds).fit(X, y)
+    wide = BoundedRegressor(bounds=(np.array([0.0, 0.0]), np.array([1.0, 5.0]))).fit(9 * X, [0, 90])
+    named = BoundedRegressor(bounds={0: (0, 1), 1: (0, 5)}).fit(9 * X, [0, 90])
+    assert wide.coef_[1] <= 5 and named.coef_[1] <= 5
+    np.testing.assert_array_equal(wide.coef_, named.coef_)

@@ -30,6 +30,35 @@ def test_as_a_method_of_scipy():
     np.testing.assert_allclose(result.x, [-0.5, -0.5], atol=1e-5)
 
 
+def test_scipys_names_of_tolerances_and_limits(capsys):
+    def run(**kwargs):
+        return optimize.minimize(
+            optimize.rosen, np.zeros(5), jac=optimize.rosen_der, method=minimize_nqn, **kwargs
+        )
+
+    loose, tight = run(tol=1e-2), run(tol=1e-10)
+    assert loose.success and loose.nit < tight.nit and tight.optimality <= 1e-10
+    own = run(options={"gtol": 1e-2, "ftol": 1e-2})
+    assert run(tol=1e-10, options={"gtol": 1e-2, "ftol": 1e-2}).nit == own.nit == loose.nit
+    assert run(options={"maxiter": 3, "disp": False}).nit == 3
+    assert run(options={"maxfun": 5}).status == outcome.MAX_FUN and not capsys.readouterr().out
+    shown = run(options={"disp": True})
+    assert shown.message in capsys.readouterr().out
+    for double in (dict(max_iter=3, maxiter=3), dict(max_fun=3, maxfun=3)):
+        with pytest.raises(TypeError, match="give one of them"):
+            minimize_nqn(corner, [-0.7, 3.0], jac=True, **double)
+
+
+def test_as_the_local_method_of_basinhopping():
+    local = dict(
+        method=minimize_nqn, jac="2-point", tol=1e-8, options={"maxiter": 50}, bounds=[(0, None)] * 2
+    )
+    result = optimize.basinhopping(
+        lambda x: np.abs(x - [1.0, -1.0]).sum(), [3.0, 3.0], niter=2, minimizer_kwargs=local
+    )
+    np.testing.assert_allclose(result.x, [1.0, 0.0], atol=1e-6)
+
+
 def test_a_pair_without_jac_is_refused_by_name():
     with pytest.raises(ValueError, match="fun, without jac=True, must return a number"):
         minimize_nqn(corner, [-0.7, 3.0])
@@ -192,6 +221,18 @@ def test_the_users_arrays_are_neither_kept_nor_changed():
     np.testing.assert_array_equal(x0, [1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("jac", [None, False, "2-point"])
+def test_a_function_may_overwrite_its_argument_under_forward_differences(jac):
+    def fun(x):
+        value = np.sum((x - np.arange(5)) ** 2)
+        x[:] = np.nan
+        return value
+
+    result = minimize_nqn(fun, np.full(5, 3.0), jac=jac)
+    assert result.success
+    np.testing.assert_allclose(result.x, np.arange(5), atol=1e-6)
+
+
 def test_no_variables_and_no_memory():
     empty = minimize_nqn(lambda x: (7.0, np.empty(0)), np.empty(0), jac=True)
     assert empty.success and empty.fun == 7.0 and empty.x.shape == (0,)
@@ -217,6 +258,9 @@ def test_no_variables_and_no_memory():
         (dict(gtol=np.nan), ValueError, "gtol"),
         (dict(max_time=-1), ValueError, "max_time"),
         (dict(jac="exact"), ValueError, "jac"),
+        (dict(jac="3-point"), ValueError, "forward differences"),
+        (dict(tol=-1.0), ValueError, "tol"),
+        (dict(maxiter=1.5), ValueError, "max_iter"),
         (dict(constraints=[1]), ValueError, "constraints"),
         (dict(hess=len), ValueError, "hess"),
         (dict(x0=[[1.0]]), ValueError, "x0"),

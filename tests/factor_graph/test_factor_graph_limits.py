@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit import Budget, DepTree, Factor, FactorGraph, Matching, Sequence, lp_sparsemap
+from sparsekit import AtMostOne, Budget, DepTree, Factor, FactorGraph, Matching, Sequence, Xor, lp_sparsemap
 
 WEAK = 1e-2
 
@@ -111,3 +111,42 @@ def test_newtons_line_search_obeys_max_iter():
             graph.add(Budget(u[j, ::2], 1))
         for most in (1, 2, 5, 8, 13):
             assert graph.solve(max_iter=most).nit <= most
+
+
+@pytest.mark.parametrize("mask", [-1e4, -1e7, -1e9, -1e12, -1e15])
+def test_low_finite_scores_act_as_infinite_ones(mask, rng):
+    def graph(scores, forbidden, value):
+        graph = FactorGraph()
+        u = graph.variable(np.where(forbidden, value, scores))
+        graph.add(Xor(u))
+        graph.add(AtMostOne(u.T))
+        return graph
+
+    for _ in range(3):
+        scores, forbidden = rng.standard_normal((6, 6)), rng.random((6, 6)) < 0.3
+        forbidden[np.arange(6), rng.permutation(6)] = False
+        for method in ("map", "solve"):
+            found, expected = (
+                getattr(graph(scores, forbidden, value), method)() for value in (mask, -np.inf)
+            )
+            assert found.success
+            np.testing.assert_allclose(found.x, expected.x, atol=1e-8)
+    one = FactorGraph()
+    one.add(AtMostOne(one.variable([0.3, 0.1, mask])))
+    np.testing.assert_array_equal(one.map().x, [1.0, 0.0, 0.0])
+
+
+def test_low_finite_scores_of_several_sizes_are_on_where_they_must_be():
+    graph = FactorGraph()
+    u, v = graph.variable([-1e4, -1e9, -1e14]), graph.variable([0.3, 0.1, -1e12])
+    graph.add(Xor(u))
+    graph.add(Xor(v))
+    np.testing.assert_array_equal(graph.map().x, [1, 0, 0, 1, 0, 0])
+    # a graph of a batch changes no other
+    batch = graph.solve_batch([[-1e4, -1e9, -1e14, 0.3, 0.1, -1e12], [0.3, 0.1, -1e9, 0.3, 0.1, -1e9]])
+    assert batch.success.all()
+    np.testing.assert_allclose(batch.x[:, 3:], [[0.6, 0.4, 0.0]] * 2, atol=1e-9)
+    np.testing.assert_allclose(batch.x[:, :3], [[1, 0, 0], [0.6, 0.4, 0.0]], atol=1e-9)
+    # what -inf forbids stays infeasible
+    graph.set_scores(u, [-np.inf] * 3)
+    assert not graph.map().success

@@ -34,7 +34,7 @@ def test_reference(scheme, seed):
     assert span_f1_score(true, predicted, scheme=scheme) == result[2]
 
 
-@pytest.mark.parametrize("average", ["micro", "macro"])
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
 @pytest.mark.parametrize("seed", range(5))
 def test_seqeval(seed, average):
     peer = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
@@ -73,9 +73,27 @@ def test_no_spans_score_what_is_asked_for():
         (([["O"]], []), {}, "y_true has 1 sequences, y_pred 0"),
         (([["O"]], [["O", "O"]]), {}, r"y_true\[0\] has 1 labels"),
         (([["O"]], [["O"]]), {"scheme": "IO"}, "scheme must be one of"),
-        (([["O"]], [["O"]]), {"average": "weighted"}, "average must be"),
+        (([["O"]], [["O"]]), {"average": "samples"}, "average must be"),
     ],
 )
 def test_what_is_wrong_is_named(arguments, options, match):
     with pytest.raises(ValueError, match=match):
         span_f1_score(*arguments, **options)
+
+
+def test_averages_have_seqevals_values_by_hand():
+    """Kinds by name: LOC is never right, ORG is predicted alone, PER has 1 of 1 predicted and 2 true."""
+    true = [["B-PER", "O", "B-PER", "B-LOC", "O"]]
+    predicted = [["B-PER", "O", "O", "B-ORG", "B-LOC"]]
+    each = span_precision_recall_f1(true, predicted, average=None)
+    np.testing.assert_allclose(each, [[0, 0, 1], [0, 0, 0.5], [0, 0, 2 / 3]])
+    np.testing.assert_array_equal(span_f1_score(true, predicted, average=None), each[2])
+    weighted = span_precision_recall_f1(true, predicted, average="weighted")
+    np.testing.assert_allclose(weighted, [2 / 3, 1 / 3, 4 / 9])
+    # without a true span there are no weights
+    assert span_precision_recall_f1([["O"]], [["B-PER"]], average="weighted", zero_division=1.0) == (
+        0.0,
+        1.0,
+        0.0,
+    )
+    assert span_f1_score([["O"]], [["O"]], average=None).shape == (0,)

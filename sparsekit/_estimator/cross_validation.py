@@ -57,11 +57,22 @@ class CrossValidationMixin(PlainParametersMixin):
         -------
         float
             What ``scoring`` measures; more is better.
+
+        Raises
+        ------
+        TypeError
+            If metadata routing is on and the scorer does not request the sample_weight that is given.
         """
         host_only(X=X, y=y, sample_weight=sample_weight)
         refuse_missing_labels(y)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
+        if sample_weight is not None and "sample_weight" not in routed.scorer.score:
+            # scikit-learn's own check takes the parameter for one that this method uses
+            raise TypeError(
+                f"{type(self).__name__}.score got sample_weight, which the scorer does not request: leave it "
+                "out, or call set_score_request(sample_weight=True) of the scorer."
+            )
         return self._get_scorer()(self, X, for_scorers(sound(y, "y")), **routed.scorer.score)
 
     def _route(self, method, *, sample_weight, **params):
@@ -155,6 +166,27 @@ def _rarest_labels(Y):
     rarest = np.full(n, K)  # K: rows without a label
     np.minimum.at(rarest, rows, rank[labels])
     return rarest
+
+
+def refuse_weightless_folds(folds: Any, weight: Array | None, scored: bool = True) -> None:
+    """ValueError, which names the fold, where all rows of a part weigh 0.
+
+    Parameters
+    ----------
+    folds : list of (train, test)
+    weight : ndarray of shape (n_samples,) or None
+    scored : bool, default=True
+        Whether scores are weighted too: otherwise only training parts are checked.
+    """
+    if weight is None:
+        return
+    for k, fold in enumerate(folds):
+        for rows, which in zip(fold, ("training", "left-out") if scored else ("training",)):
+            if not weight[rows].any():
+                raise ValueError(
+                    f"All rows of the {which} part of fold {k} have sample_weight 0: use fewer or shuffled "
+                    "folds, or leave these rows out."
+                )
 
 
 def is_small(X: Any, most: float) -> bool:

@@ -2,6 +2,8 @@
 
 import sys
 
+from scipy.optimize import OptimizeResult
+
 from .._solver import outcome
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
@@ -27,14 +29,17 @@ class FitMonitor:
         Maps the solver's variables to the fitted attributes that prediction needs.
     scale : float
         Divides the solver's objective, to give the estimator's.
+    whole : callable, default=None
+        Maps the solver's variables to those of all columns of X, for the user's hook.
     """
 
-    def __init__(self, estimator, context, data, attributes, scale):
+    def __init__(self, estimator, context, data, attributes, scale, whole=None):
         self.estimator = estimator
         self.context = context
         self.data = data
         self.attributes = attributes
         self.scale = scale
+        self.whole = whole
         self._iteration = None
 
     @property
@@ -58,7 +63,8 @@ class FitMonitor:
         stop = False
         if self.estimator.callback is not None:
             # here, so that the open task is closed first
-            stop = outcome.wants_to_stop(self.estimator.callback, result)
+            shown = result if self.whole is None else OptimizeResult(result, x=self.whole(result.x))
+            stop = outcome.wants_to_stop(self.estimator.callback, shown)
         if self._iteration is not None and result.nit > 0:
             stop |= bool(
                 self._iteration.call_on_fit_task_end(

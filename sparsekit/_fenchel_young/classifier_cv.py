@@ -37,6 +37,7 @@ from .._estimator.cross_validation import (
 from .._estimator.decorators import fit_context, validate_params
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
+from .._estimator.used_columns import without_empty_columns
 from .._estimator.validation import check_X_y, validate_data
 from .._linalg.threads import blas_threads, count_threads
 from .._row_blocks.make import comes_in_blocks
@@ -147,7 +148,7 @@ def fenchel_young_path(
     _refuse_device("fenchel_young_path", X, y)
     refuse_missing_labels(y)
     X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
-    X = as_kernel_input(X)
+    X, columns = without_empty_columns(as_kernel_input(X))
     targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), class_weight)
     alphas = np.sort(check_penalties(_ALPHAS if alphas is None else alphas, "alphas"))[::-1]
     loss = FenchelYoungLoss(
@@ -160,7 +161,7 @@ def fenchel_young_path(
     tables = np.array([r.x for r in results])
     path = Bunch(
         alphas=alphas,
-        coefs=in_type(tables[:, :p].transpose(0, 2, 1), X.dtype),
+        coefs=columns.expand(in_type(tables[:, :p].transpose(0, 2, 1), X.dtype)),
         intercepts=in_type(tables[:, p] if fit_intercept else np.zeros((len(alphas), K)), X.dtype),
         classes=targets.classes,
         objectives=np.array([r.fun for r in results]),
@@ -281,6 +282,7 @@ class _FenchelYoungClassifierCV(
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
+        given, (X, columns) = X, without_empty_columns(X)
         if not targets.multilabel:
             y = (y.toarray() if sp.issparse(y) else y).ravel()
         alphas = check_penalties(_ALPHAS if self.alphas is None else self.alphas, "alphas")
@@ -288,12 +290,12 @@ class _FenchelYoungClassifierCV(
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
         routed = self._route("fit", sample_weight=base_weight, **params)
         splitter = splitter_of(self.cv, y, targets.multilabel)
-        folds = list(splitter.split(X, y, **routed.splitter.split))
+        folds = list(splitter.split(given, y, **routed.splitter.split))
         context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+            context.call_on_fit_task_begin(estimator=self, X=given, y=y, metadata=metadata)
         tasks: list[Any] = [None] * len(folds)
         if context is not None:
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
@@ -303,7 +305,9 @@ class _FenchelYoungClassifierCV(
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (
-                delayed(self._score_fold)(X, y, targets, fold, k, options, scorer, routed.scorer.score)
+                delayed(self._score_fold)(
+                    X, y, targets, columns, fold, k, options, scorer, routed.scorer.score
+                )
                 for k, fold in enumerate(folds)
             )
             for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
@@ -316,13 +320,13 @@ class _FenchelYoungClassifierCV(
         final = minimize_fenchel_young(
             loss, self.alpha_, penalize_intercept=self.penalize_intercept, **options
         )
-        self._set(final.x, X.dtype)
+        self._set(final.x, X.dtype, columns)
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
         if context is not None:
             context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
+                estimator=self, X=given, y=y, metadata=metadata, reconstruction_attributes=dict
             )
         warn_of_path(
             results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
@@ -349,13 +353,13 @@ class _FenchelYoungClassifierCV(
             fit_intercept=self.fit_intercept, n_threads=threads,
         )  # fmt: skip
 
-    def _set(self, table, dtype):
+    def _set(self, table, dtype, columns):
         """Set the coefficients from the solver's table."""
-        p = self.n_features_in_
-        self.coef_ = in_type(np.ascontiguousarray(table[:p].T), dtype)
+        p = len(table) - self.fit_intercept
+        self.coef_ = columns.expand(in_type(np.ascontiguousarray(table[:p].T), dtype))
         self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
 
-    def _score_fold(self, X, y, targets, fold, index, options, scorer, score_params):
+    def _score_fold(self, X, y, targets, columns, fold, index, options, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
         train, test = fold
         if targets.labelled is not None:
@@ -372,10 +376,10 @@ class _FenchelYoungClassifierCV(
         for name in ("classes_", "multilabel_", "n_features_in_"):
             setattr(part, name, getattr(self, name))
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        X_test, y_test = X[test], for_scorers(y[test])
+        X_test, y_test = columns.widen(X[test]), for_scorers(y[test])
         scores, results = [], []
         for result in _solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
-            part._set(result.x, X.dtype)
+            part._set(result.x, X.dtype, columns)
             scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]

@@ -107,7 +107,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         ``fold_weights`` in mean scores, or all the same.
         """
         X, options, n_folds = whole.X, self._solver_options(), len(folds)
-        monitor = PartsMonitor(self, "fold", n_folds, X=X, y=y, metadata=metadata)
+        monitor = PartsMonitor(self, "fold", n_folds, X=whole.columns.widen(X), y=y, metadata=metadata)
         whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if given is None:
@@ -174,7 +174,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         else:
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        found = whole.as_attributes(coef, intercept)
+        found = whole.as_attributes(whole.columns.expand(coef), intercept)
         self.coef_, self.intercept_ = (beside(part, X) for part in found) if there else found
         monitor.end()
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))

@@ -24,6 +24,7 @@ from .._estimator.device_checks import check_device_target, check_device_X, devi
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.offset import check_offset
 from .._estimator.targets import device_labels
+from .._estimator.used_columns import without_empty_columns
 from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
@@ -189,15 +190,18 @@ def l1_logistic_path(
     elif lambdas is not None:
         lambdas = np.sort(check_penalties(lambdas, "lambdas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
+    X, columns = without_empty_columns(X)
     path = logistic_path(
         X,
         codes,
         classes,
         weight,
-        penalty_of(X, penalty_weights, 1.0, feature_names),
+        columns.restrict(penalty),
         fit_intercept,
         options,
         n_threads=count_threads(n_jobs),
+        columns=columns,
         lambdas=lambdas,
         n_lambdas=n_lambdas,
         eps=eps,
@@ -325,11 +329,14 @@ def lasso_path(
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     n_threads = count_threads(n_jobs)
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
+    X, columns = without_empty_columns(X)
+    penalty = columns.restrict(penalty)
     if positive:
         check_positive(hessian)
     descended = None
     if not isinstance(X, BlockedMatrix) and not is_device(X):
         problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
+        problem.columns = columns
         descended = problem.mixing(l1_ratio).descend(
             alphas, n_lambdas, eps, options, max_time=max_time, callback=callback, coefs=coefs
         )
@@ -354,6 +361,7 @@ def lasso_path(
         lambdas=alphas,
         n_lambdas=n_lambdas,
         eps=eps,
+        columns=columns,
         l1_ratio=l1_ratio,
         max_time=max_time,
         callback=callback,

@@ -30,6 +30,7 @@ from .._estimator.checks import (
 from .._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
+    refuse_weightless_folds,
     run_folds,
     splitter_of,
     with_labels,
@@ -291,6 +292,7 @@ class _FenchelYoungClassifierCV(
         routed = self._route("fit", sample_weight=base_weight, **params)
         splitter = splitter_of(self.cv, y, targets.multilabel)
         folds = list(splitter.split(given, y, **routed.splitter.split))
+        refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
         context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         if hasattr(self, "_init_callback_context"):

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from .._arrays import to_host
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import check_penalties
-from .._estimator.cross_validation import with_labels
+from .._estimator.cross_validation import refuse_weightless_folds, with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
@@ -202,7 +202,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class.
+            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class, or all
+            rows of a part weigh 0.
 
         Warns
         -----
@@ -227,6 +228,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             # five folds need five rows of some class
             cv = max(2, min(5, int(np.bincount(codes).max())))
         folds = folds_of(cv, given.X, y, True, routed.splitter.split)
+        scored = "sample_weight" in routed.scorer.score
+        refuse_weightless_folds(folds, to_host(given.own_weight), scored)
 
         make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
         n_threads = count_threads(self.n_jobs)

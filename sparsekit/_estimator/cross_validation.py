@@ -201,7 +201,7 @@ def is_small(X: Any, most: float) -> bool:
 
 
 def run_folds(
-    calls: Iterable[Any], n_jobs: int | None, verbose: int = 0, shared: bool = False, small: bool = False
+    calls: Iterable[Any], n_jobs: int | None, shared: bool = False, small: bool = False
 ) -> Iterable[Any]:
     """Results of the folds' delayed calls in order, as they come where joblib's backend can do that.
 
@@ -217,7 +217,7 @@ def run_folds(
         n_jobs = 1  # threads are our preference alone
     lazy = getattr(backend, "supports_return_generator", False)
     return_as = "generator" if lazy else "list"
-    return Parallel(n_jobs=jobs_beside(n_jobs), verbose=verbose, return_as=return_as, **how)(calls)
+    return Parallel(n_jobs=jobs_beside(n_jobs), return_as=return_as, **how)(calls)
 
 
 def for_scorers(y):

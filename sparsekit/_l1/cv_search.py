@@ -132,7 +132,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
         small = not shared and is_small(X, _THREADED)
-        runs = run_folds(calls, n_jobs, self.verbose, shared=shared, small=small)
+        runs = run_folds(calls, n_jobs, shared=shared, small=small)
         done = []
         for k, run in enumerate(runs):
             done.append(run)

@@ -75,7 +75,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     hessian, memory
         As in :class:`LassoOBA`.
     verbose : int, default=0
-        Passed to joblib, which reports the folds.
+        1 prints a line to the standard output as each fold ends.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     hessian, memory
         As in :class:`L1LogisticOBA`.
     verbose : int, default=0
-        Passed to joblib, which reports the folds.
+        1 prints a line to the standard output as each fold ends.
 
     Attributes
     ----------

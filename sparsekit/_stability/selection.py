@@ -94,7 +94,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         Number of halves that are fitted at once, in threads; one after the other where X has fewer than
         1.2 million numbers, since threads would wait for the interpreter.
     verbose : int, default=0
-        Passed to joblib, which reports the fits.
+        1 prints a line to the standard output as each half ends.
 
     Attributes
     ----------
@@ -406,7 +406,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
         there = is_device(source.X)  # where each half has the whole GPU
         small = not there and is_small(source.X, _THREADED)
-        return run_folds(calls, 1 if there else self.n_jobs, self.verbose, shared=there, small=small)
+        return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
 
     def _labels(self, y):
         try:

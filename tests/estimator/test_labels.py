@@ -254,6 +254,14 @@ def test_indicators_are_not_looked_through():
         SparsemaxClassifier(tol=0.1).fit(X, y)
 
 
+@every
+def test_lists_of_labels_are_sent_to_the_binarizer(fit):
+    X, _ = rows(4)
+    for y in ([["a"], ["b", "c"], ["a"], []], [("a", "b")] * 4, pd.Series([{"a"}, {"b"}, {"a", "b"}, {"a"}])):
+        with pytest.raises(ValueError, match=r"^y must hold one label a row.*MultiLabelBinarizer"):
+            fit(X, y)
+
+
 def _coef(model):
     parts = (getattr(model, name, ()) for name in ("coef_", "transitions_"))
     return np.concatenate([np.ravel(part) for part in parts])

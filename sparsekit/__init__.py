@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._fenchel_young.classifier import SparsemaxClassifier as SparsemaxClassifier
     from ._fenchel_young.classifier_cv import SoftmaxClassifierCV as SoftmaxClassifierCV
     from ._fenchel_young.classifier_cv import SparsemaxClassifierCV as SparsemaxClassifierCV
-    from ._fenchel_young.classifier_cv import fenchel_young_path as fenchel_young_path
+    from ._fenchel_young.path import fenchel_young_path as fenchel_young_path
     from ._fenchel_young.sparsemax import sparsemax as sparsemax
     from ._fenchel_young.sparsemax import sparsemax_jvp as sparsemax_jvp
     from ._fenchel_young.sparsemax import sparsemax_loss as sparsemax_loss
@@ -94,7 +94,7 @@ _EXPORTS = {
     "StabilitySelection": "_stability.selection",
     "Xor": "_factor_graph.linear_factors",
     "XorOut": "_factor_graph.linear_factors",
-    "fenchel_young_path": "_fenchel_young.classifier_cv",
+    "fenchel_young_path": "_fenchel_young.path",
     "l1_logistic_path": "_l1.path",
     "lasso_path": "_l1.path",
     "load": "_saved.models",

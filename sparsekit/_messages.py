@@ -46,13 +46,23 @@ def shown(value: object) -> str:
 
 
 def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> EitherArray:
-    """``values`` as a float64 array of the module ``xp``; an error names what is no real number."""
+    """``values`` as a float64 array of the module ``xp``; an error names what is no real number.
+
+    Besides lists and arrays of ``xp`` these are what NumPy can read: series of pandas and Polars, tensors.
+    """
+    found: Any = values
     try:
+        if not isinstance(getattr(values, "dtype", None), np.dtype):
+            found = xp.asarray(values)
         # a conversion would drop imaginary parts with no more than a warning
-        kind = (values if hasattr(values, "dtype") else xp.asarray(values)).dtype.kind
-        if kind != "c":
-            return aligned(xp.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
+        if found.dtype.kind != "c":
+            return aligned(xp.asarray(found, dtype=np.float64))
+    except (TypeError, ValueError, RuntimeError) as error:
+        if found is values and not isinstance(getattr(values, "dtype", np.dtype(float)), np.dtype):
+            # another library's array, which says why: a tensor on a GPU, or with a gradient
+            raise TypeError(
+                f"{name} must be an array that NumPy can read; got {shown(values)}: {error}"
+            ) from None
         # NumPy's own message shows its types, and no name
         raise type(error)(f"{name} must hold numbers; got {shown(values)}") from None
     raise ValueError(f"{name} must hold real numbers; got complex ones: {shown(values)}")

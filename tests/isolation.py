@@ -14,13 +14,14 @@ from types import ModuleType
 
 EMULATED = Path(__file__).resolve().parent / "emulator" / "emulated"
 _KEPT = {"__warningregistry__", "__annotations__"}  # filled in passing
-# by pytest, by scikit-learn and by PyTorch's compiler when they are imported
+# by pytest, by scikit-learn, by PyTorch's compiler and by Polars when they are imported
 _SET_BY_OTHERS = {
     "PYTEST_CURRENT_TEST",
     "KMP_DUPLICATE_LIB_OK",
     "KMP_INIT_AT_FORK",
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",
+    "_RJEM_MALLOC_CONF",
 }
 _found = {"modules": [], "among": 0}
 

@@ -20,7 +20,14 @@ from .._estimator.training_data import with_labels
 from .._linalg.special import expit, log_expit
 from .._messages import shown
 from .._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
-from .fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from .fit import (
+    CONSTRAINTS,
+    BoundedEstimatorMixin,
+    check_coefficient_bounds,
+    inside,
+    normalized,
+    used_columns,
+)
 from .losses import classification_loss
 from .run import BoundedOptions
 
@@ -183,27 +190,29 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         """
         names = _get_feature_names(X)
         given = with_labels(self, X, y, sample_weight, self.class_weight)
-        X, classes, codes = given.X, given.classes, given.values
+        classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        lower, upper = check_coefficient_bounds(
-            self.bounds, n_outputs, X.shape[1], names, matrices=True, like=X
+        bounds = check_coefficient_bounds(
+            self.bounds, n_outputs, given.X.shape[1], names, matrices=True, like=given.X
         )
+        X, columns, lower, upper = used_columns(given.X, *bounds)
         weight = normalized(given.weight, X)
         positive = [1] if n_outputs == 1 else range(n_outputs)
         losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
-        start = self._start(X, n_outputs)
+        start = self._start(X, n_outputs, columns)
         if start is None:
             start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
         start[:, :-1] = np.clip(start[:, :-1], lower, upper)
 
         def attributes(x):
             return {
-                "coef_": inside(x[:, :-1], lower, upper, X.dtype),
+                "coef_": columns.expand(inside(x[:, :-1], lower, upper, X.dtype)),
                 "intercept_": in_type(x[:, -1], X.dtype),
                 "classes_": classes,
             }
 
-        self._fit_outputs(X, losses, start, lower, upper, data=given.for_callbacks(), attributes=attributes)
+        data = given.for_callbacks()
+        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
         return self
 
     @available_if(_has_probabilities)

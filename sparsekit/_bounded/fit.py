@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import SolverEstimatorMixin
 from .._estimator.checks import by_feature
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.structure import sound
 from .._linalg.threads import count_threads
 from .._messages import shown
@@ -117,6 +118,12 @@ def normalized(weight, X):
     return weight / weight.sum()
 
 
+def used_columns(X, lower, upper):
+    """`without_empty_columns`, but for those whose coefficients may not be zero, and the bounds of these."""
+    X, columns = without_empty_columns(X, ((lower > 0) | (upper < 0)).any(axis=0))
+    return X, columns, columns.restrict(lower), columns.restrict(upper)
+
+
 def inside(coef, lower, upper, dtype):
     """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where no such number exists."""
     with np.errstate(over="ignore"):
@@ -133,18 +140,19 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
-    def _start(self, X, n_outputs, offset=0.0):
-        """The last fit, (n_outputs, n_features + 1), the intercept last; None if unwanted or of no use."""
-        coef, xp, n_features = getattr(self, "coef_", None), namespace(X=X), X.shape[1]
+    def _start(self, X, n_outputs, columns, offset=0.0):
+        """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""
+        coef, xp = getattr(self, "coef_", None), namespace(X=X)
         if not self.warm_start or coef is None:
             return None
         coef = sound(coef, "coef_")
         coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
         intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
-        if coef.shape != (n_outputs, n_features) or not finite:
+        if coef.shape != (n_outputs, columns.n_features) or not finite:
             return None
-        return np.column_stack([coef, xp.broadcast_to(intercept, (n_outputs,))]).astype(np.float64)
+        intercept = xp.broadcast_to(intercept, (n_outputs,))
+        return np.column_stack([columns.restrict(coef), intercept]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
         """Put the rounded solution in the place of the exact one, with its own objective and gap."""
@@ -153,7 +161,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
         result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)
         result.x, result.fun = np.append(w, b), value
 
-    def _fit_outputs(self, X, losses, starts, lower, upper, *, data, attributes):
+    def _fit_outputs(self, X, losses, starts, lower, upper, columns, *, data, attributes):
         """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and
         ``n_iter_``.
 
@@ -203,6 +211,7 @@ class BoundedEstimatorMixin(SolverEstimatorMixin):
             data=data,
             attributes=attributes,
             n_tasks=len(losses) * self.max_iter,
+            whole=lambda x: np.column_stack([columns.expand(x[:, :-1]), x[:, -1]]),
         )
         missing = len(losses) - len(results)  # outputs that the callback left out
         self.objective_, self.dual_gap_ = (

@@ -18,7 +18,14 @@ from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import regression_twin
 from .._estimator.training_data import with_numbers
 from .._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
-from .fit import CONSTRAINTS, BoundedEstimatorMixin, check_coefficient_bounds, inside, normalized
+from .fit import (
+    CONSTRAINTS,
+    BoundedEstimatorMixin,
+    check_coefficient_bounds,
+    inside,
+    normalized,
+    used_columns,
+)
 from .losses import regression_loss, weighted_quantile
 from .run import BoundedOptions
 
@@ -220,8 +227,9 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
         names = _get_feature_names(X)
         given = with_numbers(self, X, y, sample_weight, offset=offset)
-        X, y = given.X, given.values
-        lower, upper = check_coefficient_bounds(self.bounds, 1, X.shape[1], names, like=X)
+        y = given.values
+        bounds = check_coefficient_bounds(self.bounds, 1, given.X.shape[1], names, like=given.X)
+        X, columns, lower, upper = used_columns(given.X, *bounds)
         weight = normalized(given.weight, X)
         y = y.astype(np.float64, copy=False)
         given.offset = offset = check_offset(given.offset, X)
@@ -230,7 +238,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
         target = namespace(y=y).ascontiguousarray(y - middle)
         loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = self._start(X, 1, middle)
+        start = self._start(X, 1, columns, middle)
         if start is None:
             start = namespace(X=X).zeros((1, X.shape[1] + 1))
             if self.fit_intercept:
@@ -241,12 +249,13 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
 
         def attributes(x):
             return {
-                "coef_": inside(x[0, :-1], lower[0], upper[0], X.dtype),
+                "coef_": columns.expand(inside(x[0, :-1], lower[0], upper[0], X.dtype)),
                 "intercept_": float(x[0, -1] + middle),
                 "needs_offset_": offset is not None,
             }
 
-        self._fit_outputs(X, [loss], start, lower, upper, data=given.for_callbacks(), attributes=attributes)
+        data = given.for_callbacks()
+        self._fit_outputs(X, [loss], start, lower, upper, columns, data=data, attributes=attributes)
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
         return self

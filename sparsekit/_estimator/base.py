@@ -61,19 +61,21 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     n_iter_: Any  # of one problem, or of each of several
 
     def _run(
-        self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged
-    ):
+        self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged,
+        whole=None,
+    ):  # fmt: skip
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
         ``shape`` is that of the solver's variables, ``n_tasks`` the most iterations there can be; ``data``,
-        ``attributes`` and ``scale`` are those of `FitMonitor`; ``warn`` is like `warn_if_unconverged`.
+        ``attributes``, ``scale`` and ``whole`` are those of `FitMonitor`; ``warn`` is like
+        `warn_if_unconverged`.
         """
         context = None
         if hasattr(self, "_init_callback_context"):
             # one task more than iterations: the last one opened is never run
             context = self._init_callback_context(max_subtasks=(n_tasks or self.max_iter) + 1)
             context.call_on_fit_task_begin(estimator=self, **data)
-        monitor = FitMonitor(self, context, data, attributes, scale)
+        monitor = FitMonitor(self, context, data, attributes, scale, whole)
         monitor.begin(namespace(X=data["X"]).zeros(shape) if x0 is None else x0)
         # solvers end where a number is not finite, and their status says so
         with np.errstate(over="ignore", invalid="ignore"):

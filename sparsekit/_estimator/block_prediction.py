@@ -69,22 +69,20 @@ def score_by_blocks(method: Method) -> Method:
     return call  # type: ignore[return-value]
 
 
-def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Any:
-    """What ``model.score`` is, a mean over rows or R^2, of X in blocks.
-
-    For a Dask collection the answer is a Dask array of no dimension, which ``float`` computes.
-    """
+def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+    """What ``model.score`` is, a mean over rows or R^2, of X in blocks; a Dask collection is computed."""
     check_is_fitted(model)
     sums = _residuals if is_regressor(model) else _mean
     if not is_dask(X):
-        return LocalBlocks(X, y, sample_weight, offset).map_reduce(_sums_of_block, sums, model).value()
-    from dask import array, delayed
+        local = LocalBlocks(X, y, sample_weight, offset)
+        return float(local.map_reduce(_sums_of_block, sums, model).value())
+    from dask import delayed
 
     blocks = DaskBlocks(X, y, sample_weight, offset)
     whole, one = delayed(model, traverse=False), delayed(_sums)
     rows = zip(blocks.blocks, blocks.y, blocks.weight, blocks.offset)
     parts = [one(sums, whole, *row) for row in rows]
-    return array.from_delayed(delayed(_value_of)(parts), shape=(), dtype=np.float64)
+    return float(delayed(_value_of)(parts).compute())
 
 
 def _of_block(model, name, args, options, X, offset=None):
@@ -178,4 +176,4 @@ def _sums(sums, model, X, y, weight, offset):
 
 
 def _value_of(parts):
-    return np.float64(functools.reduce(lambda a, b: a + b, parts).value())
+    return functools.reduce(lambda a, b: a + b, parts).value()

@@ -132,6 +132,34 @@ def by_feature(given, n_features, feature_names, what):
         yield int(j), key, value
 
 
+def weights_by_label(class_weight, classes):
+    """Weights of ``classes``, (n_classes,), from a dict ``{label: weight}``; a class without a key weighs 1.
+
+    As in scikit-learn, keys may be more than the classes where each class has one: a fold may lack some.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not a finite number >= 0, or a key is not a class while a class has no key.
+    """
+    labels = classes.tolist()
+    for label, value in class_weight.items():
+        if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+            raise ValueError(
+                f"class_weight[{shown(label)}] must be a finite number >= 0, got {shown(value)}."
+            )
+    known = set(labels)
+    unknown = [label for label in class_weight if label not in known]
+    unweighted = [label for label in labels if label not in class_weight]
+    if unknown and unweighted:
+        raise ValueError(
+            f"class_weight has the key {shown(unknown[0])}, which is not a class, and none for the class "
+            f"{shown(unweighted[0])}; the classes are {shown(labels)}. There may be more keys (folds may "
+            "lack some) where each class has one."
+        )
+    return np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
+
+
 def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
     """Fold ``class_weight`` into the sample weights.
 
@@ -153,8 +181,7 @@ def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
     Raises
     ------
     ValueError
-        If a key is not a class, a weight is not a finite number >= 0, or fewer classes than ``least``
-        are left with a positive weight.
+        As `weights_by_label`, or if fewer classes than ``least`` are left with a positive weight.
     """
     if class_weight is None and sample_weight is None:
         return None
@@ -163,22 +190,10 @@ def apply_class_weight(class_weight, classes, codes, sample_weight, least=2):
     totals = np.bincount(codes, weights=in_units(sample_weight)[0], minlength=n_classes)
     weight = sample_weight
     if class_weight is not None:
-        per_class = np.ones(n_classes)
         if isinstance(class_weight, str):
             per_class = np.divide(totals.sum(), n_classes * totals, out=np.zeros(n_classes), where=totals > 0)
         else:
-            index = {label: k for k, label in enumerate(classes.tolist())}
-            for label, value in class_weight.items():
-                if label not in index:
-                    raise ValueError(
-                        f"class_weight has the key {shown(label)}, which is not a class; the classes are "
-                        f"{shown(classes.tolist())}."
-                    )
-                if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-                    raise ValueError(
-                        f"class_weight[{shown(label)}] must be a finite number >= 0, got {shown(value)}."
-                    )
-                per_class[index[label]] = value
+            per_class = weights_by_label(class_weight, classes)
         with np.errstate(over="ignore"):
             weight = per_class[codes] if sample_weight is None else per_class[codes] * sample_weight
             totals = totals * per_class

@@ -57,11 +57,22 @@ class CrossValidationMixin(PlainParametersMixin):
         -------
         float
             What ``scoring`` measures; more is better.
+
+        Raises
+        ------
+        TypeError
+            If metadata routing is on and the scorer does not request the sample_weight that is given.
         """
         host_only(X=X, y=y, sample_weight=sample_weight)
         refuse_missing_labels(y)
         _raise_for_params(score_params, self, "score")
         routed = self._route("score", sample_weight=sample_weight, **score_params)
+        if sample_weight is not None and "sample_weight" not in routed.scorer.score:
+            # scikit-learn's own check takes the parameter for one that this method uses
+            raise TypeError(
+                f"{type(self).__name__}.score got sample_weight, which the scorer does not request: leave it "
+                "out, or call set_score_request(sample_weight=True) of the scorer."
+            )
         return self._get_scorer()(self, X, for_scorers(sound(y, "y")), **routed.scorer.score)
 
     def _route(self, method, *, sample_weight, **params):
@@ -157,6 +168,27 @@ def _rarest_labels(Y):
     return rarest
 
 
+def refuse_weightless_folds(folds: Any, weight: Array | None, scored: bool = True) -> None:
+    """ValueError, which names the fold, where all rows of a part weigh 0.
+
+    Parameters
+    ----------
+    folds : list of (train, test)
+    weight : ndarray of shape (n_samples,) or None
+    scored : bool, default=True
+        Whether scores are weighted too: otherwise only training parts are checked.
+    """
+    if weight is None:
+        return
+    for k, fold in enumerate(folds):
+        for rows, which in zip(fold, ("training", "left-out") if scored else ("training",)):
+            if not weight[rows].any():
+                raise ValueError(
+                    f"All rows of the {which} part of fold {k} have sample_weight 0: use fewer or shuffled "
+                    "folds, or leave these rows out."
+                )
+
+
 def is_small(X: Any, most: float) -> bool:
     """Whether fits of X are so short that in threads they would wait for the interpreter, not the processor.
 
@@ -169,7 +201,7 @@ def is_small(X: Any, most: float) -> bool:
 
 
 def run_folds(
-    calls: Iterable[Any], n_jobs: int | None, verbose: int = 0, shared: bool = False, small: bool = False
+    calls: Iterable[Any], n_jobs: int | None, shared: bool = False, small: bool = False
 ) -> Iterable[Any]:
     """Results of the folds' delayed calls in order, as they come where joblib's backend can do that.
 
@@ -185,7 +217,7 @@ def run_folds(
         n_jobs = 1  # threads are our preference alone
     lazy = getattr(backend, "supports_return_generator", False)
     return_as = "generator" if lazy else "list"
-    return Parallel(n_jobs=jobs_beside(n_jobs), verbose=verbose, return_as=return_as, **how)(calls)
+    return Parallel(n_jobs=jobs_beside(n_jobs), return_as=return_as, **how)(calls)
 
 
 def for_scorers(y):

@@ -5,6 +5,7 @@ scikit-learn has no type hints; without this a type checker would know nothing o
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from sklearn import config_context, get_config
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
-from .._messages import plain
+from .._messages import plain, shown
 
 if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
@@ -41,6 +42,7 @@ else:
             def wrapper(*args, **kwargs):
                 skip = get_config()["skip_parameter_validation"]
                 if not skip:
+                    _refuse_unknown(kwargs, parameters, function.__name__)
                     given = parameters.bind(*args, **kwargs)
                     given.apply_defaults()
                     check_parameters(constraints, given.arguments, function.__qualname__)
@@ -50,6 +52,18 @@ else:
             return wrapper
 
         return decorate
+
+
+def _refuse_unknown(given: dict[str, Any], signature: inspect.Signature, who: str) -> None:
+    """TypeError for a keyword that the function lacks; it names those that are spelled nearly so."""
+    known = list(signature.parameters)
+    if any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values()):
+        return
+    for name in given:
+        if name not in known:
+            near = " or ".join(difflib.get_close_matches(name, known, n=2))
+            hint = f"; did you mean {near}?" if near else f"; it has {', '.join(known)}."
+            raise TypeError(f"{who}() got an unexpected keyword argument {shown(name)}{hint}")
 
 
 def check_parameters(constraints: dict[str, Any], given: dict[str, Any], who: str) -> None:

@@ -17,12 +17,13 @@ FEW_ROWS = 20
 
 
 def refuse_missing_labels(y: Any, name: str = "y") -> None:
-    """ValueError where labels as the user gave them hold None, NaN or pandas' NA.
+    """ValueError where labels as the user gave them hold None, NaN or pandas' NA, or several in a row.
 
     scikit-learn's check names y where it holds numbers. Among strings it does not, or makes a class "nan".
     """
     if y is None or is_device(y) or sp.issparse(y):
         return
+    _refuse_sets(y, name)
     if isinstance(y, (list, tuple)):
         is_column = bool(len(y)) and np.shape(y[0]) in ((), (1,))
         if not is_column or (not np.ndim(y[0]) and np.asarray(y).dtype.kind in "biufc"):
@@ -47,6 +48,28 @@ def refuse_missing_labels(y: Any, name: str = "y") -> None:
             f"Input {name} contains {'None' if first is None else 'NaN'} "
             f"({'row' if name == 'y' else 'entry'} {missing[0]}{count}); no label may be missing."
         )
+
+
+def _refuse_sets(y: Any, name: str) -> None:
+    """ValueError where rows of y are lists or sets of labels, and no rows of a matrix of numbers."""
+    if not isinstance(y, (list, tuple)):
+        if getattr(getattr(y, "dtype", None), "kind", "") != "O" or np.ndim(y) != 1:
+            return
+        y = list(y)
+    kinds = (list, tuple, set, frozenset)
+    if not (y and all(isinstance(row, kinds) for row in y)):
+        return
+    sizes = {len(row) for row in y}
+    are_rows = len(sizes) == 1 and not any(isinstance(row, (set, frozenset)) for row in y)
+    if are_rows and (sizes == {1} or not any(isinstance(label, str) for row in y for label in row)):
+        return
+    several = next((i for i, row in enumerate(y) if len(row) != 1), 0)
+    raise ValueError(
+        f"{name} must hold one label a row, or be an indicator; row {several} holds {shown(y[several])}. "
+        "sklearn.preprocessing.MultiLabelBinarizer().fit_transform makes the indicator of such rows, which "
+        "SparsemaxClassifier and LPSparseMAPClassifier take, as does sklearn.multiclass.OneVsRestClassifier "
+        "around others."
+    )
 
 
 def _is_missing(label: object) -> bool:

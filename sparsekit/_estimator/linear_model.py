@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -59,13 +60,20 @@ class LinearModelMixin:
                 setattr(twin, name, value.copy() if isinstance(value, np.ndarray) else value)
         return twin
 
-    def coefficients(self) -> DataFrame:
+    def coefficients(self, feature_names: ArrayLike | Any = None) -> DataFrame:
         """Table of the coefficients: those that are not zero first, by falling magnitude.
+
+        Parameters
+        ----------
+        feature_names : array-like of shape (n_features,), Pipeline or transformer, default=None
+            Names of the columns of X, or what made X: a fitted vectorizer or transformer, or the pipeline
+            whose last step this model is, as in ``pipe[-1].coefficients(pipe)``. None: the names that X had
+            in the fit, else x0, x1 ...
 
         Returns
         -------
         pandas.DataFrame
-            A row a feature, by its name (x0, x1 ... where X had none), and a column "coefficient", or for
+            A row a feature, by its name, and a column "coefficient", or for
             several classes one a class, whose largest magnitude decides the order. Of sparse weights of
             several classes the columns are sparse. The intercept is not among them.
 
@@ -74,7 +82,8 @@ class LinearModelMixin:
         ImportError
             If pandas is not installed.
         ValueError
-            If the model has no coefficients by feature (hashed weights).
+            If the model has no coefficients by feature (hashed weights), or there are not as many names as
+            features.
         sklearn.exceptions.NotFittedError
             If the model was not fitted.
         """
@@ -85,7 +94,7 @@ class LinearModelMixin:
             raise ImportError("coefficients() makes a table of pandas: pip install pandas") from error
         coef = coefficients_of(self)
         order, _ = by_magnitude(coef)
-        index = pd.Index(feature_names_of(self)[order], name="feature")
+        index = pd.Index(feature_names_of(self, feature_names)[order], name="feature")
         columns = _column_names(self, coef.shape[0])
         if sp.issparse(coef):
             table = sp.csc_array(coef.T)[order]
@@ -154,12 +163,22 @@ def by_magnitude(coef: Any) -> tuple[Array, int]:
     return np.argsort(-largest, kind="stable"), int(np.count_nonzero(largest))
 
 
-def feature_names_of(model: Any) -> Array:
-    """The names that X had in the fit, else x0, x1 ..., as objects."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(model.n_features_in_)]
-    return np.asarray(names, dtype=object)
+def feature_names_of(model: Any, given: Any = None) -> Array:
+    """Names ``given`` as to `coefficients`; None: those that X had in the fit, else x0, x1 ..."""
+    if given is None:
+        names = getattr(model, "feature_names_in_", None)
+        return np.asarray([f"x{j}" for j in range(model.n_features_in_)] if names is None else names, object)
+    steps = getattr(given, "steps", None)  # of a pipeline, whose class few have imported
+    if steps is not None and steps[-1][1] is model:
+        given = given[:-1]
+    names = given.get_feature_names_out() if hasattr(given, "get_feature_names_out") else given
+    names = np.asarray(names, dtype=object)
+    if names.shape != (model.n_features_in_,):
+        raise ValueError(
+            f"feature_names must name {model.n_features_in_} features, as many as the model has; got an "
+            f"array of shape {names.shape}."
+        )
+    return names
 
 
 def selected_html(model: Any) -> str:

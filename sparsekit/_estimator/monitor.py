@@ -1,6 +1,9 @@
-"""The one callback that a solver gets from an estimator."""
+"""What a running fit tells: the one callback that a solver gets from an estimator, and that of folds."""
 
 import sys
+import time
+
+from scipy.optimize import OptimizeResult
 
 from .._solver import outcome
 
@@ -27,14 +30,17 @@ class FitMonitor:
         Maps the solver's variables to the fitted attributes that prediction needs.
     scale : float
         Divides the solver's objective, to give the estimator's.
+    whole : callable, default=None
+        Maps the solver's variables to those of all columns of X, for the user's hook.
     """
 
-    def __init__(self, estimator, context, data, attributes, scale):
+    def __init__(self, estimator, context, data, attributes, scale, whole=None):
         self.estimator = estimator
         self.context = context
         self.data = data
         self.attributes = attributes
         self.scale = scale
+        self.whole = whole
         self._iteration = None
 
     @property
@@ -58,7 +64,8 @@ class FitMonitor:
         stop = False
         if self.estimator.callback is not None:
             # here, so that the open task is closed first
-            stop = outcome.wants_to_stop(self.estimator.callback, result)
+            shown = result if self.whole is None else OptimizeResult(result, x=self.whole(result.x))
+            stop = outcome.wants_to_stop(self.estimator.callback, shown)
         if self._iteration is not None and result.nit > 0:
             stop |= bool(
                 self._iteration.call_on_fit_task_end(
@@ -84,15 +91,16 @@ class FitMonitor:
 
     def _print(self, result):
         name, objective = type(self.estimator).__name__, result.fun / self.scale
-        sys.stdout.write(
+        _print_line(
             f"{name}  iteration {result.nit:3d}  objective {objective:.8e}  "
-            f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s\n"
+            f"optimality {result.optimality:.2e}  non-zeros {result.nnz}  {result.time:.3f} s"
         )
-        sys.stdout.flush()
 
 
 class PartsMonitor:
-    """scikit-learn's callbacks of a fit whose parts, folds or halves, run at once; nothing where it has none.
+    """What a fit whose parts, folds or halves, run at once tells of them: lines and scikit-learn's callbacks.
+
+    With the estimator's ``verbose`` a line is printed as each part ends.
 
     Parameters
     ----------
@@ -106,6 +114,7 @@ class PartsMonitor:
 
     def __init__(self, estimator, name, n_parts, **data):
         self.estimator, self.data, self.context, self.parts = estimator, data, None, []
+        self.name, self.n_parts, self.begin = name, n_parts, time.perf_counter()
         if not hasattr(estimator, "_init_callback_context"):
             return
         self.context = estimator._init_callback_context(max_subtasks=n_parts, sequential_subtasks=False)
@@ -115,6 +124,9 @@ class PartsMonitor:
             self.parts[k].call_on_fit_task_begin(estimator=estimator)
 
     def part_ends(self, k):
+        if self.estimator.verbose:
+            who, seconds = type(self.estimator).__name__, time.perf_counter() - self.begin
+            _print_line(f"{who}  {self.name} {k + 1} of {self.n_parts}  {seconds:.3f} s")
         if self.parts:
             self.parts[k].call_on_fit_task_end(estimator=self.estimator)
 
@@ -123,3 +135,8 @@ class PartsMonitor:
             self.context.call_on_fit_task_end(
                 estimator=self.estimator, reconstruction_attributes=dict, **self.data
             )
+
+
+def _print_line(text):
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

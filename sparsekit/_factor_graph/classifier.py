@@ -16,6 +16,7 @@ from .._arrays import to_host
 from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
+from .._estimator.used_columns import without_empty_columns
 from .._fenchel_young.classifier import pack_table
 from .._fenchel_young.loss import FenchelYoungLoss
 from .._fenchel_young.solver import minimize_fenchel_young
@@ -247,7 +248,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             If the fit stopped before ``tol`` was reached.
         """
         given = with_indicator(self, X, y, sample_weight)
-        X, xp, weight = given.X, given.xp, given.weight
+        (X, columns), xp, weight = without_empty_columns(given.X), given.xp, given.weight
         Y, classes, multilabel = given.values, given.classes, given.multilabel
         counts = xp.ones(len(Y)) if weight is None else weight
         weight = counts / counts.max()
@@ -261,14 +262,14 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 minimize = minimize_hinge
             else:
                 minimize = minimize_apart if are_apart(loss) else minimize_labels
-            start, shape = self._start(loss, labels), loss.n_variables
+            start, shape = self._start(loss, labels, columns), loss.n_variables
         else:  # exactly one label a row: sparsemax regression, for which there is Newton's method
             self._refuse_factors()
             loss = FenchelYoungLoss(
                 "sparsemax", X, Y.argmax(axis=1), Y.shape[1], weight, fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            start, shape = self._table(loss.shape, xp), loss.shape
+            start, shape = self._table(loss.shape, columns, xp), loss.shape
         alpha, pair_alpha, spectrum = strengths(
             self.alpha, self.pair_alpha, self.loss, loss.design, Y, counts, self.fit_intercept
         )
@@ -293,7 +294,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             if not multilabel and self.loss != "logistic":
                 intercept = intercept - intercept.mean()  # what they have in common changes nothing
             return {
-                "coef_": in_type(xp.ascontiguousarray(table[:p].T), dtype),
+                "coef_": columns.expand(in_type(xp.ascontiguousarray(table[:p].T), dtype)),
                 "intercept_": in_type(intercept, dtype),
                 "pairs_": xp.asarray(pairs),
                 "pair_coef_": s,
@@ -310,6 +311,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 loss, x0=x0, callback=callback, history=self.history, **self._solver_options
             ),
             start, shape, data=given.for_callbacks(), attributes=attributes,
+            whole=lambda x: columns.expand_variables(x, Y.shape[1]),
         )  # fmt: skip
         warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
         if self.threshold == "auto" and may_share:
@@ -338,18 +340,20 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             raise ValueError(f"row {wrong[0]} of y breaks a factor, {type(wrong[1]).__name__}")
         return labels
 
-    def _table(self, shape, xp=np):
+    def _table(self, shape, columns, xp=np):
         """The last fit's table as an array of ``xp``, if asked for, finite and of this shape, else None."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
-        table = pack_table(self.coef_, self.intercept_, self.fit_intercept)
+        if self.coef_.shape[-1] != columns.n_features:
+            return None
+        table = pack_table(columns.restrict(self.coef_), self.intercept_, self.fit_intercept)
         if table.shape != shape or not bool(np.isfinite(table).all()):
             return None
         return to_host(table) if xp is np else xp.asarray(table)
 
-    def _start(self, loss, labels):
+    def _start(self, loss, labels, columns):
         """The last fit's variables, likewise."""
-        table = self._table(loss.shape)
+        table = self._table(loss.shape, columns)
         if table is None:
             return None
         known = dict(zip(map(tuple, to_host(self.pairs_)), to_host(self.pair_coef_)))

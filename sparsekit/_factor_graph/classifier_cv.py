@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,13 @@ from .._estimator.checks import check_penalties, check_sample_weight, in_units
 from .._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
+    refuse_weightless_folds,
     run_folds,
     splitter_of,
     with_labels,
 )
 from .._estimator.decorators import fit_context
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads, count_threads
 from .._messages import shown
@@ -212,15 +215,17 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         thresholds = _check_thresholds(self.thresholds)
         given = with_indicator(self, X, y, sample_weight)
         X, weight = given.X, given.weight
+        small, columns = without_empty_columns(X)
         self.classes_, self.multilabel_ = given.classes, given.multilabel
         target = given.values.astype(np.int64)
         if not given.multilabel:
             target, thresholds = given.classes[given.values.argmax(axis=1)], thresholds[:1]
-        self.alphas_ = self._alphas(given)
+        self.alphas_ = self._alphas(given, small)
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         routed = self._route("fit", sample_weight=base_weight, **params)
         splitter = splitter_of(self.cv, target, given.multilabel)
         folds = list(splitter.split(X, target, **routed.splitter.split))
+        refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
         scorer = with_labels(self._get_scorer(), None if given.multilabel else given.classes)
         context, metadata = None, None if sample_weight is None else {"sample_weight": sample_weight}
         tasks: list[Any] = [None] * len(folds)
@@ -233,7 +238,9 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         done = []
         with blas_threads(1), _said_once():  # one setting for all threads
             calls = (
-                delayed(self._score_fold)(X, target, weight, fold, k, thresholds, scorer, routed.scorer.score)
+                delayed(self._score_fold)(
+                    small, target, weight, columns, fold, k, thresholds, scorer, routed.scorer.score
+                )
                 for k, fold in enumerate(folds)
             )
             for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
@@ -256,25 +263,24 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
     def _part(self, alpha, n_jobs):
         return LPSparseMAPClassifier(alpha, n_jobs=n_jobs, **{name: getattr(self, name) for name in _SHARED})
 
-    def _alphas(self, given):
+    def _alphas(self, given, X):
         if self.alphas is not None:
             return np.sort(check_penalties(self.alphas, "alphas"))[::-1]
         counts = np.ones(len(given.values)) if given.weight is None else given.weight
-        design = design_of(given.X, count_threads(self.n_jobs))
+        design = design_of(X, count_threads(self.n_jobs))
         alpha, _, _ = strengths("auto", None, self.loss, design, given.values, counts, self.fit_intercept)
         return np.array(_MULTIPLES) * max(alpha, 1e-150)
 
-    def _score_fold(self, X, y, weight, fold, index, thresholds, scorer, score_params):
+    def _score_fold(self, X, y, weight, columns, fold, index, thresholds, scorer, score_params):
         """Scores (n_thresholds, n_alphas) of the left-out rows, and the number of steps."""
         train, test = fold
         own = None if weight is None else weight[train]
-        if not len(test) or not len(train) or (own is not None and not own.any()):
+        if not len(test) or not len(train):
             raise ValueError(
-                f"fold {index} has no row with a positive weight to fit, or none to score; use fewer or "
-                "shuffled folds."
+                f"fold {index} has no row to fit, or none to score; use fewer or shuffled folds."
             )
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        X_test, y_test = X[test], for_scorers(y[test])
+        X_test, y_test = columns.widen(X[test]), for_scorers(y[test])
         part, steps = self._part(float(self.alphas_[0]), None).set_params(warm_start=True), 0
         scores = np.empty((len(thresholds), len(self.alphas_)))
         at_fit = "auto" if "auto" in thresholds else thresholds[0]
@@ -285,9 +291,11 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         for i, alpha in enumerate(self.alphas_.tolist()):
             part.set_params(alpha=alpha, threshold=at_fit).fit(X[train], y[train], sample_weight=own)
             steps += int(part.n_iter_[0])
+            model = copy.copy(part)
+            model.coef_, model.n_features_in_ = columns.expand(part.coef_), columns.n_features
             for t, threshold in enumerate(thresholds):
-                part.set_params(threshold=threshold)
-                scores[t, i] = scorer(part, X_test, y_test, **score_params)
+                model.set_params(threshold=threshold)
+                scores[t, i] = scorer(model, X_test, y_test, **score_params)
         return scores, steps
 
     def _choose(self, scores, thresholds):

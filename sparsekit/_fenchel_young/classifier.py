@@ -17,6 +17,7 @@ from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
 from .._estimator.decorators import fit_context
 from .._estimator.training_data import with_distributions
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, MatrixLike, SolverCallback
 from .block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
@@ -182,7 +183,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             If rows of an indicator have no label.
         """
         given = with_distributions(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
-        X, xp = given.X, given.xp
+        (X, columns), xp = without_empty_columns(given.X), given.xp
         classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
         loss: Any
         solver: Any = minimize_fenchel_young
@@ -201,7 +202,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         def attributes(table):
             intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
             return {
-                "coef_": in_type(xp.ascontiguousarray(table[:p].T), dtype),
+                "coef_": columns.expand(in_type(xp.ascontiguousarray(table[:p].T), dtype)),
                 "intercept_": in_type(intercept, dtype),
                 "classes_": classes,
                 "multilabel_": multilabel,
@@ -215,19 +216,22 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
 
         self._run(
             minimize,
-            self._start(loss.shape, xp),
+            self._start(loss.shape, columns, xp),
             loss.shape,
             data=given.for_callbacks(),
             attributes=attributes,
             warn=warn_if_ended_early(loss),
+            whole=lambda x: columns.expand_variables(x, len(classes)),
         )
         return self
 
-    def _start(self, shape, xp):
+    def _start(self, shape, columns, xp):
         """The last fit's table as an array of ``xp``, if asked for and of the right shape, else None."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
-        table = pack_table(self.coef_, self.intercept_, self.fit_intercept)
+        if self.coef_.shape[-1] != columns.n_features:
+            return None
+        table = pack_table(columns.restrict(self.coef_), self.intercept_, self.fit_intercept)
         if table.shape != shape:
             return None
         return xp.asarray(table) if xp is not np else to_host(table)

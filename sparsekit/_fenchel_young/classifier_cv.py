@@ -1,4 +1,4 @@
-"""Paths over alpha of sparsemax and softmax regression, and the choice of alpha by cross-validation."""
+"""Sparsemax and softmax regression with alpha chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
-from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from .._arrays import is_device
-from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
+from .._estimator.base import CallbackSupportMixin
 from .._estimator.block_data import gathered_data
 from .._estimator.checks import (
     X_CHECKS,
@@ -30,147 +28,26 @@ from .._estimator.checks import (
 from .._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
+    refuse_weightless_folds,
     run_folds,
     splitter_of,
     with_labels,
 )
-from .._estimator.decorators import fit_context, validate_params
+from .._estimator.decorators import fit_context
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
-from .._estimator.validation import check_X_y, validate_data
+from .._estimator.used_columns import without_empty_columns
+from .._estimator.validation import validate_data
 from .._linalg.threads import blas_threads, count_threads
 from .._row_blocks.make import comes_in_blocks
-from .._typing import ClassWeight, CrossValidation, MatrixLike, Scoring, Transform
+from .._typing import ClassWeight, CrossValidation, MatrixLike, Scoring
 from ..metrics import jensen_shannon_divergence
 from .classifier import MAX_ITER, TOL
 from .loss import FenchelYoungLoss
 from .messages import warn_if_ended_early, warn_of_path
+from .path import ALPHAS, OPTIONS, refuse_device, solve_path
 from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from .solver import minimize_fenchel_young
-
-# the range of the paper's Figure 1
-_ALPHAS = tuple(10.0**-k for k in range(-1, 9))
-
-_OPTIONS = {
-    name: rule
-    for name, rule in SOLVER_CONSTRAINTS.items()
-    if name in ("tol", "max_iter", "max_time", "n_jobs")
-}
-
-
-def _solve_path(loss, alphas, start, penalize_intercept, options):
-    """Results for falling alphas, each started from the last."""
-    for alpha in alphas:
-        result = minimize_fenchel_young(loss, alpha, start, penalize_intercept=penalize_intercept, **options)
-        start = result.x
-        yield result
-
-
-@validate_params(
-    {
-        "transform": [StrOptions({"sparsemax", "softmax"})],
-        "alphas": ["array-like", None],
-        "fit_intercept": ["boolean"],
-        "penalize_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        **_OPTIONS,
-    },
-    prefer_skip_nested_validation=True,
-)
-def fenchel_young_path(
-    X: MatrixLike,
-    y: MatrixLike,
-    *,
-    transform: Transform = "sparsemax",
-    alphas: ArrayLike | None = None,
-    fit_intercept: bool = True,
-    penalize_intercept: bool = True,
-    class_weight: ClassWeight = None,
-    sample_weight: ArrayLike | None = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
-    max_time: float | None = None,
-    n_jobs: int | None = None,
-) -> Bunch:
-    """Sparsemax or softmax regression for many alphas, each solution started from the last.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data.
-    y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-        Labels, an indicator or distributions, as in :class:`SparsemaxClassifier`.
-    transform : {"sparsemax", "softmax"}, default="sparsemax"
-        The model.
-    alphas : array-like, default=None
-        Strengths of the penalty, > 0, in any order. None: ten powers of 10, from 10 to 1e-8.
-    fit_intercept, penalize_intercept, class_weight
-        As in :class:`SparsemaxClassifier`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights >= 0 of the rows, not all zero; only their ratios matter.
-    tol, max_iter
-        As in :class:`SparsemaxClassifier`.
-    max_time : float, default=None
-        Largest time of each solve in seconds.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-
-    Returns
-    -------
-    Bunch
-        ``alphas`` (n_alphas,), falling; ``coefs`` (n_alphas, n_classes, n_features); ``intercepts``
-        (n_alphas, n_classes); ``classes``; ``objectives``, ``dual_gaps``, ``optimality``, ``n_iters``,
-        ``statuses``, (n_alphas,) each.
-
-    Raises
-    ------
-    ValueError
-        As :meth:`SparsemaxClassifier.fit`, or if an alpha is not > 0.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If solves ended early, as in the classifiers.
-
-    See Also
-    --------
-    SparsemaxClassifierCV, SoftmaxClassifierCV : Choose alpha by cross-validation.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sparsekit import fenchel_young_path
-    >>> path = fenchel_young_path(*load_iris(return_X_y=True), alphas=[1e-1, 1e-2, 1e-3])
-    >>> path.coefs.shape
-    (3, 3, 4)
-    """
-    _refuse_device("fenchel_young_path", X, y)
-    refuse_missing_labels(y)
-    X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
-    X = as_kernel_input(X)
-    targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), class_weight)
-    alphas = np.sort(check_penalties(_ALPHAS if alphas is None else alphas, "alphas"))[::-1]
-    loss = FenchelYoungLoss(
-        transform, X, targets.values, len(targets.classes), targets.weight, fit_intercept=fit_intercept,
-        n_threads=count_threads(n_jobs),
-    )  # fmt: skip
-    options = dict(tol=tol, max_iter=max_iter, max_time=max_time)
-    results = list(_solve_path(loss, alphas, None, penalize_intercept, options))
-    p, K = X.shape[1], len(targets.classes)
-    tables = np.array([r.x for r in results])
-    path = Bunch(
-        alphas=alphas,
-        coefs=in_type(tables[:, :p].transpose(0, 2, 1), X.dtype),
-        intercepts=in_type(tables[:, p] if fit_intercept else np.zeros((len(alphas), K)), X.dtype),
-        classes=targets.classes,
-        objectives=np.array([r.fun for r in results]),
-        dual_gaps=np.array([r.dual_gap for r in results]),
-        optimality=np.array([r.optimality for r in results]),
-        n_iters=np.array([r.nit for r in results], dtype=np.int32),
-        statuses=np.array([r.status for r in results], dtype=np.int32),
-    )
-    warn_of_path([results], alphas, loss, options, who="fenchel_young_path", stacklevel=4)
-    return path
 
 
 def _divergence_score(estimator, X, y, sample_weight=None):
@@ -182,14 +59,6 @@ def _divergence_score(estimator, X, y, sample_weight=None):
     else:
         q = np.asarray(y)[:, None] == estimator.classes_
     return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
-
-
-def _refuse_device(who, X, y):
-    if is_device(X) or is_device(y):
-        raise TypeError(
-            f"{who} takes no arrays of a GPU: pass cupy.asnumpy(X) (X.get() for a sparse matrix), or fit "
-            "SparsemaxClassifier or SoftmaxClassifier there for each alpha"
-        )
 
 
 class _FenchelYoungClassifierCV(
@@ -207,7 +76,7 @@ class _FenchelYoungClassifierCV(
         "penalize_intercept": ["boolean"],
         "threshold": [Interval(Real, 0, 1, closed="left"), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        **_OPTIONS,
+        **OPTIONS,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -271,7 +140,7 @@ class _FenchelYoungClassifierCV(
             If fits of folds or the final one ended early, as in the classifier without CV; folds are named.
         """
         _raise_for_params(params, self, "fit")
-        _refuse_device(type(self).__name__, X, y)
+        refuse_device(type(self).__name__, X, y)
         if comes_in_blocks(X):
             X, y, sample_weight = gathered_data(self, X, y, sample_weight)
         refuse_missing_labels(y)
@@ -281,19 +150,21 @@ class _FenchelYoungClassifierCV(
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
         targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
+        given, (X, columns) = X, without_empty_columns(X)
         if not targets.multilabel:
             y = (y.toarray() if sp.issparse(y) else y).ravel()
-        alphas = check_penalties(_ALPHAS if self.alphas is None else self.alphas, "alphas")
+        alphas = check_penalties(ALPHAS if self.alphas is None else self.alphas, "alphas")
         self.alphas_ = np.sort(alphas)[::-1]
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
         routed = self._route("fit", sample_weight=base_weight, **params)
         splitter = splitter_of(self.cv, y, targets.multilabel)
-        folds = list(splitter.split(X, y, **routed.splitter.split))
+        folds = list(splitter.split(given, y, **routed.splitter.split))
+        refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
         context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
+            context.call_on_fit_task_begin(estimator=self, X=given, y=y, metadata=metadata)
         tasks: list[Any] = [None] * len(folds)
         if context is not None:
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
@@ -303,7 +174,9 @@ class _FenchelYoungClassifierCV(
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (
-                delayed(self._score_fold)(X, y, targets, fold, k, options, scorer, routed.scorer.score)
+                delayed(self._score_fold)(
+                    X, y, targets, columns, fold, k, options, scorer, routed.scorer.score
+                )
                 for k, fold in enumerate(folds)
             )
             for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
@@ -316,13 +189,13 @@ class _FenchelYoungClassifierCV(
         final = minimize_fenchel_young(
             loss, self.alpha_, penalize_intercept=self.penalize_intercept, **options
         )
-        self._set(final.x, X.dtype)
+        self._set(final.x, X.dtype, columns)
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
         if context is not None:
             context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
+                estimator=self, X=given, y=y, metadata=metadata, reconstruction_attributes=dict
             )
         warn_of_path(
             results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
@@ -349,13 +222,13 @@ class _FenchelYoungClassifierCV(
             fit_intercept=self.fit_intercept, n_threads=threads,
         )  # fmt: skip
 
-    def _set(self, table, dtype):
+    def _set(self, table, dtype, columns):
         """Set the coefficients from the solver's table."""
-        p = self.n_features_in_
-        self.coef_ = in_type(np.ascontiguousarray(table[:p].T), dtype)
+        p = len(table) - self.fit_intercept
+        self.coef_ = columns.expand(in_type(np.ascontiguousarray(table[:p].T), dtype))
         self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
 
-    def _score_fold(self, X, y, targets, fold, index, options, scorer, score_params):
+    def _score_fold(self, X, y, targets, columns, fold, index, options, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
         train, test = fold
         if targets.labelled is not None:
@@ -372,10 +245,10 @@ class _FenchelYoungClassifierCV(
         for name in ("classes_", "multilabel_", "n_features_in_"):
             setattr(part, name, getattr(self, name))
         score_params = _check_method_params(X=X, params=score_params, indices=test)
-        X_test, y_test = X[test], for_scorers(y[test])
+        X_test, y_test = columns.widen(X[test]), for_scorers(y[test])
         scores, results = [], []
-        for result in _solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
-            part._set(result.x, X.dtype)
+        for result in solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
+            part._set(result.x, X.dtype, columns)
             scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]

@@ -16,6 +16,7 @@ from .._arrays import beside, is_device, to_host
 from .._cython._squares import Descent
 from .._estimator.checks import in_type
 from .._estimator.offset import with_rows_offset
+from .._estimator.used_columns import UsedColumns
 from .._messages import shown
 from .._solver import outcome
 from .coefficients import all_classes, center_target, l1_weights, unpack
@@ -60,6 +61,8 @@ class PathProblem:
         Values of each feature in the solver's variables.
     scale : float
         What a penalty, as users have it, is multiplied by for the solver.
+    columns : UsedColumns
+        Which columns of the data X has: models that are scored have all.
     """
 
     n_outputs = 1
@@ -70,6 +73,7 @@ class PathProblem:
         self.X, self.values, self.weight = X, values, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
         self.l1_ratio, self.shift = l1_ratio, shift
+        self.columns = UsedColumns(X.shape[1])
 
     def beside(self, X):
         """The same with another X."""
@@ -161,6 +165,8 @@ class Judge:
         if self.codes is not None:
             self._scores.append(accuracy(X, self.codes, coef, intercept))
             return
+        columns = self.problem.columns
+        X, coef = columns.widen(X), columns.expand(coef)
         self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
         self.model.n_features_in_ = X.shape[1]
         model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
@@ -370,7 +376,7 @@ class SquaresProblem(PathProblem):
             )  # fmt: skip
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
-    def descend(self, alphas, n_lambdas, eps, options, *, coefs, **limits):
+    def descend(self, alphas, n_lambdas, eps, options, *, coefs, callback=None, **limits):
         """The `RegularizationPath` by `SquaresSolver`, or None where that is not the way."""
         # over many columns and rows OBA's second derivatives take from a third to all of the time
         few = takes_gram(self.X) or (self.X.shape[0] <= _FEW_ROWS and not hasattr(self.X, "nnz"))
@@ -381,9 +387,10 @@ class SquaresProblem(PathProblem):
         if alphas is None:
             alphas = penalty_grid(largest / self.scale, n_lambdas, eps, self.l1_ratio)
         lambdas = l1_weights(alphas, self.scale)
-        results = self.path(solver, v, lambdas, x_null, options, **limits)
+        callback = self.columns.with_whole_variables(callback, 1)
+        results = self.path(solver, v, lambdas, x_null, options, callback=callback, **limits)
         path = collect_path(
-            results, alphas, largest / self.scale, 1, self.X.shape[1], self.fit_intercept, scale=self.scale,
+            results, alphas, largest / self.scale, 1, self.columns, self.fit_intercept, scale=self.scale,
             coefs=coefs, dtype=self.X.dtype,
         )  # fmt: skip
         path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)

@@ -108,7 +108,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         falling lambdas, or None for a grid of ``n_penalties``. ``metadata`` is for callbacks.
         """
         X, options, n_folds = whole.X, self._solver_options(), len(folds)
-        monitor = PartsMonitor(self, "fold", n_folds, X=X, y=y, metadata=metadata)
+        monitor = PartsMonitor(self, "fold", n_folds, X=whole.columns.widen(X), y=y, metadata=metadata)
         whole.prepare(folds)
         loss, l1, x_null, lambda_max = whole.start(options)
         if given is None:
@@ -133,7 +133,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
         small = not shared and is_small(X, _THREADED)
-        runs = run_folds(calls, n_jobs, self.verbose, shared=shared, small=small)
+        runs = run_folds(calls, n_jobs, shared=shared, small=small)
         done = []
         for k, run in enumerate(runs):
             done.append(run)
@@ -175,7 +175,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         else:
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
             intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        found = whole.as_attributes(coef, intercept)
+        found = whole.as_attributes(whole.columns.expand(coef), intercept)
         self.coef_, self.intercept_ = (beside(part, X) for part in found) if there else found
         monitor.end()
         report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))

@@ -174,8 +174,8 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
             memory=self.memory,
         )
 
-    def _minimize(self, loss, penalty, x0, *, data, attributes, scale=1.0):
-        """Minimise ``loss`` plus the penalties of the features by ``l1_ratio`` from ``x0``.
+    def _minimize(self, X, loss, penalty, x0, *, data, attributes, scale=1.0, whole=None):
+        """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
         The other arguments are those of `_run`.
         """
@@ -195,8 +195,10 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 return error.result
             return check_result(found)
 
-        with named_overflow(data["X"]):
-            result = self._run(minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale)
+        with named_overflow(X):
+            result = self._run(
+                minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale, whole=whole
+            )
         if isinstance(loss, BlockProblem):
             self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted
         elif hasattr(self, "n_rounds_"):
@@ -206,7 +208,5 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
-        warn_if_gap_is_large(
-            result, loss, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4
-        )
+        warn_if_gap_is_large(result, loss, X, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

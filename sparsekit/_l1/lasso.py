@@ -17,6 +17,7 @@ from .._estimator.offset import check_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import with_numbers
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.threads import count_threads
 from .._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import center_target, pack, penalty_of, unpack
@@ -237,12 +238,12 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         """
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         # (the objective is a mean)
-        X = given.X
+        X, columns = without_empty_columns(given.X)
         weight, _ = weights_in_units(X, given.weight, in_units)
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)
-        penalty = penalty_of(X, self.penalty_weights, self.alpha * total, names)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
         fit_intercept = self.fit_intercept
         dtype = X.dtype
         given.offset = offset = check_offset(given.offset, X)
@@ -252,7 +253,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         def attributes(x):
             coef, intercept = unpack(x, 1, n_features, fit_intercept)
             return {
-                "coef_": in_type(coef[0], dtype),
+                "coef_": columns.expand(in_type(coef[0], dtype)),
                 "intercept_": in_type(intercept[:1] + mean, dtype)[0],
                 "needs_offset_": offset is not None,
             }
@@ -271,16 +272,18 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries
-        fits = last is not None and math.prod(last.shape) == n_features
+        fits = last is not None and math.prod(last.shape) == columns.n_features
         if self.warm_start and fits:
-            x0 = beside(pack(self.coef_, self.intercept_ - mean, fit_intercept), X)
+            x0 = beside(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
         self._minimize(
+            X,
             loss,
             penalty,
             x0,
             data=given.for_callbacks(),
             attributes=attributes,
             scale=total,
+            whole=lambda x: columns.expand_variables(x, 1),
         )
         self.n_iter_ = int(self.n_iter_[0])
         return self

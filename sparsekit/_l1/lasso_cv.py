@@ -14,11 +14,13 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from .._arrays import host_only, to_host
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import check_penalties, in_units
+from .._estimator.cross_validation import refuse_weightless_folds
 from .._estimator.decorators import fit_context
 from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.offset_prediction import OffsetRegressionMixin
 from .._estimator.sklearn_twins import squares_twin
 from .._estimator.training_data import given_metadata, with_numbers
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.threads import count_threads
 from .._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import penalty_of
@@ -73,7 +75,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     hessian, memory
         As in :class:`LassoOBA`.
     verbose : int, default=0
-        Passed to joblib, which reports the folds.
+        1 prints a line to the standard output as each fold ends.
 
     Attributes
     ----------
@@ -212,14 +214,15 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        X, own, y = given.X, given.own_weight, to_host(given.y)
+        X, columns = without_empty_columns(given.X)
+        own, y = given.own_weight, to_host(given.y)
         weight, _ = weights_in_units(X, own, in_units)
-        penalty = penalty_of(X, self.penalty_weights, 1.0, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
         routed = self._route("fit", sample_weight=to_host(own), **params)
         cv = max(2, min(5, len(y))) if self.cv is None else self.cv
-        folds = folds_of(cv, X, y, False, routed.splitter.split)
-        if weight is not None:
-            _check_fold_weights(to_host(weight), folds)
+        folds = folds_of(cv, given.X, y, False, routed.splitter.split)
+        refuse_weightless_folds(folds, None if weight is None else to_host(weight))
 
         if self.positive:
             check_positive(self.hessian)
@@ -230,6 +233,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             X, given.values, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
             unless_zero(offset),
         )  # fmt: skip
+        whole.columns = columns
         self.needs_offset_ = offset is not None
         count = self.alphas if isinstance(self.alphas, Integral) else None
         return self._search(
@@ -309,10 +313,3 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _check_fold_weights(weight, folds):
-    for k, fold in enumerate(folds):
-        for rows, which in zip(fold, ("training", "left-out")):
-            if not weight[rows].any():
-                raise ValueError(f"All rows of the {which} part of fold {k} have sample_weight 0.")

@@ -15,6 +15,7 @@ from .._estimator.decorators import fit_context
 from .._estimator.offset import check_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import with_labels
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from .coefficients import pack, penalty_of, unpack
@@ -242,11 +243,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             If the fit stopped before ``tol`` was reached.
         """
         given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
-        X, classes = given.X, given.classes
+        classes, (X, columns) = given.classes, without_empty_columns(given.X)
         n_features = X.shape[1]
         names = getattr(self, "feature_names_in_", None)
         weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        penalty = penalty_of(X, self.penalty_weights, 1.0 / self.C / unit, names)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0 / self.C / unit, names))
         n_outputs = 1 if len(classes) == 2 else len(classes)
         given.offset = offset = check_offset(given.offset, X, n_outputs)
         fit_intercept = self.fit_intercept
@@ -255,7 +256,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         def attributes(x):
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
             return {
-                "coef_": coef,
+                "coef_": columns.expand(coef),
                 "intercept_": intercept,
                 "classes_": classes,
                 "needs_offset_": offset is not None,
@@ -264,16 +265,18 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         threads = count_threads(self.n_jobs)
         shift = unless_zero(offset)
         loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
-        start = self._start(X, n_outputs, n_features)
+        start = self._start(X, n_outputs, columns)
         if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
             start = start_at_null(loss, start, n_features, given.values, weight, len(classes), shift)
         self._minimize(
+            X,
             loss,
             penalty,
             start,
             data=given.for_callbacks(),
             attributes=attributes,
             scale=1.0 / unit,
+            whole=lambda x: columns.expand_variables(x, n_outputs),
         )
         return self
 
@@ -282,10 +285,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )
 
-    def _start(self, X, n_outputs, n_features):
+    def _start(self, X, n_outputs, columns):
         """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
         if not self.warm_start or getattr(self, "coef_", None) is None:
             return None
-        if self.coef_.shape != (n_outputs, n_features):
+        if self.coef_.shape != (n_outputs, columns.n_features):
             return None
-        return beside(pack(self.coef_, self.intercept_, self.fit_intercept), X)
+        return beside(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)

@@ -14,12 +14,13 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from .._arrays import to_host
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import check_penalties
-from .._estimator.cross_validation import with_labels
+from .._estimator.cross_validation import refuse_weightless_folds, with_labels
 from .._estimator.decorators import fit_context
 from .._estimator.offset import check_offset, with_rows_offset
 from .._estimator.sklearn_twins import logistic_twin
 from .._estimator.training_data import given_metadata
 from .._estimator.training_data import with_labels as with_class_labels
+from .._estimator.used_columns import without_empty_columns
 from .._linalg.threads import count_threads
 from .._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from .coefficients import penalty_of
@@ -78,7 +79,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     hessian, memory
         As in :class:`L1LogisticOBA`.
     verbose : int, default=0
-        Passed to joblib, which reports the folds.
+        1 prints a line to the standard output as each fold ends.
 
     Attributes
     ----------
@@ -201,7 +202,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class.
+            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class, or all
+            rows of a part weigh 0.
 
         Warns
         -----
@@ -214,22 +216,27 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        X, classes, codes = given.X, to_host(given.classes), to_host(given.values)
+        X, columns = without_empty_columns(given.X)
+        classes, codes = to_host(given.classes), to_host(given.values)
         y = classes[codes]
         weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        penalty = penalty_of(X, self.penalty_weights, 1.0, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
         routed = self._route("fit", sample_weight=to_host(given.own_weight), **params)
         cv = self.cv
         if cv is None:
             # five folds need five rows of some class
             cv = max(2, min(5, int(np.bincount(codes).max())))
-        folds = folds_of(cv, X, y, True, routed.splitter.split)
+        folds = folds_of(cv, given.X, y, True, routed.splitter.split)
+        scored = "sample_weight" in routed.scorer.score
+        refuse_weightless_folds(folds, to_host(given.own_weight), scored)
 
         make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
         n_threads = count_threads(self.n_jobs)
         offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
         shift = unless_zero(offset)
         whole = make(X, given.values, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
+        whole.columns = columns
         model = L1LogisticOBA()
         self.classes_, model.classes_ = given.classes, classes
         self.needs_offset_ = offset is not None

@@ -24,6 +24,7 @@ from .._estimator.device_checks import check_device_target, check_device_X, devi
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.offset import check_offset
 from .._estimator.targets import device_labels
+from .._estimator.used_columns import without_empty_columns
 from .._estimator.validation import check_X_y
 from .._linalg.threads import count_threads
 from .._row_blocks.make import comes_in_blocks
@@ -49,6 +50,8 @@ from .path_solver import (
     warn_if_path_unconverged,
 )
 
+_PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
+
 _PATH_CONSTRAINTS = {
     "n_lambdas": [Interval(Integral, 1, None, closed="left")],
     "eps": [Interval(Real, 0, 1, closed="neither")],
@@ -61,15 +64,20 @@ _PATH_CONSTRAINTS = {
 
 
 @validate_params(
-    {"class_weight": [dict, StrOptions({"balanced"}), None], **_PATH_CONSTRAINTS},
+    {
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "Cs": _PENALTIES,
+        "lambdas": _PENALTIES,
+        **_PATH_CONSTRAINTS,
+    },
     prefer_skip_nested_validation=True,
 )
 def l1_logistic_path(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    Cs: ArrayLike | None = None,
-    lambdas: ArrayLike | None = None,
+    Cs: int | ArrayLike | None = None,
+    lambdas: int | ArrayLike | None = None,
     n_lambdas: int = 50,
     eps: float = 1e-3,
     l1_ratio: float = 1.0,
@@ -103,10 +111,11 @@ def l1_logistic_path(
         and y, sample_weight and offset must be there too; the path is in main memory.
     y : array-like of shape (n_samples,)
         Class labels.
-    Cs : array-like, default=None
-        Inverse penalties C > 0, in any order; the path goes through them from the smallest up.
-    lambdas : array-like, default=None
-        Penalties 1/C > 0, in any order. Give Cs, lambdas or neither.
+    Cs : int or array-like, default=None
+        Inverse penalties C > 0, in any order; the path goes through them from the smallest up. An integer is
+        the length of the grid, as ``n_lambdas``.
+    lambdas : int or array-like, default=None
+        Penalties 1/C > 0, in any order, or the length of the grid. Give Cs, lambdas or neither.
     n_lambdas : int, default=50
         Length of the grid where neither is given: from the smallest penalty at which every penalised
         coefficient is zero down to ``eps`` times it, evenly in the logarithm.
@@ -167,6 +176,9 @@ def l1_logistic_path(
     """
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
+    count = Cs if lambdas is None else lambdas
+    if isinstance(count, Integral):
+        Cs, lambdas, n_lambdas = None, None, int(count)
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight, offset)
@@ -189,15 +201,18 @@ def l1_logistic_path(
     elif lambdas is not None:
         lambdas = np.sort(check_penalties(lambdas, "lambdas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
+    X, columns = without_empty_columns(X)
     path = logistic_path(
         X,
         codes,
         classes,
         weight,
-        penalty_of(X, penalty_weights, 1.0, feature_names),
+        columns.restrict(penalty),
         fit_intercept,
         options,
         n_threads=count_threads(n_jobs),
+        columns=columns,
         lambdas=lambdas,
         n_lambdas=n_lambdas,
         eps=eps,
@@ -237,12 +252,14 @@ def logistic_path(
     )
 
 
-@validate_params({"positive": ["boolean"], **_PATH_CONSTRAINTS}, prefer_skip_nested_validation=True)
+@validate_params(
+    {"positive": ["boolean"], "alphas": _PENALTIES, **_PATH_CONSTRAINTS}, prefer_skip_nested_validation=True
+)
 def lasso_path(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    alphas: ArrayLike | None = None,
+    alphas: int | ArrayLike | None = None,
     n_lambdas: int = 50,
     eps: float = 1e-3,
     l1_ratio: float = 1.0,
@@ -269,9 +286,9 @@ def lasso_path(
         and y, sample_weight and offset must be there too; the path is in main memory.
     y : array-like of shape (n_samples,)
         Target values.
-    alphas : array-like, default=None
-        Penalties > 0, in any order; the path goes through them from the largest down. None: a grid, by
-        ``n_lambdas`` and ``eps``.
+    alphas : int or array-like, default=None
+        Penalties > 0, in any order; the path goes through them from the largest down. An integer asks for a
+        grid of that length, as in :class:`LassoOBACV`; None for one of ``n_lambdas``.
     n_lambdas, eps, l1_ratio
         As in :func:`l1_logistic_path`.
     positive : bool, default=False
@@ -306,6 +323,8 @@ def lasso_path(
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
+    if isinstance(alphas, Integral):
+        alphas, n_lambdas = None, int(alphas)
     feature_names = _feature_names(X)
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
@@ -325,11 +344,14 @@ def lasso_path(
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     n_threads = count_threads(n_jobs)
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
+    X, columns = without_empty_columns(X)
+    penalty = columns.restrict(penalty)
     if positive:
         check_positive(hessian)
     descended = None
     if not isinstance(X, BlockedMatrix) and not is_device(X):
         problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
+        problem.columns = columns
         descended = problem.mixing(l1_ratio).descend(
             alphas, n_lambdas, eps, options, max_time=max_time, callback=callback, coefs=coefs
         )
@@ -354,6 +376,7 @@ def lasso_path(
         lambdas=alphas,
         n_lambdas=n_lambdas,
         eps=eps,
+        columns=columns,
         l1_ratio=l1_ratio,
         max_time=max_time,
         callback=callback,

@@ -266,24 +266,26 @@ def collect_path(
     lambdas,
     lambda_max,
     n_outputs,
-    n_features,
+    columns,
     fit_intercept,
     *,
     scale=1.0,
     coefs="auto",
     dtype=np.float64,
 ):
-    """Gather the results of `iterate_path` into a `RegularizationPath`."""
+    """Gather the results of `iterate_path` into a `RegularizationPath` of all columns; see `UsedColumns`."""
+    n_features = columns.n_features
     n_rows = n_outputs * n_features
     if coefs == "auto":
         coefs = "sparse" if 8 * n_rows * len(lambdas) > _DENSE_BYTES else "dense"
     dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
-    columns, intercepts, kept = [], [], []
+    vectors, intercepts, kept = [], [], []
     for i, result in enumerate(results):
-        coef, intercept = unpack(to_host(result.x), n_outputs, n_features, fit_intercept, dtype)
+        coef, intercept = unpack(to_host(result.x), n_outputs, columns.n_kept, fit_intercept, dtype)
+        coef = columns.expand(coef)
         if dense is None:
-            columns.append(sp.csc_array(coef.reshape(-1, 1)))
-            nnz = columns[-1].nnz
+            vectors.append(sp.csc_array(coef.reshape(-1, 1)))
+            nnz = vectors[-1].nnz
         else:
             dense[..., i] = coef
             nnz = np.count_nonzero(coef)
@@ -294,7 +296,7 @@ def collect_path(
     n = len(kept)
     fun, gap, optimality, n_iters, n_nonzero, statuses = (np.array(column) for column in zip(*kept))
     if dense is None:
-        stacked = sp.hstack(columns, format="csc")
+        stacked = sp.hstack(vectors, format="csc")
     else:
         stacked = dense[..., :n] if n_outputs > 1 else dense[0, :, :n]
     intercepts = np.array(intercepts).T
@@ -359,6 +361,7 @@ def solve_path(
     lambdas=None,
     n_lambdas,
     eps,
+    columns,
     max_time=None,
     callback=None,
     coefs="auto",
@@ -385,14 +388,14 @@ def solve_path(
             options,
             l1_ratio=l1_ratio,
             max_time=max_time,
-            callback=callback,
+            callback=columns.with_whole_variables(callback, n_outputs),
         )
         return collect_path(
             results,
             lambdas,
             lambda_max,
             n_outputs,
-            X.shape[1],
+            columns,
             intercept is not None,
             scale=scale,
             coefs=coefs,

@@ -30,7 +30,9 @@ from .._estimator.device_linear import refuse_device
 from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.monitor import PartsMonitor
 from .._estimator.offset import check_offset
+from .._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
 from .._estimator.validation import validate_data
+from .._l1.coefficients import penalty_of
 from .._l1.lasso import LassoOBA
 from .._l1.logistic import L1LogisticOBA
 from .._l1.null_intercept import unless_zero
@@ -92,7 +94,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         Number of halves that are fitted at once, in threads; one after the other where X has fewer than
         1.2 million numbers, since threads would wait for the interpreter.
     verbose : int, default=0
-        Passed to joblib, which reports the fits.
+        1 prints a line to the standard output as each half ends.
 
     Attributes
     ----------
@@ -128,7 +130,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     if the model does not prefer some of them to others; one that goes along with a feature that matters may
     be preferred, and is then no false one in this sense.
 
-    Features whose ``penalty_weights`` are zero are selected always and not counted. In classifications the
+    Features whose ``penalty_weights`` are zero are selected always and not counted; neither are columns of
+    zeros, which cannot be selected. In classifications the
     halves have the same number of rows of each class.
 
     References
@@ -226,16 +229,15 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         if _routing_enabled():
             params = process_routing(self, "fit", **params).estimator.fit
         params = {name: value for name, value in params.items() if value is not None}
-        source, rows, codes = self._source(X, y, params)
+        source, rows, codes, columns = self._source(X, y, params)
         self._set_penalties(source)
         n_candidates = int(source.candidates.sum())
         self.max_selected_ = self._most_features(n_candidates)
         drawn = check_random_state(self.random_state)
-        halves = [
-            half for pair in complementary_pairs(rows, codes, self.n_pairs, drawn) for half in pair
-        ]  # fmt: skip
+        pairs = complementary_pairs(rows, codes, self.n_pairs, drawn)
+        halves = [half for pair in pairs for half in pair]
         monitor = PartsMonitor(self, "half", len(halves), X=X, y=y, metadata=params or None)
-        counts = np.zeros((len(self.penalties_), self.n_features_in_), dtype=np.int64)
+        counts = np.zeros((len(self.penalties_), len(source.candidates)), dtype=np.int64)
         total, ends = 0, []
         for k, (chosen, count, how) in enumerate(self._run(source, halves)):
             for row, used in zip(counts, chosen):
@@ -250,8 +252,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
                 "needs exact zeros (an L1 penalty), or stronger penalties."
             )
         self.parameter_ = source.parameter
-        self._counts, self._n_candidates, self._n_halves = counts.max(axis=0), n_candidates, len(halves)
-        self.stability_paths_ = counts.T / len(halves)
+        self._counts, self._n_candidates = columns.expand(counts.max(axis=0)), n_candidates
+        self._n_halves = len(halves)
+        self.stability_paths_ = columns.expand_rows(counts.T / len(halves))
         self.stability_scores_ = self._counts / len(halves)
         self.n_selected_ = total / len(halves)
         options = {"tol": getattr(source, "options", {}).get("tol", 0.0)}
@@ -350,7 +353,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         return self._counts >= votes_needed(self.threshold, self._n_halves // 2)
 
     def _source(self, X, y, params):
-        """Where fits come from, the rows that may be drawn, and the classes of all rows (None: numbers)."""
+        """Where fits come from, the rows to draw from, codes of all rows or None, and the columns used."""
         model, given = self._model(), X
         classifies, paths = is_classifier(model), type(model) in (L1LogisticOBA, LassoOBA)
         if not paths:
@@ -371,19 +374,22 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         refuse_few_rows(rows, codes)
         names = getattr(self, "feature_names_in_", None)
+        columns = UsedColumns(X.shape[1])
         source: Any
         if paths:
             model._validate_params()
             unknown = sorted(params.keys() - {"sample_weight", "offset"})
             if unknown:
                 raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
-            X = X if is_device(X) else as_kernel_input(X)
+            whole = X if is_device(X) else as_kernel_input(X)
+            X, columns = without_empty_columns(whole)
+            penalty = columns.restrict(penalty_of(whole, model.penalty_weights, 1.0, names))
             n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
             shift = unless_zero(check_offset(params.get("offset"), X, n_outputs))
             if classifies:
-                source = LogisticSource(model, X, classes, codes, weight, names, shift)
+                source = LogisticSource(model, X, classes, codes, weight, penalty, shift)
             else:
-                source = LassoSource(model, X, y, weight, names, shift)
+                source = LassoSource(model, X, y, weight, penalty, shift)
         else:
             parameter = next((name for name in ("C", "alpha") if name in model.get_params(deep=False)), None)
             if parameter is None:
@@ -391,15 +397,16 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
                     f"estimator must have a penalty C or alpha; {type(model).__name__} has neither"
                     + (" (the penalty is not to be chosen by it)." if hasattr(model, "cv") else ".")
                 )
-            X = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
-            source = FittedSource(model, parameter, X, column_or_1d(y), params, weight)
-        return source, rows, codes
+            named = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
+            source = FittedSource(model, parameter, named, column_or_1d(y), params, weight)
+        source.candidates &= has_entries(X)
+        return source, rows, codes, columns
 
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
         there = is_device(source.X)  # where each half has the whole GPU
         small = not there and is_small(source.X, _THREADED)
-        return run_folds(calls, 1 if there else self.n_jobs, self.verbose, shared=there, small=small)
+        return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
 
     def _labels(self, y):
         try:

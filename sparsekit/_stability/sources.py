@@ -21,7 +21,6 @@ from sklearn.utils.validation import _check_method_params
 
 from .._arrays import beside, to_host
 from .._estimator.checks import apply_class_weight, in_units
-from .._l1.coefficients import penalty_of
 from .._l1.cv_problems import LogisticProblem, SquaresProblem
 from .._l1.fit import check_positive
 from .._l1.magnitudes import sum_in_units
@@ -42,10 +41,9 @@ class LogisticSource:
 
     parameter = "C"
 
-    def __init__(self, model, X, classes, codes, weight, names, shift=None):
+    def __init__(self, model, X, classes, codes, weight, penalty, shift=None):
         weight = apply_class_weight(model.class_weight, classes, codes, weight)
         self.weight, self.unit = sum_in_units(weight)
-        penalty = penalty_of(X, model.penalty_weights, 1.0, names)
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback
@@ -75,9 +73,8 @@ class LassoSource:
 
     parameter = "alpha"
 
-    def __init__(self, model, X, y, weight, names, shift=None):
+    def __init__(self, model, X, y, weight, penalty, shift=None):
         weight, _ = in_units(weight)  # the objective is a mean
-        penalty = penalty_of(X, model.penalty_weights, 1.0, names)
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._estimator.checks import check_sample_weight
+from .._estimator.checks import check_sample_weight, weights_by_label
 from .._estimator.decorators import fit_context
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads
@@ -188,14 +188,7 @@ class TaggerStreamMixin:
         weight = np.ones(len(lengths)) if weight is None else weight
         if self.class_weight is None:
             return weight
-        unknown = set(self.class_weight) - set(classes.tolist())
-        if unknown:
-            raise ValueError(
-                f"class_weight has the label {shown(min(unknown, key=str))}, which classes lack."
-            )
-        own = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
-        if not (np.isfinite(own).all() and (own >= 0).all()):
-            raise ValueError("class_weight must be finite and at least 0 for every label.")
+        own = weights_by_label(self.class_weight, classes)
         sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), own[codes], len(lengths))
         return weight * np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
 

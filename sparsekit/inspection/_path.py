@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
-from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV, fenchel_young_path
+from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._fenchel_young.path import fenchel_young_path
 from .._l1.lasso import LassoOBA
 from .._l1.lasso_cv import LassoOBACV
 from .._l1.logistic import L1LogisticOBA

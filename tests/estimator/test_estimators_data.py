@@ -71,6 +71,21 @@ def test_text_pipeline():
     assert not coef[:, np.isin(names, ["the", "and", "of"])].any()
 
 
+def test_names_of_what_made_the_columns():
+    pytest.importorskip("pandas")
+    texts, y = ["good film", "bad film", "good plot", "bad plot"] * 3, [1, 0, 1, 0] * 3
+    pipe = make_pipeline(TfidfVectorizer(), L1LogisticOBA()).fit(texts, y)
+    vectorizer, model = pipe
+    names = vectorizer.get_feature_names_out()
+    assert model.coefficients().index[0] in ("x0", "x2")
+    for given in (pipe, pipe[:-1], vectorizer, names, list(names)):
+        table = model.coefficients(feature_names=given)
+        assert set(table.index[:2]) == {"bad", "good"} and set(table.index[2:]) == {"film", "plot"}
+        assert table.loc["good", "coefficient"] > 0
+    with pytest.raises(ValueError, match=r"feature_names must name 4 features.*shape \(2,\)"):
+        model.coefficients(["a", "b"])
+
+
 def test_select_from_model_and_set_output():
     X, y = load_wine(return_X_y=True, as_frame=True)
     pipeline = make_pipeline(StandardScaler(), SelectFromModel(L1LogisticOBA(C=0.05))).set_output(

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
 import sparsekit
 from sparsekit import (
@@ -251,3 +252,56 @@ def test_indicators_are_not_looked_through():
     Y[:, 0] = 1  # every row has a label
     for y in (Y, sp.csr_array(Y), pd.DataFrame(Y), Y.tolist()):
         SparsemaxClassifier(tol=0.1).fit(X, y)
+
+
+@every
+def test_lists_of_labels_are_sent_to_the_binarizer(fit):
+    X, _ = rows(4)
+    for y in ([["a"], ["b", "c"], ["a"], []], [("a", "b")] * 4, pd.Series([{"a"}, {"b"}, {"a", "b"}, {"a"}])):
+        with pytest.raises(ValueError, match=r"^y must hold one label a row.*MultiLabelBinarizer"):
+            fit(X, y)
+
+
+def _coef(model):
+    parts = (getattr(model, name, ()) for name in ("coef_", "transitions_"))
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+WEIGHTED = [model for model in MODELS if "class_weight" in model.get_params()]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", WEIGHTED, ids=lambda model: type(model).__name__)
+def test_weights_of_classes_that_the_rows_lack(model):
+    """As in scikit-learn: a fold may lack a class; where a class has no weight, a key for none is refused."""
+    X, y = rows()
+    model = clone(model)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    expected = clone(model).set_params(class_weight={"ham": 1.0, "spam": 3.0}).fit(X, y)
+    found = clone(model).set_params(class_weight={"ham": 1.0, "spam": 3.0, "eggs": 9.0}).fit(X, y)
+    np.testing.assert_array_equal(_coef(found), _coef(expected))
+    with pytest.raises(
+        ValueError, match="the key 'eggs', which is not a class, and none for the class 'ham'"
+    ):
+        clone(model).set_params(class_weight={"spam": 3.0, "eggs": 9.0}).fit(X, y)
+
+
+def test_weights_of_labels_that_the_sequences_lack():
+    X, y = [np.eye(3), np.eye(3)[:2]], [["a", "b", "a"], ["b", "a"]]
+    few, many = {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "c": 9.0}
+    steps = sparsekit.SequenceTagger(loss="perceptron", random_state=0)
+    for fit in (
+        lambda weight: sparsekit.SequenceTagger(class_weight=weight).fit(X, y),
+        lambda weight: clone(steps).set_params(class_weight=weight).partial_fit(X, y, classes=["a", "b"]),
+    ):
+        np.testing.assert_array_equal(_coef(fit(many)), _coef(fit(few)))
+        with pytest.raises(ValueError, match="the key 'c', which is not a class, and none for the class 'b'"):
+            fit({"a": 1.0, "c": 9.0})
+
+
+def test_folds_by_time_lack_classes():
+    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.repeat([0, 1, 0, 1, 2], 12)
+    model = L1LogisticOBA(class_weight={0: 1.0, 1: 2.0, 2: 3.0})
+    scores = cross_val_score(model, X, y, cv=TimeSeriesSplit(3), error_score="raise")
+    assert np.isfinite(scores).all()

@@ -14,8 +14,8 @@ from sparsekit import (
     SparsemaxClassifierCV,
 )
 from sparsekit._fenchel_young import loss as fenchel_young
-from sparsekit._fenchel_young.classifier_cv import fenchel_young_path
 from sparsekit._fenchel_young.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.path import fenchel_young_path
 from sparsekit._fenchel_young.solver import minimize_fenchel_young
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.positive import solve_positive

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path as sklearn_lasso_path
 from sklearn.preprocessing import scale
 
-from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path
+from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path, lasso_path
 from sparsekit._l1.path_solver import _ahead
 from sparsekit.metrics import kkt_violation
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
@@ -201,3 +202,18 @@ def test_a_path_says_what_it_is_in_a_line(cancer):
         f"lambda from {path.lambda_max:.4g} to {path.lambdas[4]:.4g}, n_nonzero from 0 to {path.n_nonzero[4]}"
     )
     assert repr(path) == f"RegularizationPath(5 penalties, {ends}, 5 converged)"
+
+
+def test_lengths_of_grids_by_scikit_learns_name():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    for path, name, y in ((lasso_path, "alphas", X[:, 0]), (l1_logistic_path, "Cs", X[:, 0] > 0)):
+        wanted, found = path(X, y, n_lambdas=5, eps=0.1), path(X, y, **{name: 5}, eps=0.1)
+        assert_array_equal(found.lambdas, wanted.lambdas)
+        with pytest.raises(ValueError, match=f"'{name}' parameter"):
+            path(X, y, **{name: 0})
+    assert len(l1_logistic_path(X, X[:, 0] > 0, lambdas=3).lambdas) == 3
+    with pytest.raises(TypeError, match=r"keyword argument 'n_alphas'; did you mean alphas\?"):
+        lasso_path(X, X[:, 0], n_alphas=5)
+    with pytest.raises(TypeError, match="keyword argument 'gpu'; it has X, y, alphas"):
+        lasso_path(X, X[:, 0], gpu=True)

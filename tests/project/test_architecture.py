@@ -40,7 +40,7 @@ WINGS = {
         "prediction",
     },
     "_bounded": {"classifier", "fit", "regressor"},
-    "_fenchel_young": {"classifier", "classifier_cv", "messages", "prediction"},
+    "_fenchel_young": {"classifier", "classifier_cv", "messages", "path", "prediction"},
     "_extreme": {
         "block_rows",
         "classifier",

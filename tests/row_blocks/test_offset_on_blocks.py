@@ -106,8 +106,8 @@ def test_predictions_and_scores_take_theirs(n_classes):
             getattr(model, name)(in_blocks(X), offset=offset[1:])
     wanted = model.score(X, y, WEIGHT, offset)
     assert_allclose(model.score(in_blocks(X), y, WEIGHT, offset), wanted)
-    assert_allclose(float(model.score(as_dask(X), y, WEIGHT, given["dask"])), wanted)
-    assert_allclose(float(model.score(as_dask(X), y, offset=0.5)), model.score(X, y, offset=0.5))
+    assert_allclose(model.score(as_dask(X), y, WEIGHT, given["dask"]), wanted)
+    assert_allclose(model.score(as_dask(X), y, offset=0.5), model.score(X, y, offset=0.5))
 
 
 @pytest.mark.parametrize("n_classes", [1, 3])
@@ -122,9 +122,7 @@ def test_data_frames(n_classes):
     assert (
         np.mean(np.isclose(predicted, wanted.predict(X, offset)) if n_classes == 1 else predicted == y) > 0.5
     )
-    assert_allclose(
-        float(found.score(table, frame(y), offset=rows)), wanted.score(X, y, None, offset), atol=0.02
-    )
+    assert_allclose(found.score(table, frame(y), offset=rows), wanted.score(X, y, None, offset), atol=0.02)
     if n_classes == 1:  # one column of a frame is as good
         again = clone(wanted).fit(table, frame(y), offset=frame(offset[:, None]))
         assert_array_equal(again.coef_, found.coef_)

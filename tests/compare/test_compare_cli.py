@@ -317,6 +317,13 @@ def test_a_grid_of_nothing_is_refused(capsys, option, text):
     assert f"argument {option}: names no number" in capsys.readouterr().err
 
 
+def test_python_m_is_the_command():
+    done = run_limited([sys.executable, "-P", "-m", "sparsekit", "compare", "--C", "-1"], timeout=60)
+    assert done.returncode == 2 and done.stderr.startswith("usage: sparsekit compare")
+    done = run_limited([sys.executable, "-P", "-m", "sparsekit", "--version"], timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"sparsekit {__version__}\n")
+
+
 def test_help_and_version(capsys):
     assert main(["compare", "--help"]) == 0
     assert main(["--version"]) == 0

@@ -14,12 +14,12 @@ import numpy as np
 from .._messages import shown
 from .tables import (
     DataError,
-    are_comma_numbers,
+    are_written_numbers,
     finish_table,
-    is_comma_number,
     is_number,
     roles_of,
-    says_comma,
+    says_written,
+    without_index,
 )
 
 # rows whose fields are held as text at a time
@@ -33,6 +33,8 @@ MISSING = frozenset(
 # Excel's first line that names the delimiter
 _SEP = re.compile(r"sep=(.)\n", re.IGNORECASE)
 _UNNAMED = re.compile(r"|Unnamed: \d+")
+# a number as much of Europe writes it: 1,5 and 1.234,5
+_COMMA_NUMBER = re.compile(r"[+-]?(\d*|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"\d+", re.ASCII)
 # "01" is a label of its own beside "1"
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
@@ -147,7 +149,8 @@ def read_csv(
     if commas:
         notes.append(f"numbers with decimal commas: {_listed(commas)}")
     unnamed = [j for j in columns if j != out and header and _UNNAMED.fullmatch(given[j])]
-    return _without_index(table, [names[j] for j in unnamed], notes)
+    table.notes = notes + table.notes
+    return without_index(table, [names[j] for j in unnamed])
 
 
 def _listed(names, most=6):
@@ -227,7 +230,7 @@ def _is_header(head, second, others, decimal_comma):
     """
 
     def reads(text):
-        return is_number(text) or (decimal_comma and is_comma_number(text.strip()))
+        return is_number(text) or (decimal_comma and _is_comma_number(text.strip()))
 
     head = [field.strip() for field in head]
     numeric = [reads(field) for field in head]
@@ -247,20 +250,8 @@ def _is_header(head, second, others, decimal_comma):
     return are_whole and not again and all(int(a) < int(b) for a, b in pairwise(numbers))
 
 
-def _without_index(table, unnamed, notes):
-    """The table without columns that have no name and count the rows."""
-    for name in unnamed:
-        j = table.names.index(name)
-        values = table.columns[j]
-        if values.dtype != object and table.is_row_number[j]:
-            notes.append(f"left out: column {name}, which has no name and counts the rows")
-            table.left_out.append(name)
-            for of_columns in (table.names, table.columns, table.is_row_number):
-                del of_columns[j]
-        else:
-            notes.append(f"column {name} has no name and is a feature; --drop {name} leaves it out")
-    table.notes = notes + table.notes
-    return table
+def _is_comma_number(text):
+    return _COMMA_NUMBER.fullmatch(text) is not None
 
 
 class _CsvColumn:
@@ -303,8 +294,8 @@ class _CsvColumn:
         if other is None:
             return
         commas = [i for i, numeric in enumerate(kinds) if not numeric]
-        if are_comma_numbers([texts[i] for i in commas]):
-            text = says_comma(self.what, texts[commas[0]], self.name)
+        if are_written_numbers([texts[i] for i in commas]):
+            text = says_written(self.what, texts[commas[0]], self.name)
             raise DataError(f"{self.path}:{lines[commas[0]]}: {text}")
         kind = "a number among words" if self.is_words else "which is not a number"
         raise DataError(
@@ -313,13 +304,14 @@ class _CsvColumn:
         )
 
     def _reads(self, text):
-        return is_number(text) or (self.decimal_comma and is_comma_number(text))
+        return is_number(text) or (self.decimal_comma and _is_comma_number(text))
 
     def _number(self, text):
-        if self.decimal_comma:
-            self.comma = self.comma or (text if "," in text else None)
-            self.point = self.point or (text if "." in text else None)
-            text = text.replace(",", ".")
+        if self.decimal_comma and "," in text:
+            self.comma = self.comma or text
+            text = text.replace(".", "").replace(",", ".")
+        elif "." in text:
+            self.point = self.point or text
         return float(text)
 
     def missing_rows(self):

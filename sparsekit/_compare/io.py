@@ -6,6 +6,7 @@ import bz2
 import functools
 import gzip
 import lzma
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -124,6 +125,7 @@ def read_problem(
         X_test = y_test = None
     if standardize is None:
         standardize = not sparse.issparse(X)
+        notes += [] if standardize else ["columns as they are (--standardize scales them)"]
     if standardize:
         X, X_test = _standardized(X, X_test, path)
         notes.append(
@@ -244,7 +246,9 @@ def _faulty_line(path, opener):
         for number, raw in enumerate(stream, start=1):
             fault = svmlight_fault(raw.decode("utf-8", errors="replace"))
             if fault:
-                return f"{path}:{number}: {fault}"
+                is_table = number == 1 and b":" not in raw and len(re.split(rb"[,;\t]", raw)) > 1
+                hint = "; is it a table? Then name it .csv or .tsv" if is_table else ""
+                return f"{path}:{number}: {fault}{hint}"
     return None
 
 

@@ -15,8 +15,8 @@ from .._messages import shown
 MAX_WORDS = 20
 # a one-hot encoded table with less than this share of non-zeros is made sparse
 DENSE_SHARE = 0.2
-# a number as much of Europe writes it, or one with a separator of thousands
-COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+# a number with commas, a currency or a percent sign: its commas may separate thousands or decimals
+WRITTEN_NUMBER = re.compile(r"[+-]?[$€£]? ?[+-]?(\d+(,\d+)*(\.\d+)?|(,\d+)+|\.\d+)([eE][+-]?\d+)? ?[%$€£]?")
 # the index of a data frame, which pandas writes beside its columns
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -71,20 +71,15 @@ def is_number(text):
     return True
 
 
-def is_comma_number(text):
-    """Whether it is a number but for its comma."""
-    return COMMA_NUMBER.fullmatch(text) is not None
+def are_written_numbers(words):
+    """Whether all of them, one at least, are numbers but for commas, currencies or percent signs."""
+    return len(words) > 0 and all(map(WRITTEN_NUMBER.fullmatch, words))
 
 
-def are_comma_numbers(words):
-    """Whether all of them, one at least, are numbers but for their comma."""
-    return len(words) > 0 and all(map(is_comma_number, words))
-
-
-def says_comma(what, word, name):
+def says_written(what, word, name):
     return (
-        f"{what} holds {shown(word)}, a number with a comma; write it with a point, or, if it is one of "
-        f"categories: --categorical {name}"
+        f"{what} holds {shown(word)}, a number with a comma or a sign; write it with digits and a point, or, "
+        f"if it is one of categories: --categorical {name}"
     )
 
 
@@ -142,6 +137,22 @@ def finish_table(path, names, columns, missing, out, forced, drop_missing, place
     )
 
 
+def without_index(table, unnamed=()):
+    """The table without columns that have no name and count the rows; notes on others like that."""
+    for name in list(table.names):
+        j = table.names.index(name)
+        if name in unnamed and table.is_row_number[j]:
+            table.notes.append(f"left out: column {name}, which has no name and counts the rows")
+            table.left_out.append(name)
+            for of_columns in (table.names, table.columns, table.is_row_number):
+                del of_columns[j]
+        elif name in unnamed or table.is_row_number[j]:
+            what = "has no name" if name in unnamed else "counts the rows"
+            option = _options(table.names, [j])
+            table.notes.append(f"column {name} {what} and is a feature; --drop {option} leaves it out")
+    return table
+
+
 def _counts_rows(values):
     """Whether these are the numbers of the rows from 0 or 1, in any order."""
     if values.dtype == object or not len(values) or np.isnan(values).any():
@@ -156,7 +167,10 @@ def _complete_rows(path, names, missing, out, drop_missing, places):
         return None, []
     incomplete = np.logical_or.reduce(list(gaps.values()))
     count, n = int(incomplete.sum()), len(incomplete)
-    counts = [f"{names[j]} ({where.sum()}, first in {places[j]})" for j, where in gaps.items()]
+    counts = [
+        f"{names[j]}{', the target' if j == out else ''} ({where.sum()}, first in {places[j]})"
+        for j, where in gaps.items()
+    ]
     listed = ", ".join(counts[:10]) + (f" and {len(counts) - 10} more" if len(counts) > 10 else "")
     if drop_missing and count < n:
         return ~incomplete, [f"left out: {count} of {n} rows, with missing values in {listed}"]
@@ -208,7 +222,7 @@ def read_parquet(path, target=None, categorical=(), drop=(), drop_missing=False)
     table = finish_table(path, names, columns, gaps, out, forced, drop_missing, places)
     if table.labels.dtype == object:
         table.labels = table.labels.astype(str)
-    return table
+    return without_index(table)
 
 
 def _stored_columns(path):
@@ -321,8 +335,8 @@ def _words(table, path):
             continue
         words = np.unique(column.astype(str))
         if name not in table.forced:
-            if are_comma_numbers(words):
-                raise DataError(f"{path}: {says_comma(f'column {shown(name)}', column[0], name)}")
+            if are_written_numbers(words):
+                raise DataError(f"{path}: {says_written(f'column {shown(name)}', column[0], name)}")
             if len(words) > MAX_WORDS and len(words) > len(column) / 2:
                 texts.append((j, len(words)))
         found.append(words)

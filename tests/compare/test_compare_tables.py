@@ -88,7 +88,7 @@ def test_decimal_commas(tmp_path):
     """Between semicolons or tabs they are read; between commas, where they may separate thousands, not."""
     for text, X in (
         ("a;b;y\n1,5;2;0\n-2,5e1;3;1\n", [[1.5, 2], [-25, 3]]),
-        ("a\tb\ty\n1,5\t2\t0\n3\t3\t1\n", [[1.5, 2], [3, 3]]),
+        ("a\tb\ty\n1.001,5\t2\t0\n3\t3\t1\n", [[1001.5, 2], [3, 3]]),
         ("1,5;2,5;0\n2,5;3,5;1\n", [[1.5, 2.5], [2.5, 3.5]]),  # as many commas as semicolons
         ("length, in m;size;y\n1,5;2;0\n3;3;1\n", [[1.5, 2], [3, 3]]),
     ):
@@ -99,6 +99,10 @@ def test_decimal_commas(tmp_path):
     np.testing.assert_array_equal(problem.y, [0.5, 1.5])
     with pytest.raises(io.DataError, match=r"column 'a' holds both '1,5' and '1\.234'"):
         io.read_problem(write(tmp_path / "t.csv", "a;y\n1,5;0\n1.234;1\n"))
+    for value in ("12%", "$1,200", "1,234.5", "€ 3", "-1,234,567"):
+        path = write(tmp_path / "t.csv", f'a,b,y\n"{value}",2,0\n"{value}",3,1\n')
+        with pytest.raises(io.DataError, match=r"column 'a' holds .*, a number with a comma or a sign"):
+            io.read_problem(path)
     path = write(tmp_path / "t.csv", 'a,b,y\n"1,5",2,0\n"2,5",3,1\n')
     with pytest.raises(io.DataError, match=r"column 'a' holds '1,5', a number with a comma.*--categorical a"):
         io.read_problem(path)
@@ -141,10 +145,12 @@ def test_an_index_without_a_name_is_no_feature(tmp_path):
     problem = io.read_problem(write(tmp_path / "t.csv", ",a,y\n2,5,0\n9,6,1\n"), test_size=0)
     np.testing.assert_array_equal(problem.X, [[2, 5], [9, 6]])
     assert "column 1 has no name and is a feature; --drop 1 leaves it out" in problem.notes
+    problem = io.read_problem(write(tmp_path / "t.csv", "row id,a,y\n2,5,0\n1,6,1\n"), test_size=0)
+    assert problem.notes == ["column row id counts the rows and is a feature; --drop 'row id' leaves it out"]
 
 
 def test_labels_with_leading_zeros_are_names(tmp_path):
-    path = write(tmp_path / "t.csv", "a,y\n1,01\n2,1\n3,01\n4,2\n")
+    path = write(tmp_path / "t.csv", "a,y\n5,01\n2,1\n3,01\n4,2\n")
     problem = io.read_problem(path, test_size=0)
     np.testing.assert_array_equal(problem.y, [1, -1, 1, -1])
     assert problem.notes == ["3 labels: 01 against the rest (choose with --positive)"]
@@ -193,7 +199,10 @@ def test_missing_values(tmp_path):
     assert problem.X.shape == (6, 3)  # NA is a town
     for text, match in (
         ("a,b,y\n1,,0\n,2,1\n", r"every row has .* Leave columns out \(--drop a,b\)\."),
-        ("a,y\n1,0\n2,\n3,1\n", r"1 of 3 rows .* y \(1, .* Leave the rows out \(--drop-missing\)\.$"),
+        (
+            "a,y\n1,0\n2,\n3,1\n",
+            r"1 of 3 rows .* y, the target \(1, .* Leave the rows out \(--drop-missing\)\.$",
+        ),
     ):
         with pytest.raises(io.DataError, match=match):
             io.read_problem(write(path, text), drop_missing="every" in match)
@@ -353,7 +362,7 @@ def test_faulty_parquet(tmp_path, frame, reader):
         (
             "y",
             ["no", None, "yes", "no"],
-            r"1 of 4 rows .* y \(1, first in row 2\)\. Leave the rows out \(--drop-missing\)\.$",
+            r"1 of 4 rows .* y, the target \(1, first in row 2\)\. Leave the rows out \(--drop-missing\)\.$",
         ),
         ("age", pd.to_datetime(["2020-01-01"] * 4), "column 'age' is of type .*--drop age"),
     ):

@@ -52,10 +52,14 @@ class _Attribute:
         """The number stored for a field as the file has it, quoted or not."""
         if field == "?":
             return np.nan
+        if self.categories is not None:
+            return self.categories[_unquote(field)]
         if self.is_text:
             return 0.0
-        text = _unquote(field)
-        return float(text) if self.categories is None else self.categories[text]
+        try:
+            return float(field)
+        except ValueError:
+            return float(_unquote(field))
 
 
 def load_arff(

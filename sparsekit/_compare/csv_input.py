@@ -229,9 +229,7 @@ def _is_header(head, second, others, decimal_comma):
     Numbers behind an empty field do where they count the columns, as those of a data frame.
     """
 
-    def reads(text):
-        return is_number(text) or (decimal_comma and _is_comma_number(text.strip()))
-
+    reads = _is_number_with_comma if decimal_comma else is_number
     head = [field.strip() for field in head]
     numeric = [reads(field) for field in head]
     if second is None:
@@ -250,8 +248,9 @@ def _is_header(head, second, others, decimal_comma):
     return are_whole and not again and all(int(a) < int(b) for a, b in pairwise(numbers))
 
 
-def _is_comma_number(text):
-    return _COMMA_NUMBER.fullmatch(text) is not None
+def _is_number_with_comma(text):
+    """Whether it is a number, be it with a decimal comma."""
+    return is_number(text) or _COMMA_NUMBER.fullmatch(text.strip()) is not None
 
 
 class _CsvColumn:
@@ -259,7 +258,8 @@ class _CsvColumn:
 
     def __init__(self, what, name, path, as_words, missing, decimal_comma):
         self.what, self.name, self.path, self.as_words = what, name, path, as_words
-        self.missing, self.decimal_comma = missing, decimal_comma
+        self.missing, self.decimal_comma = frozenset(missing), decimal_comma
+        self._reads = _is_number_with_comma if decimal_comma else is_number
         self.is_words = as_words or None  # not known before there are any
         self.first_missing = None
         # the first numbers with a decimal comma and with a point
@@ -268,26 +268,30 @@ class _CsvColumn:
 
     def add(self, fields, lines):
         fields = [text.strip() for text in fields]
-        gaps = np.array([text in self.missing for text in fields])
-        if self.first_missing is None and gaps.any():
-            self.first_missing = lines[int(np.argmax(gaps))]
+        gaps, texts, present = np.zeros(len(fields), dtype=bool), fields, slice(None)
+        if not self.missing.isdisjoint(fields):
+            gaps = np.array([text in self.missing for text in fields])
+            if self.first_missing is None:
+                self.first_missing = lines[int(np.argmax(gaps))]
+            present = np.flatnonzero(~gaps)
+            texts, lines = [fields[i] for i in present], [lines[i] for i in present]
         self.gaps.append(gaps)
-        present = np.flatnonzero(~gaps)
         if not self.as_words:
-            self._check([fields[i] for i in present], [lines[i] for i in present])
+            self._check(texts, lines)
         if self.is_words:
             self.parts.append(np.array(fields, dtype=object))
             return
+        numbers = np.array(list(map(self._number if self.decimal_comma else float, texts)))
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            raise DataError(f"{self.path}:{lines[int(np.argmax(infinite))]}: {self.what} holds inf")
         values = np.full(len(fields), np.nan)
-        values[present] = [self._number(fields[i]) for i in present]
-        bad = np.isinf(values)
-        if bad.any():
-            raise DataError(f"{self.path}:{lines[int(np.argmax(bad))]}: {self.what} holds inf")
+        values[present] = numbers
         self.parts.append(values)
 
     def _check(self, texts, lines):
         """That they are numbers, or words, as those before."""
-        kinds = [self._reads(text) for text in texts]
+        kinds = list(map(self._reads, texts))
         if self.is_words is None and kinds:
             self.is_words = not kinds[0]
         other = next((i for i, numeric in enumerate(kinds) if numeric == self.is_words), None)
@@ -302,9 +306,6 @@ class _CsvColumn:
             f"{self.path}:{lines[other]}: {self.what} holds {shown(texts[other])}, {kind}; if it "
             f"is one of categories: --categorical {self.name}"
         )
-
-    def _reads(self, text):
-        return is_number(text) or (self.decimal_comma and _is_comma_number(text))
 
     def _number(self, text):
         if self.decimal_comma and "," in text:

@@ -326,7 +326,8 @@ def test_ratios_and_bounds():
     assert (gap, name, n, bounded, slower) == (1e-3, "LIBLINEAR", 3, 0, 1)
     assert mean == pytest.approx(2.0)
     cells[0].interrupted = True
-    assert report.geometric_means(cells, [1e-3])[0][3] == 2
+    cells[1].tracks.append(Track(peers.Saga(), stopped="budget"))
+    assert [row[3] for row in report.geometric_means(cells, [1e-3])] == [2, 1]
 
 
 def test_json_is_strict(tmp_path):

@@ -86,7 +86,7 @@ def read_csv(
     given = [field.strip() for field in head] if header else [""] * len(head)
     width, notes = len(head), []
     if not given[-1] and not head[-1].strip():
-        width = max((_last_value(row) for row in others()), default=0)
+        width = max((_last_value(row[:width]) for row in others()), default=0)
         notes += ["left out: columns at the end without name and values"] if width < len(head) else []
     names = [name or str(j + 1) for j, name in enumerate(given[:width])]
     if width < 2:

@@ -106,6 +106,8 @@ def targets(labels, path):
     if labels.dtype.kind not in "iuf":
         raise DataError(f"{path}: the target holds {shown(str(labels[0]))}; --lasso needs numbers")
     y = labels.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise DataError(f"{path}: the target holds NaN or inf")
     if not np.ptp(y) > 0:
         raise DataError(f"{path}: all {len(y)} rows have the target {y[0]:g}; nothing can be explained")
     return y

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -142,8 +143,8 @@ def load_arff(
     ([[0.5], [2.0]], ['b', 'a'])
     """
     path = os.fspath(path)
-    with open_bytes(path, max_bytes) as file:
-        lines = _lines(file, path, encoding)
+    with open_bytes(path, max_bytes) as file, _opened_text(file, encoding) as text:
+        lines = _lines(text, path)
         relation, attributes = _read_header(lines, path, skip_strings)
         matrix, weight = _read_rows(lines, attributes, path, dtype)
     names = [attribute.name for attribute in attributes]
@@ -169,21 +170,30 @@ def load_arff(
     )
 
 
-def _lines(file, path, encoding):
-    """Number from 1 and text of each line, without spaces at its ends."""
+@contextmanager
+def _opened_text(file, encoding):
+    """The file as text; bytes that are none are escaped."""
     try:
         text = io.TextIOWrapper(file, encoding=encoding, errors="surrogateescape")
     except LookupError:
         raise ValueError(f"encoding must name one that Python knows; got {shown(encoding)}") from None
+    try:
+        yield text
+    finally:
+        text.detach()  # who opened the file closes it
+
+
+def _lines(text, path):
+    """Number from 1 and text of each line, without spaces at its ends."""
     number = 0
     try:
         for number, raw in enumerate(text, start=1):
             line = raw.strip()
             if not line.isascii() and not line.startswith("%") and _UNDECODED.search(line):
-                raise FileFormatError(path, number, _no_text(encoding))
+                raise FileFormatError(path, number, _no_text(text.encoding))
             yield number, line
     except UnicodeDecodeError as error:
-        raise FileFormatError(path, number + 1, _no_text(encoding)) from error
+        raise FileFormatError(path, number + 1, _no_text(text.encoding)) from error
 
 
 def _no_text(encoding):

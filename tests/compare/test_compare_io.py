@@ -159,6 +159,7 @@ def test_faulty_svmlight_line(tmp_path, line, fault, packing):
     ("text", "message"),
     [
         ("a,b,y\n1,2,0\n3,4\n", ":3: has 2 fields where 3 are expected"),
+        ("a,y,\n1,0,\n3,1,,4\n", ":3: has 4 fields where 3 are expected"),
         ("a,b,y\n1,2,0\n3,x,1\n", ":3: column 'b' holds 'x', which is not a number"),
         ("a,b,y\n1,,0\n3,-inf,1\n", ":3: column 'b' holds inf"),
         ("a,b,y\n1,red,0\n3,4,1\n", ":3: column 'b' holds '4', a number among words"),

@@ -155,6 +155,8 @@ def test_labels_with_leading_zeros_are_names(tmp_path):
     np.testing.assert_array_equal(problem.y, [1, -1, 1, -1])
     assert problem.notes == ["3 labels: 01 against the rest (choose with --positive)"]
     assert io.read_problem(path, test_size=0, lasso=True).y.tolist() == [1, 1, 1, 2]
+    with pytest.raises(io.DataError, match="the target holds NaN or inf"):
+        io.read_problem(write(path, "a,y\n5,01e999\n2,1\n"), test_size=0, lasso=True)
 
 
 def test_spreadsheets(tmp_path):

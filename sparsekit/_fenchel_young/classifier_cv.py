@@ -290,15 +290,12 @@ class _FenchelYoungClassifierCV(
         self.alphas_ = np.sort(alphas)[::-1]
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
         routed = self._route("fit", sample_weight=base_weight, **params)
-        splitter = splitter_of(self.cv, y, targets.multilabel)
-        folds = list(splitter.split(X, y, **routed.splitter.split))
-        context = None
+        folds = list(splitter_of(self.cv, y, targets.multilabel).split(X, y, **routed.splitter.split))
+        context, tasks = None, list[Any]([None] * len(folds))
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         if hasattr(self, "_init_callback_context"):
             context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-        tasks: list[Any] = [None] * len(folds)
-        if context is not None:
             tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
             for task in tasks:
                 task.call_on_fit_task_begin(estimator=self)

@@ -1,4 +1,4 @@
-"""ARFF, dense and sparse, and the XML files in which Mulan names a data set's labels."""
+"""ARFF, dense and sparse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +16,7 @@ from sklearn.utils import Bunch
 
 from .._typing import FileName
 from ._files import MAX_BYTES, FileFormatError, are_numerals, numeral, open_bytes, shown, whole_number
+from ._mulan import mulan_labels
 
 # A name or value is quoted with ' or " (a backslash escapes), or is anything up to a comma or a tab.
 # No repetition gives anything back (++, *+): a match, or its failure, takes time linear in what it reads.
@@ -419,7 +419,7 @@ def _targets(target, attributes, path):
     elif isinstance(target, (list, tuple)):
         wanted = list(target)
     else:
-        wanted = _mulan_labels(os.fspath(target))
+        wanted = mulan_labels(os.fspath(target))
     known = {attribute.name: attribute for attribute in attributes}
     for name in wanted:
         if name not in known:
@@ -427,19 +427,6 @@ def _targets(target, attributes, path):
         if known[name].is_text:
             raise FileFormatError(path, None, f"the target {shown(name)} is a string or date, not nominal")
     return wanted, single
-
-
-def _mulan_labels(path):
-    """Names in Mulan's XML file, ``<labels><label name="..."/>...``, nested labels included."""
-    with open_bytes(path) as file:
-        try:
-            root = ElementTree.parse(file).getroot()
-        except ElementTree.ParseError as error:
-            raise FileFormatError(path, error.position[0], f"not well-formed XML ({error})") from error
-    names = [node.get("name") for node in root.iter() if node.tag.rpartition("}")[2] == "label"]
-    if not names or None in names:
-        raise FileFormatError(path, None, "holds no <label name=...> elements, or one without a name")
-    return names
 
 
 def _as_labels(codes, attribute, path):

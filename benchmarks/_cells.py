@@ -8,7 +8,7 @@ import _cells_read
 import _common
 import _data
 
-from sparsekit._compare import plot, report
+from sparsekit._compare import json_output, plot, report
 from sparsekit._compare.engine import Bench, BenchOptions
 from sparsekit._compare.problem import Problem
 
@@ -28,6 +28,7 @@ def run(args):
     with Bench(used, options, progress) as bench:
         for name in args.sets:
             problem = _data.problem(args.folder, name)
+            print("\n" + report.data_line(problem))
             for n_threads in args.n_jobs:
                 for ratio in ratios:
                     progress.cell = f"{name} {ratio:g} x{n_threads}"
@@ -80,7 +81,7 @@ def _write(args, cells, used, options):
     if args.json:
         settings = {"gaps": options.gaps, "max_time": options.max_time, "repeats": options.repeats}
         settings["command"] = args.command
-        report.write_json(args.json, report.as_dict(cells, used, settings))
+        json_output.write_json(args.json, json_output.as_dict(cells, used, settings))
     if args.markdown:
         made = _common.environment(args, used)
         _common.write_markdown(args.markdown, markdown(made, cells, used, options.gaps))

@@ -17,7 +17,7 @@ from pathlib import Path
 import _common
 import _data
 
-from sparsekit._compare import peers, report
+from sparsekit._compare import json_output, peers
 
 DEFAULT_RATIOS = (0.01,)
 TOL = {"sparsekit": 1e-6, "liblinear": 1e-4, "liblinear-official": 1e-4, "skglm": 1e-3, "celer": 1e-6}
@@ -103,7 +103,7 @@ def run(args):
                 lines += _common.markdown_table(["data, lambda / lambda_max", "n_jobs", *titles], rows)
                 _common.write_markdown(args.markdown, lines)
                 if args.json:
-                    report.write_json(args.json, {"command": args.command, "results": results})
+                    json_output.write_json(args.json, {"command": args.command, "results": results})
     return int(failed)
 
 

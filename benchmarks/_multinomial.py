@@ -5,7 +5,7 @@ from __future__ import annotations
 import _common
 import _data
 
-from sparsekit._compare import report
+from sparsekit._compare import json_output, report
 from sparsekit._compare.engine import Bench, BenchOptions
 
 GAPS = (1e-3, 1e-4)
@@ -24,6 +24,7 @@ def run(args):
     with Bench(used, options, progress) as bench:
         for name in args.sets:
             problem = _data.multinomial_problem(args.folder, name)
+            print("\n" + report.data_line(problem))
             for n_threads in args.n_jobs:
                 for ratio in ratios:
                     progress.cell = f"{name} {ratio:g} x{n_threads}"
@@ -37,7 +38,7 @@ def run(args):
                     times = [report.time_cell(cell, t, g) for g in GAPS for t in cell.tracks]
                     rows.append([f"{name} {ratio:g}", n_threads, *times, f"{bound}{value:.3g}"])
                     if args.json:
-                        report.write_json(args.json, report.as_dict(cells, used, {"gaps": GAPS}))
+                        json_output.write_json(args.json, json_output.as_dict(cells, used, {"gaps": GAPS}))
                     if cell.interrupted:
                         return 1
     titles = [f"{t.solver.title}, {g:.0e}" for g in GAPS for t in cells[0].tracks]

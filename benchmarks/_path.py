@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from sparsekit._compare import report
+from sparsekit._compare import json_output
 
 N_LAMBDAS, END, GAP = 50, 1e-3, 1e-6
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 19))
@@ -174,7 +174,7 @@ def run(args):
             lines += [*_common.environment(args, used), *_common.markdown_table(columns, rows)]
             _common.write_markdown(args.markdown, lines)
             if args.json:
-                report.write_json(args.json, {"command": args.command, "results": results})
+                json_output.write_json(args.json, {"command": args.command, "results": results})
     return 0
 
 

@@ -7,7 +7,7 @@ import _data
 import numpy as np
 from scipy import sparse
 
-from sparsekit._compare import peers, plot, report
+from sparsekit._compare import json_output, peers, plot, report
 from sparsekit._compare.engine import Bench, BenchOptions
 
 DEFAULT_RATIOS = (0.01,)
@@ -99,7 +99,7 @@ def run(args):
     lines += _common.markdown_table(["data", "D"], dominance)
     _common.write_markdown(args.markdown, lines)
     if args.json:
-        report.write_json(args.json, {"command": args.command, "results": results})
+        json_output.write_json(args.json, {"command": args.command, "results": results})
     return _figure(args, used, ratios) if args.plot else 0
 
 

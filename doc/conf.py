@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -25,6 +26,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 import gallery  # noqa: E402
 
+PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 QUICK = os.environ.get("SPARSEKIT_DOC") == "quick"
 
 project = "sparsekit"
@@ -158,14 +160,15 @@ warnings.filterwarnings("ignore", category=UserWarning, message=".*non-interacti
 # -- theme --
 
 html_theme = "pydata_sphinx_theme"
-html_title = "sparsekit"
+html_title = f"sparsekit {release}"
 html_static_path = ["_static"]
 html_css_files = ["sparsekit.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "sparsekit", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "logo": {"text": html_title, "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "github_url": PROJECT["urls"]["Repository"],
     "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "show_prev_next": True,

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import math
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,15 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from .._messages import shown
+from .options import DEFAULT_RATIOS, MAX_TIME, MAX_TIME_SHIPPED, make_parser
 from .show_versions import show_versions
 
 OK, FAILED, USAGE = 0, 1, 2
 # what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
 NOBODY_READS = 141
-# the last two are where a model fits its rows almost without a penalty, and slow solvers become very slow
-DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
-# seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
-MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
 
 
 def main(argv=None):
@@ -37,7 +34,8 @@ def main(argv=None):
     Returns
     -------
     int
-        0: done; 1: a file could not be used, the comparison was interrupted, or our solver failed;
+        0: done; 1: a file could not be used, the comparison was interrupted, our solver failed, or the
+        budget was over before any solver had fitted;
         2: wrong usage; 141: nobody reads the output any more.
     """
     with _nowhere_for_closed_streams():
@@ -66,7 +64,7 @@ def _nowhere_for_closed_streams():
 
 
 def _main(argv):
-    parser = _parser()
+    parser = make_parser()
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed help, version or the error
@@ -80,142 +78,8 @@ def _main(argv):
     return _compare(args)
 
 
-def _parser():
-    from .. import __version__
-
-    parser = argparse.ArgumentParser(
-        prog="sparsekit", description="Sparse linear models with certified results."
-    )
-    parser.add_argument("--version", action="version", version=f"sparsekit {__version__}")
-    commands = parser.add_subparsers(dest="command", title="commands")
-    commands.add_parser(
-        "versions", help="versions, how the kernels were built, threads: for a report of a problem"
-    )
-    compare = commands.add_parser(
-        "compare",
-        help="L1 models on your data: this package beside LIBLINEAR and other solvers",
-        description="Fit L1 logistic regression with L1LogisticOBA, or with --lasso least squares with "
-        "LassoOBA, and with every peer that is installed, and compare the time each needs to come close to "
-        "the optimum. Without files: two data sets that ship with scikit-learn.",
-    )
-    add = compare.add_argument
-    add("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
-    add(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz, .parquet",
-    )
-    grid = compare.add_mutually_exclusive_group()
-    grid.add_argument(
-        "--C",
-        type=_numbers,
-        metavar="C1,C2,...",
-        help="values of C = 1/lambda, in scikit-learn's scale, the same for every file",
-    )
-    grid.add_argument(
-        "--alpha",
-        type=_numbers,
-        metavar="A1,A2,...",
-        help="with --lasso: values of alpha, in scikit-learn's scale, the same for every file",
-    )
-    grid.add_argument(
-        "--lambda-ratio",
-        type=_numbers,
-        metavar="R1,R2,...",
-        help="lambda (1/C, or alpha) as shares of the smallest that selects nothing (default: "
-        f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
-    )
-    grid.add_argument(
-        "--n-lambda",
-        type=_positive_int,
-        metavar="N",
-        help="N values of that share from 1 (left out) to 0.001, log-spaced",
-    )
-    add(
-        "--n-jobs",
-        type=_positive_int,
-        default=1,
-        metavar="N",
-        help="threads of the solvers that use several (default: 1)",
-    )
-    add(
-        "--intercept",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="an unpenalised intercept; solvers that have none are left out (default: only with --lasso)",
-    )
-    add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
-    add(
-        "--max-time",
-        type=_positive,
-        metavar="S",
-        help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
-        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g})",
-    )
-    add(
-        "--budget",
-        type=_positive,
-        metavar="S",
-        help="seconds for all of it; what was left out is said at the end (default: none)",
-    )
-    add(
-        "--repeats",
-        type=_positive_int,
-        default=1,
-        metavar="N",
-        help="least number of runs of the fits that decide a time (default: 1; short ones get more)",
-    )
-    held_out = compare.add_mutually_exclusive_group()
-    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
-    held_out.add_argument(
-        "--test-size",
-        type=_share,
-        default=0.25,
-        metavar="SHARE",
-        help="share of rows to hold out, stratified (default: 0.25; 0: none)",
-    )
-    add(
-        "--target",
-        metavar="NAME",
-        help="target column of CSV and parquet files, by name or number from 1 (default: the last)",
-    )
-    add(
-        "--drop",
-        type=_names,
-        default=[],
-        metavar="A,B,...",
-        help="columns of CSV and parquet files to leave out",
-    )
-    add(
-        "--categorical",
-        type=_names,
-        default=[],
-        metavar="A,B,...",
-        help="columns that hold categories although they have numbers; columns of words are one-hot encoded "
-        "in any case",
-    )
-    add(
-        "--positive",
-        metavar="LABEL",
-        help="label that counts as positive (default: the greater of two, the most frequent of more; to be "
-        "named where there are more than 20 numbers)",
-    )
-    add("--seed", type=int, default=0, help="seed of the split (default: 0)")
-    add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
-    add("--json", metavar="FILE", help="write all numbers")
-    add("--csv", metavar="FILE", help="write the tables, a row for each solver and C")
-    add(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="progress bar on stderr (default: on a terminal)",
-    )
-    return parser
-
-
 def _compare(args):
-    from . import csv_output, io, lasso_peers, lasso_problem, peers, plot, report
+    from . import csv_output, io, json_output, lasso_peers, lasso_problem, peers, plot, report
     from .engine import Bench, BenchOptions
 
     deadline = math.inf if args.budget is None else time.monotonic() + args.budget
@@ -258,6 +122,10 @@ def _compare(args):
                     positive=args.positive,
                     categorical=args.categorical,
                     drop=args.drop,
+                    drop_missing=args.drop_missing,
+                    encoding=args.encoding,
+                    header=args.header,
+                    standardize=args.standardize,
                     fit_intercept=fit_intercept,
                     seed=args.seed,
                     lasso=args.lasso,
@@ -283,7 +151,9 @@ def _compare(args):
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
     options = BenchOptions(max_time=max_time, repeats=args.repeats)
-    print(report.header(solvers, problems[0]))
+    width = shutil.get_terminal_size((0, 0)).columns or None
+    head = [report.header(solvers, problems[0]), *map(report.data_line, problems)]
+    print(report.fold("\n".join(head), width))
     cells, todo = [], [(p, C) for p, values in grids for C in values]
     with Bench(solvers, options, progress, deadline=deadline) as bench:
         for problem, C in todo:
@@ -293,7 +163,7 @@ def _compare(args):
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
             cells.append(cell)
-            print("\n" + report.table(cell, options.gaps), flush=True)
+            print("\n" + report.table(cell, options.gaps, width), flush=True)
             progress.done += 1
             if cell.interrupted:
                 break
@@ -301,9 +171,11 @@ def _compare(args):
         return _fail(f"--budget: {args.budget:g} s were over before anything was measured", FAILED)
     interrupted = cells[-1].interrupted
     left_out = todo[len(cells) :]
-    print("\n" + report.summary(cells, options.gaps))
+    last = [report.summary(cells, options.gaps)]
     if args.budget is not None:
-        print(report.budget_lines(args.budget, cells, [] if interrupted else left_out))
+        last.append(report.budget_lines(args.budget, cells, [] if interrupted else left_out))
+    last.append(report.left_out_line(cells, solvers))
+    print("\n" + report.fold("\n".join(filter(None, last)), width))
     settings = {
         "gaps": options.gaps,
         "stop_gap": options.stop_gap,
@@ -314,13 +186,15 @@ def _compare(args):
         "fit_intercept": fit_intercept,
     }
     if args.json is not None:
-        report.write_json(args.json, report.as_dict(cells, solvers, settings, left_out))
+        json_output.write_json(args.json, json_output.as_dict(cells, solvers, settings, left_out))
     if args.csv is not None:
         csv_output.write_csv(args.csv, cells, options.gaps)
     if args.plot is not None:
         plot.plot(cells, args.plot)
     if interrupted:
         return _fail("interrupted", FAILED)
+    if args.budget is not None and not any(t.rungs for cell in cells for t in cell.tracks):
+        return _fail(f"--budget: {args.budget:g} s were over before any solver had fitted once", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
     return FAILED if failed else OK
 
@@ -331,6 +205,8 @@ def _faulty_task(args):
         return "--C is for classes; with --lasso the penalty is --alpha or --lambda-ratio"
     if not args.lasso and args.alpha is not None:
         return "--alpha needs --lasso; classes have --C or --lambda-ratio"
+    if args.standardize is not None and not args.files:
+        return "--standardize and --no-standardize are for files"
     if args.lasso and args.positive is not None:
         return "--positive is for classes, and --lasso takes numbers"
     return None
@@ -371,43 +247,3 @@ def _grid(args, problem):
 def _fail(message, code):
     print(f"sparsekit compare: error: {message}", file=sys.stderr)
     return code
-
-
-def _number(text, kind=float):
-    try:
-        return kind(text)
-    except ValueError:  # argparse would name this function
-        what = "a whole number" if kind is int else "a number"
-        raise argparse.ArgumentTypeError(f"must be {what}, is {text}") from None
-
-
-def _positive(text):
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
-    return value
-
-
-def _share(text):
-    value = _number(text)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
-    return value
-
-
-def _positive_int(text):
-    value = _number(text, int)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
-    return value
-
-
-def _numbers(text):
-    found = [_positive(part) for part in text.split(",") if part.strip()]
-    if not found:
-        raise argparse.ArgumentTypeError("names no number")
-    return found
-
-
-def _names(text):
-    return [part.strip() for part in text.split(",") if part.strip()]

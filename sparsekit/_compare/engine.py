@@ -86,6 +86,8 @@ class Track:
     stopped: str = ""
     failure: str = ""
     best_fit: object = None
+    # seconds that all of its calls took, of the share that each solver has of the time until the deadline
+    used: float = 0.0
 
     @property
     def best(self):
@@ -113,6 +115,7 @@ class Cell:
     referenced: bool = False
     interrupted: bool = False
     max_time: float = float("nan")
+    share: float = float("inf")
 
     def gap(self, objective):
         """(F - F*) / F*."""
@@ -150,7 +153,8 @@ class Bench:
         Give each solver a process of its own, so that a fit can be cut off.
     deadline : float, optional
         `time.monotonic` at which all measurements end; tracks that are not done then have
-        ``stopped = "budget"``.
+        ``stopped = "budget"``. In each cell every solver has an equal share of the time until then. What
+        one does not need of its share the others may use.
     """
 
     def __init__(self, solvers, options=None, progress=None, isolate=True, deadline=None):
@@ -159,6 +163,7 @@ class Bench:
         self.solvers = [s for s in solvers if s.missing() is None]
         self._runners = {s.key: (Isolated if isolate else Local)(s) for s in self.solvers}
         self._first_fits = {}
+        self._never_ready = set()  # keys of solvers whose first fit overran their share
         self._deadline = math.inf if deadline is None else deadline
 
     @property
@@ -203,9 +208,17 @@ class Bench:
             else:
                 cell.tracks.append(Track(solver))
         try:
+            ours = cell.track("sparsekit")
+            if ours is not None:
+                self._ready(cell, ours)  # before the shares, or a short budget might leave no row at all
             for track in cell.tracks:
-                self._ready(cell, track)
+                if track.solver.key in self._never_ready:
+                    track.stopped = OVER_BUDGET
+            cell.share = self.left / max(1, sum(not track.stopped for track in cell.tracks))
             self._reference(cell)
+            for track in cell.tracks:
+                if track is not ours and not track.stopped:
+                    self._timed(track, self._ready, cell, track)
             self._climb(cell)
             self._repeat(cell)
         except KeyboardInterrupt:
@@ -216,7 +229,7 @@ class Bench:
     def _ready(self, cell, track):
         """Warm the solver's process up where that has not been done, and give it the problem."""
         solver, problem = track.solver, cell.problem
-        if not self.left:
+        if not self._left(cell, track):
             track.stopped = OVER_BUDGET
             return
         runner = self._runners[solver.key]
@@ -225,13 +238,15 @@ class Bench:
         if kind not in runner.warm:
             self.progress(f"{solver.title}: warming up")
             sample = problem.sample()
-            if not runner.load(sample, self._limit()):
+            if not runner.load(sample, self._limit(cell, track)):
+                self._never_ready.add(solver.key)
                 track.stopped = OVER_BUDGET
                 return
             settings = {"tol": WARM_UP_TOL if solver.knob == "tol" else 0.0, "max_iter": WARM_UP_ITER}
-            limit = min(WARM_UP_TIME, self.left)
+            limit = min(WARM_UP_TIME, self._left(cell, track))
             out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, limit)
             if out.cut_off and limit < WARM_UP_TIME:
+                self._never_ready.add(solver.key)
                 track.stopped = OVER_BUDGET
                 return
             self._first_fits.setdefault((solver.key, *kind), out.seconds)
@@ -242,19 +257,39 @@ class Bench:
         track.first_fit = self._first_fits[(solver.key, *kind)]
         if runner.problem is not problem:
             self.progress(f"{solver.title}: loading")
-            if not runner.load(problem, self._limit()):
+            if not runner.load(problem, self._limit(cell, track)):
                 track.stopped = OVER_BUDGET
 
-    def _limit(self):
-        """Seconds left, or None for no end."""
-        return self.left if math.isfinite(self._deadline) else None
+    def _left(self, cell, track):
+        """Seconds that a solver may use: those left, but for the rest of the shares of others not done."""
+        others = (t for t in cell.tracks if t is not track and not t.stopped and not t.failure)
+        reserved = 0.0
+        if math.isfinite(cell.share):
+            reserved = sum(max(0.0, cell.share - other.used) for other in others)
+        return max(0.0, self.left - reserved)
 
-    def _call(self, cell, track, knob, timeout, max_iter=MAX_ITER):
+    def _limit(self, cell, track):
+        """`_left`, or None for no end."""
+        return self._left(cell, track) if math.isfinite(self._deadline) else None
+
+    def _timed(self, track, call, *args):
+        """What a call returns; its time is taken from the solver's share."""
+        start = time.monotonic()
+        try:
+            return call(*args)
+        finally:
+            track.used += time.monotonic() - start
+
+    def _call(self, *args):
+        """Outcome of one fit, see `_fit`."""
+        return self._timed(args[1], self._fit, *args)
+
+    def _fit(self, cell, track, knob, timeout, max_iter=MAX_ITER):
         """Outcome of one fit."""
         self._ready(cell, track)
         if track.failure:
             return Outcome(error=track.failure)
-        limit = min(timeout, self.left)
+        limit = min(timeout, self._left(cell, track))
         if track.stopped == OVER_BUDGET or not limit:
             return Outcome(over_budget=True)
         solver = track.solver
@@ -295,8 +330,9 @@ class Bench:
         if track is None or track.failure or cell.referenced:
             return
         self.progress(f"{track.solver.title}: reference solution")
-        limit = REFERENCE_BUDGETS * self.options.max_time
-        out = self._call(cell, Track(track.solver), REFERENCE_TOL, limit, REFERENCE_ITER)
+        # half of its share is for the fits that are timed
+        limit = min(REFERENCE_BUDGETS * self.options.max_time, self._left(cell, track) / 2)
+        out = self._call(cell, track, REFERENCE_TOL, limit, REFERENCE_ITER)
         if out.fit is not None and np.isfinite(out.fit.coef).all():
             objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
             self._lower(cell, objective, out.fit)
@@ -309,7 +345,9 @@ class Bench:
             active = [t for t in cell.tracks if self._has_next(cell, t)]
             if not active:
                 return
-            for track in active:
+            # who has used its share waits for what the others leave
+            running = [t for t in active if self._left(cell, t)] or active
+            for track in running:
                 knob = track.solver.ladder[len(track.rungs)]
                 self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
                 left = options.max_time - track.spent

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bz2
 import functools
 import gzip
-import io
 import lzma
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -16,16 +16,16 @@ from scipy import sparse
 
 from .._linalg.structure import sound
 from .._messages import shown
-from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, unpacked, whole_number
+from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, past_mark, unpacked, whole_number
+from .csv_input import read_csv
 from .lasso_problem import LassoProblem, targets
 from .problem import Problem
-from .tables import DataError, encode, is_number, read_csv, read_parquet, text_of
+from .tables import DataError, encode, is_number, read_parquet, text_of
 
 
-def _open_packed(opener, path, mode, **options):
-    """A compressed file for bytes ("rb") or text ("rt"), of which no more than `MAX_BYTES` are read."""
-    stream = unpacked(opener, path, MAX_BYTES)
-    return stream if mode == "rb" else io.TextIOWrapper(stream, **options)
+def _open_packed(opener, path, mode):
+    """A compressed file for reading bytes, of which no more than `MAX_BYTES` are read."""
+    return unpacked(opener, path, MAX_BYTES)
 
 
 OPENERS = {
@@ -50,6 +50,10 @@ def read_problem(
     positive=None,
     categorical=(),
     drop=(),
+    drop_missing=False,
+    encoding=None,
+    header=None,
+    standardize=False,
     fit_intercept=False,
     seed=0,
     lasso=False,
@@ -71,6 +75,14 @@ def read_problem(
     categorical, drop : sequence of str
         Columns of a CSV or parquet file, by name or number from 1: those that hold categories although they
         have numbers, and those to leave out.
+    drop_missing : bool, default=False
+        Leave rows of a CSV or parquet file out that have missing values.
+    encoding : str, optional
+        Of a CSV file; by default the one that a byte-order mark says, or UTF-8.
+    header : bool, optional
+        Whether the first line of a CSV file holds names; found out by default.
+    standardize : bool or None, default=False
+        Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
     fit_intercept : bool, default=False
     seed : int, default=0
         Seed of the split.
@@ -81,7 +93,11 @@ def read_problem(
     ------
     DataError
     """
-    path, columns = Path(path), dict(target=target, categorical=categorical, drop=drop)
+    path, columns = (
+        Path(path),
+        dict(target=target, categorical=categorical, drop=drop, drop_missing=drop_missing),
+    )
+    columns |= dict(encoding=encoding, header=header)
     X, labels, held_out, encoding = _read(path, columns)
     notes = []
     if test is not None:
@@ -107,8 +123,29 @@ def read_problem(
         notes += note
     else:
         X_test = y_test = None
+    if standardize is None:
+        standardize = not sparse.issparse(X)
+        notes += [] if standardize else ["columns as they are (--standardize scales them)"]
+    if standardize:
+        X, X_test = _standardized(X, X_test, path)
+        notes.append(
+            "columns divided by their standard deviation"
+            if sparse.issparse(X)
+            else "columns standardised: mean 0, standard deviation 1 (--no-standardize: as they are)"
+        )
     cls = LassoProblem if lasso else Problem
     return cls(_name(path), X, y, fit_intercept, X_test, y_test, notes)
+
+
+def _standardized(X, X_test, path):
+    """X and the held-out rows, scaled by what X has as means and standard deviations."""
+    from sklearn.preprocessing import StandardScaler
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
+    if not np.isfinite(scaler.var_).all():
+        raise DataError(f"{path}: its numbers are too large to be standardised; --no-standardize")
+    return scaler.transform(X), None if X_test is None else scaler.transform(X_test)
 
 
 def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
@@ -151,8 +188,12 @@ def _read(path, columns, encoding=None):
     kind, opener = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if kind not in TABLES and (columns["categorical"] or columns["drop"]):
-        raise DataError(f"{path}: --categorical and --drop are for the columns of CSV and parquet files")
+    if kind not in TABLES and (columns["categorical"] or columns["drop"] or columns["drop_missing"]):
+        raise DataError(
+            f"{path}: --categorical, --drop and --drop-missing are for the columns of CSV and parquet files"
+        )
+    if kind not in DELIMITED and (columns["encoding"] or columns["header"] is not None):
+        raise DataError(f"{path}: --encoding and --header are for CSV files")
     held_out = None
     try:
         if kind == ".npz":
@@ -160,7 +201,11 @@ def _read(path, columns, encoding=None):
         elif kind in SVMLIGHT:
             X, labels = _read_svmlight(path, opener)
         elif kind in DELIMITED or (kind == ".parquet" and opener is open):
-            given = read_csv(path, opener, **columns) if kind in DELIMITED else read_parquet(path, **columns)
+            if kind == ".parquet":
+                columns = {k: value for k, value in columns.items() if k not in ("encoding", "header")}
+                given = read_parquet(path, **columns)
+            else:
+                given = read_csv(path, opener, **columns)
             X, encoding = encode(given, path, encoding)
             labels = given.labels
         else:
@@ -182,6 +227,7 @@ def _read_svmlight(path, opener):
 
     try:
         with opener(path, "rb") as stream:
+            past_mark(stream)
             # zero_based=True takes indices as they are; _from_first_column drops an unused column 0
             X, y = load_svmlight_file(stream, zero_based=True)
     except (ValueError, OverflowError, IndexError) as error:
@@ -196,10 +242,13 @@ def _read_svmlight(path, opener):
 def _faulty_line(path, opener):
     """First line of an svmlight file that is wrong, and how; None if all are right."""
     with opener(path, "rb") as stream:
+        past_mark(stream)
         for number, raw in enumerate(stream, start=1):
             fault = svmlight_fault(raw.decode("utf-8", errors="replace"))
             if fault:
-                return f"{path}:{number}: {fault}"
+                is_table = number == 1 and b":" not in raw and len(re.split(rb"[,;\t]", raw)) > 1
+                hint = "; is it a table? Then name it .csv or .tsv" if is_table else ""
+                return f"{path}:{number}: {fault}{hint}"
     return None
 
 

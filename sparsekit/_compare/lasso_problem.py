@@ -9,7 +9,7 @@ import numpy as np
 
 from .._messages import shown
 from .problem import Problem
-from .tables import DataError
+from .tables import DataError, is_number
 
 # correlation of a column with the target that is none: constant columns have as much
 _ROUNDING = 1e-13
@@ -101,9 +101,13 @@ def targets(labels, path):
     DataError
         Where they are no numbers, or all the same.
     """
+    if labels.dtype.kind == "U" and all(map(is_number, labels)):
+        labels = labels.astype(np.float64)  # with leading zeros
     if labels.dtype.kind not in "iuf":
         raise DataError(f"{path}: the target holds {shown(str(labels[0]))}; --lasso needs numbers")
     y = labels.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise DataError(f"{path}: the target holds NaN or inf")
     if not np.ptp(y) > 0:
         raise DataError(f"{path}: all {len(y)} rows have the target {y[0]:g}; nothing can be explained")
     return y

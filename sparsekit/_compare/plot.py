@@ -36,11 +36,24 @@ def _curve(cell, track):
     return times[:end], gaps[:end]
 
 
+def _label_times(ax):
+    """Labels of the time axis that do not overlap: decades, or below one decade two or three numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    decades = np.ptp(np.log10(ax.get_xlim()))
+    if decades >= 1:
+        ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
+        return
+    # 2 and 5 of each decade lie apart enough; in a narrow range numbers do that are equally far apart
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > 0.5 else MaxNLocator(3))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
 def plot(cells, path):
     """Convergence curves of every cell, relative gap against seconds, log-log; needs matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullFormatter
 
     cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
     # a row for each set of data, where it fits
@@ -78,8 +91,7 @@ def plot(cells, path):
         )
         ax.set_ylim(PLOT_FLOOR, None)
         ax.grid(True, which="major", alpha=0.3)
-        if np.ptp(np.log10(ax.get_xlim())) > 0.8:
-            ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
+        _label_times(ax)
         ax.set_xlabel("time of a fit (s)")
         ax.set_ylabel("relative gap (F - F*) / F*")
     for ax in axes[len(cells) :]:

@@ -1,17 +1,14 @@
-"""What the comparison prints and writes: progress, tables, summary and JSON."""
+"""What the comparison prints: progress, tables and summary."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 import sys
+import textwrap
 from importlib import metadata
 
-import numpy as np
-
-from .._storage.replacing import replacing
 from .engine import OVER_BUDGET
 from .solver import Solver
 
@@ -88,16 +85,62 @@ def header(solvers, problem):
     load = "" if here["load"] is None else f", load {here['load'][0]:.2f}"
     installed = ", ".join(f"{k} {v}" for k, v in versions(solvers).items() if v)
     predictor = "z_i = x_i.w" + (" + b, b not penalised" if problem.fit_intercept else "")
-    absent = [f"{s.title} ({s.missing()})" for s in solvers if s.missing() is not None]
     lines = [
         f"Problem: minimise {problem.formula}, {predictor}; float64",
         f"Machine: {here['cpu']}, {here['n_cpus']} CPUs{load}; Python {here['python']}",
         f"Versions: {installed}",
+        "Times: t(g) is the median time in seconds to a relative gap (F - F*) / F* of g",
     ]
-    if absent:
-        lines.append(f"Left out: {'; '.join(absent)}")
     if not problem.fit_intercept:
         lines.append(problem.no_intercept)
+    return "\n".join(lines)
+
+
+def data_line(problem):
+    """Name and shape of a problem's data, and what a reader of the results must know about it."""
+    return f"Data: {'; '.join([_shape(problem), *problem.notes])}"
+
+
+def _shape(problem):
+    n, p = problem.X.shape
+    kind = f"sparse, {problem.X.nnz} stored" if problem.is_sparse else "dense"
+    return f"{problem.name} ({n} x {p}, {kind})"
+
+
+def left_out_line(cells, solvers):
+    """Who was not measured and why, one line, or None where all were."""
+    reasons: dict[str, list[str]] = {}
+    refused = {solver.key: (solver, reason) for cell in cells for solver, reason in cell.left_out}
+    for solver, reason in refused.values():
+        reasons.setdefault(reason, []).append(solver.title)
+    packages = []
+    for solver in (s for s in solvers if s.missing() is not None):
+        if solver.version is None:
+            packages.append((solver.title, solver.pip or solver.package))
+        else:
+            reasons.setdefault(solver.missing(), []).append(solver.title)
+    if packages:
+        command = f"not installed: pip install {', '.join(dict.fromkeys(name for _, name in packages))}"
+        reasons[command] = [title for title, _ in packages]
+    listed = [f"{', '.join(titles)} ({reason})" for reason, titles in reasons.items()]
+    return f"Left out: {'; '.join(listed)}" if listed else None
+
+
+def fold(text, width):
+    """Text whose lines are no longer than the width, None for any; what continues a line is indented."""
+    if width is None:
+        return text
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent + "    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        ) or [""]
     return "\n".join(lines)
 
 
@@ -120,51 +163,32 @@ def time_cell(cell, track, gap):
 def cell_title(cell):
     """Name, shape and position of one cell."""
     problem = cell.problem
-    n, p = problem.X.shape
     ratio = 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else float("inf")
-    kind = f"sparse, {problem.X.nnz} stored" if problem.is_sparse else "dense"
     threads = f"{cell.n_threads} thread" + ("s" if cell.n_threads > 1 else "")
     name, value = problem.strength(cell.C)
     penalty = f"{name} = {value:.6g} (lambda = {ratio:.3g} lambda_max)"
-    return f"{problem.name} ({n} x {p}, {kind}), {penalty}, {threads}"
+    return f"{_shape(problem)}, {penalty}, {threads}"
 
 
-def table(cell, gaps):
-    """One cell as text: a line for each installed solver, those that refuse it included, then notes."""
-    columns = [
-        "solver",
-        "objective",
-        "rel. gap",
-        *(f"t({g:.0e}) s" for g in gaps),
-        "nonzeros",
-        *cell.problem.score_names,
+def table(cell, gaps, width=None):
+    """One cell as text: a line for each solver that solves the problem, then notes.
+
+    Where the lines would be longer than ``width``, solvers are called as by --peers, and their objectives
+    are left out: the gaps say the same.
+    """
+    lines = _aligned(*_columns(cell, gaps, is_narrow=False))
+    if width is not None and max(map(len, lines.splitlines())) > width:
+        lines = _aligned(*_columns(cell, gaps, is_narrow=True))
+    notes = [
+        f"  note: {track.solver.title} failed on the way: {track.failure}"
+        for track in cell.tracks
+        if track.failure and track.best is not None
     ]
-    rows, notes = [], [f"  note: {text}" for text in cell.problem.notes]
-    for track in cell.tracks:
-        title = track.solver.title
-        if track.best is None:
-            rows.append([title, _why_no_fit(track)])
-            continue
-        best = track.best
-        scores = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
-        rows.append(
-            [
-                title,
-                f"{best.objective:.8g}",
-                f"{cell.gap(best.objective):.1e}",
-                *(time_cell(cell, track, g) for g in gaps),
-                str(best.nnz),
-                *map(_number, scores),
-            ]
-        )
-        if track.failure:
-            notes.append(f"  note: {title} failed on the way: {track.failure}")
-    for solver, reason in cell.left_out:
-        rows.append([solver.title, reason])
-    if not math.isnan(cell.certified_gap):
+    if math.isfinite(cell.best_objective):
+        certified = f", certified to {max(cell.certified_gap, 0):.0e} by its duality gap"
         notes.append(
-            f"  best objective {cell.best_objective:.10g}, "
-            f"certified to {max(cell.certified_gap, 0):.0e} by its duality gap"
+            f"  best objective {cell.best_objective:.10g}"
+            + ("" if math.isnan(cell.certified_gap) else certified)
         )
     late = cell.out_of_time(min(gaps))
     if late:
@@ -173,7 +197,35 @@ def table(cell, gaps):
         notes.append(f"  budget spent before the end of: {_titles(cell.unfinished)}")
     if cell.interrupted:
         notes.append("  interrupted: what is shown was measured before")
-    return "\n".join([cell_title(cell), _aligned(columns, rows), *notes])
+    return "\n".join(fold(text, width) for text in [cell_title(cell), lines, *notes])
+
+
+def _columns(cell, gaps, is_narrow):
+    """Names of a table's columns, and its rows."""
+    rows = []
+    for track in cell.tracks:
+        title = track.solver.title
+        if is_narrow and "(" in title:
+            title = track.solver.key
+        best = track.best
+        if best is None:
+            rows.append([title, _why_no_fit(track)])
+            continue
+        scores = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+        row = [
+            title,
+            f"{best.objective:.8g}",
+            f"{cell.gap(best.objective):.1e}",
+            *(time_cell(cell, track, g) for g in gaps),
+            str(best.nnz),
+            *map(_number, scores),
+        ]
+        rows.append(row)
+    times = [f"t({g:.0e})" for g in gaps]
+    names = ["solver", "objective", "gap", *times, "nonzeros", *cell.problem.score_names]
+    if is_narrow:
+        names, *rows = [row[:1] + row[2:] if len(row) == len(names) else row for row in [names, *rows]]
+    return names, rows
 
 
 def _titles(tracks):
@@ -185,7 +237,7 @@ def _why_no_fit(track):
         return f"failed: {track.failure}"
     if not math.isnan(track.cut_off):
         return f"no fit done in {seconds(track.cut_off)} s"
-    return "not run: the budget was spent" if track.stopped == OVER_BUDGET else "not run"
+    return "not run: its share of the budget was spent" if track.stopped == OVER_BUDGET else "not run"
 
 
 def _number(value):
@@ -251,20 +303,26 @@ def ratio(cell, gap, rival=None):
 def geometric_means(cells, gaps):
     """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
 
-    A cell that was interrupted, or that the budget kept from its end, does not count.
+    A cell that was interrupted does not count, nor one in which the budget kept a solver that is compared
+    from its end: with the fastest peer all are.
     """
     rows = []
     baseline = cells[0].problem.baseline
-    cells = [cell for cell in cells if not cell.interrupted and not cell.unfinished]
     for gap in gaps:
         for rival, name in (baseline, (None, "fastest peer")):
-            found = [ratio(cell, gap, rival) for cell in cells]
+            found = [ratio(cell, gap, rival) for cell in cells if _is_done(cell, rival)]
             values = [(v, b) for v, b, _ in found if math.isfinite(v) and v > 0]
             mean = math.exp(sum(math.log(v) for v, _ in values) / len(values)) if values else float("nan")
             bounded = sum(1 for _, b in values if b)
             slower = sum(1 for v, _ in values if v < 1)
             rows.append((gap, name, mean, len(values), bounded, slower))
     return rows
+
+
+def _is_done(cell, rival):
+    """Whether this package and a rival, None for all of them, had the time they needed in a cell."""
+    compared = [t for t in cell.unfinished if rival is None or t.solver.key in (OURS, rival)]
+    return not cell.interrupted and not compared
 
 
 def summary(cells, gaps):
@@ -302,95 +360,4 @@ def budget_lines(budget, cells, left_out):
         lines.append(f"  not begun: {problem.name}, {name} = {value:.6g}")
     if not lines:
         return f"All was done within the budget of {seconds(budget)} s."
-    return "\n".join([f"The budget of {seconds(budget)} s was spent. Left out:", *lines])
-
-
-def as_dict(cells, solvers, settings, left_out=()):
-    """Everything measured, ready for JSON; infinite times become null.
-
-    ``left_out`` has the problems and values of C for which there was no time.
-    """
-    return {
-        "machine": machine(),
-        "versions": versions(solvers),
-        "settings": settings,
-        "objective": cells[0].problem.formula,
-        "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
-        "left_out": [{"data": problem.name, **dict([problem.strength(C)])} for problem, C in left_out],
-        "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
-        "summary": [
-            dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))
-            for row in geometric_means(cells, settings.get("gaps", (1e-3, 1e-6)))
-        ],
-    }
-
-
-def _cell_dict(cell, gaps):
-    problem = cell.problem
-    tracks = []
-    for track in cell.tracks:
-        entry = {
-            "solver": track.solver.key,
-            "version": track.solver.version,
-            "first_fit": track.first_fit,
-            "stopped": track.stopped,
-            "cut_off": track.cut_off,
-            "failure": track.failure,
-            "times": {f"{g:.0e}": cell.time_to(track, g) for g in gaps},
-            "rungs": [
-                {
-                    track.solver.knob: r.knob,
-                    "times": r.times,
-                    "median": r.median,
-                    "objective": r.objective,
-                    "gap": cell.gap(r.objective),
-                    "nnz": r.nnz,
-                    "n_iter": r.n_iter,
-                    "warnings": r.warnings,
-                }
-                for r in track.rungs
-            ],
-        }
-        if track.best is not None:
-            entry |= {
-                **dict(
-                    zip(problem.score_keys, problem.held_out(track.best_fit.coef, track.best_fit.intercept))
-                ),
-                "objective": track.best.objective,
-                "nnz": track.best.nnz,
-            }
-        tracks.append(entry)
-    return {
-        "data": problem.name,
-        "notes": problem.notes,
-        "n_samples": problem.X.shape[0],
-        "n_features": problem.X.shape[1],
-        "fit_intercept": problem.fit_intercept,
-        **dict([problem.strength(cell.C)]),
-        "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else None,
-        "n_threads": cell.n_threads,
-        "best_objective": cell.best_objective,
-        "certified_gap": cell.certified_gap,
-        "interrupted": cell.interrupted,
-        "left_out": [{"solver": s.key, "reason": reason} for s, reason in cell.left_out],
-        "tracks": tracks,
-    }
-
-
-def write_json(path, content):
-    """Write strict JSON: numbers that JSON cannot hold become null."""
-    with replacing(path) as part, open(part, "w", encoding="utf-8") as stream:
-        json.dump(_finite(content), stream, indent=1, allow_nan=False)
-        stream.write("\n")
-
-
-def _finite(value):
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    return value
+    return "\n".join([f"The budget of {seconds(budget)} s was not enough for all. Left out:", *lines])

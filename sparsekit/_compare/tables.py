@@ -1,10 +1,9 @@
-"""Tables of the user, CSV and parquet: columns of numbers as they are, columns of words one-hot encoded."""
+"""Tables of the user: columns of numbers as they are, columns of words one-hot encoded; parquet files."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
+import shlex
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,12 +13,10 @@ from .._messages import shown
 
 # a column with more words than this, and more than half as many as rows, is text rather than a category
 MAX_WORDS = 20
-# rows of a CSV file whose fields are held as text at a time
-CHUNK = 10_000
 # a one-hot encoded table with less than this share of non-zeros is made sparse
 DENSE_SHARE = 0.2
-# a number as much of Europe writes it, or one with a separator of thousands
-COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+# a number with commas, a currency or a percent sign: its commas may separate thousands or decimals
+WRITTEN_NUMBER = re.compile(r"[+-]?[$€£]? ?[+-]?(\d+(,\d+)*(\.\d+)?|(,\d+)+|\.\d+)([eE][+-]?\d+)? ?[%$€£]?")
 # the index of a data frame, which pandas writes beside its columns
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -36,12 +33,18 @@ class Table:
     columns : float64 arrays, or object arrays of str.
     labels : numbers or strings.
     forced : names of the features that may have any number of words.
+    notes : what a reader of the results must know.
+    is_row_number : for each feature whether it counts the rows of the file.
+    left_out : names of features that are none after all.
     """
 
     names: list[str]
     columns: list[np.ndarray]
     labels: np.ndarray
     forced: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    is_row_number: list[bool] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -50,11 +53,13 @@ class Encoding:
 
     names : of the table's features.
     words : for each column its sorted words, or None for numbers.
+    left_out : names of columns that held-out rows may have beside them.
     """
 
     names: list[str]
     words: list[np.ndarray | None]
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 def is_number(text):
@@ -66,15 +71,15 @@ def is_number(text):
     return True
 
 
-def _are_comma_numbers(words):
-    """Whether all of them, one at least, are numbers but for their comma."""
-    return len(words) > 0 and all(COMMA_NUMBER.fullmatch(word) for word in words)
+def are_written_numbers(words):
+    """Whether all of them, one at least, are numbers but for commas, currencies or percent signs."""
+    return len(words) > 0 and all(map(WRITTEN_NUMBER.fullmatch, words))
 
 
-def _says_comma(what, word, name):
+def says_written(what, word, name):
     return (
-        f"{what} holds {shown(word)}, a number with a comma; write it with a point, or, if it is one of "
-        f"categories: --categorical {name}"
+        f"{what} holds {shown(word)}, a number with a comma or a sign; write it with digits and a point, or, "
+        f"if it is one of categories: --categorical {name}"
     )
 
 
@@ -90,7 +95,7 @@ def _column_number(names, name, path):
     raise DataError(f"{path}: no column {shown(name)}; columns are {some}")
 
 
-def _roles(names, path, target, categorical, drop):
+def roles_of(names, path, target, categorical, drop):
     """Number of the target column, set of numbers of forced categories, set of columns that are left out."""
     out = len(names) - 1 if target is None else _column_number(names, target, path)
     forced, dropped = ({_column_number(names, name, path) for name in given} for given in (categorical, drop))
@@ -99,156 +104,103 @@ def _roles(names, path, target, categorical, drop):
     return out, forced, dropped
 
 
-def read_csv(path, opener, target=None, categorical=(), drop=()):
-    """The table in a CSV or TSV file.
+def finish_table(path, names, columns, missing, out, forced, drop_missing, places):
+    """The table of columns as they were read, its rows all complete.
 
     Parameters
     ----------
     path : Path
-    opener : callable
-        Opens the file, compressed or not.
-    target : str, optional
-        Name or number from 1 of the column of labels; the last by default.
-    categorical, drop : sequence of str
-        Columns that hold categories though they have numbers, and columns to leave out.
-
-    Raises
-    ------
-    DataError
+    names : list of str
+        Of all columns of the file.
+    columns, missing, places : dict
+        By the number of each column that is used, the target included: its values, which rows have none,
+        and where the first of these is.
+    out : int
+        Number of the target.
+    forced : set of int
+        Columns of categories.
+    drop_missing : bool
+        Leave rows out that have not all values.
     """
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            text = stream.read()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not UTF-8 text: {error}") from error
-    rows = _rows(text, path)
-    line, head = next(rows, (0, []))
-    if len(head) < 2:
-        raise DataError(f"{path}:1: at least two columns (features and target) are needed, found {len(head)}")
-    # a header is a first line with no number in it, or with words where the second line has numbers
-    second = next(rows, None)
-    numeric = [is_number(field) for field in head]
-    has_header = not any(numeric) or (
-        second is not None and any(not a and is_number(b) for a, b in zip(numeric, second[1]))
-    )
-    names = [field.strip() for field in head] if has_header else [str(i + 1) for i in range(len(head))]
-    out, forced, dropped = _roles(names, path, target, categorical, drop)
-    columns = {
-        j: _CsvColumn(f"column {shown(names[j])}", names[j], path, j in forced)
-        for j in range(len(names))
-        if j not in dropped and j != out
-    }
-    labels = _CsvColumn(f"target column {shown(names[out])}", names[out], path, True)
-    lines, chunk = [], []
-
-    def flush():
-        fields = list(zip(*chunk))
-        for j, column in (*columns.items(), (out, labels)):
-            if chunk:
-                column.add(fields[j], lines)
-        chunk.clear()
-        lines.clear()
-
-    def take(line, row):
-        if len(row) != len(names):
-            flush()  # a fault in an earlier line comes first
-            raise DataError(f"{path}:{line}: has {len(row)} fields where {len(names)} are expected")
-        chunk.append(row)
-        lines.append(line)
-        if len(chunk) == CHUNK:
-            flush()
-
-    if not has_header:
-        take(line, head)
-    if second is not None:
-        take(*second)
-    for line, row in rows:
-        take(line, row)
-    flush()
-    y = labels.values()
-    if len(y) and all(map(is_number, y)):
-        y = y.astype(np.float64)
-        if not np.isfinite(y).all():
-            raise DataError(f"{path}: target column {shown(names[out])} holds NaN or inf")
-    else:
-        y = y.astype(str)
+    numbers = {j: _counts_rows(values) for j, values in columns.items()}
+    rows, notes = _complete_rows(path, names, missing, out, drop_missing, places)
+    if rows is not None:
+        columns = {j: values[rows] for j, values in columns.items()}
+    features = [j for j in columns if j != out]
     return Table(
-        [names[j] for j in columns],
-        [column.values() for column in columns.values()],
-        y,
+        [names[j] for j in features],
+        [columns[j] for j in features],
+        columns[out],
         {names[j] for j in forced},
+        notes,
+        [numbers[j] for j in features],
     )
 
 
-def _rows(text, path):
-    """Number of the last line and fields of each row; lines of nothing but spaces are none."""
-    first = text.split("\n", 1)[0]
-    fields = first.split(";")
-    if len(fields) > 1 and all(is_number(f) or COMMA_NUMBER.fullmatch(f.strip()) for f in fields):
-        delimiter = ";"  # although decimal commas may be as many
-    else:
-        delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    # the process has one, and others lift it (scipy.io.arff): an open quote would hide the rest of the file
-    limit = csv.field_size_limit(131_072)
-    try:
-        for row in reader:
-            if len(row) > 1 or (row and row[0].strip()):
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num}: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
+def without_index(table, unnamed=()):
+    """The table without columns that have no name and count the rows; notes on others like that."""
+    for name in list(table.names):
+        j = table.names.index(name)
+        if name in unnamed and table.is_row_number[j]:
+            table.notes.append(f"left out: column {name}, which has no name and counts the rows")
+            table.left_out.append(name)
+            for of_columns in (table.names, table.columns, table.is_row_number):
+                del of_columns[j]
+        elif name in unnamed or table.is_row_number[j]:
+            what = "has no name" if name in unnamed else "counts the rows"
+            option = _options(table.names, [j])
+            table.notes.append(f"column {name} {what} and is a feature; --drop {option} leaves it out")
+    return table
 
 
-class _CsvColumn:
-    """Fields of one column, as numbers as long as they all are."""
-
-    def __init__(self, what, name, path, as_words):
-        self.what, self.name, self.path, self.as_words = what, name, path, as_words
-        self.is_words = as_words or None  # not known before there are any
-        self.parts = []
-
-    def add(self, fields, lines):
-        fields = [text.strip() for text in fields]
-        empty = next((i for i, text in enumerate(fields) if not text), None)
-        if empty is not None:
-            raise DataError(f"{self.path}:{lines[empty]}: {self.what} is empty")
-        if not self.as_words:
-            kinds = [is_number(text) for text in fields]
-            if self.is_words is None:
-                self.is_words = not kinds[0]
-            other = next((i for i, numeric in enumerate(kinds) if numeric == self.is_words), None)
-            if other is not None:
-                commas = [i for i, numeric in enumerate(kinds) if not numeric]
-                if _are_comma_numbers([fields[i] for i in commas]):
-                    text = _says_comma(self.what, fields[commas[0]], self.name)
-                    raise DataError(f"{self.path}:{lines[commas[0]]}: {text}")
-                kind = "a number among words" if self.is_words else "which is not a number"
-                raise DataError(
-                    f"{self.path}:{lines[other]}: {self.what} holds {shown(fields[other])}, {kind}; if it "
-                    f"is one of categories: --categorical {self.name}"
-                )
-        if self.is_words:
-            self.parts.append(np.array(fields, dtype=object))
-            return
-        values = np.array([float(text) for text in fields])
-        if not np.isfinite(values).all():
-            bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise DataError(f"{self.path}:{lines[bad]}: {self.what} holds NaN or inf")
-        self.parts.append(values)
-
-    def values(self):
-        return np.concatenate(self.parts) if self.parts else np.zeros(0)
+def _counts_rows(values):
+    """Whether these are the numbers of the rows from 0 or 1, in any order."""
+    if values.dtype == object or not len(values) or np.isnan(values).any():
+        return False
+    return bool((np.sort(values) - values.min() == np.arange(len(values))).all() and values.min() in (0, 1))
 
 
-def read_parquet(path, target=None, categorical=(), drop=()):
+def _complete_rows(path, names, missing, out, drop_missing, places):
+    """Which rows have all values, None for all of them, and notes."""
+    gaps = {j: where for j, where in missing.items() if where.any()}
+    if not gaps:
+        return None, []
+    incomplete = np.logical_or.reduce(list(gaps.values()))
+    count, n = int(incomplete.sum()), len(incomplete)
+    counts = [
+        f"{names[j]}{', the target' if j == out else ''} ({where.sum()}, first in {places[j]})"
+        for j, where in gaps.items()
+    ]
+    listed = ", ".join(counts[:10]) + (f" and {len(counts) - 10} more" if len(counts) > 10 else "")
+    if drop_missing and count < n:
+        return ~incomplete, [f"left out: {count} of {n} rows, with missing values in {listed}"]
+    features = [j for j in gaps if j != out]
+    remedies = [] if drop_missing else ["the rows out (--drop-missing)"]
+    remedies += [f"columns out (--drop {_options(names, features)})"] if features else []
+    which = "every row has" if count == n else f"{count} of {n} rows have"
+    raise DataError(
+        f"{path}: {which} missing values, in the columns {listed}"
+        + (f". Leave {' or '.join(remedies)}." if remedies else ".")
+    )
+
+
+def _option(names, j):
+    """A column as the command line takes it: by its name, or by its number where the name won't do."""
+    return names[j] if names.count(names[j]) == 1 and "," not in names[j] else str(j + 1)
+
+
+def _options(names, columns):
+    """Several columns, as a shell takes them."""
+    return shlex.quote(",".join(_option(names, j) for j in columns))
+
+
+def read_parquet(path, target=None, categorical=(), drop=(), drop_missing=False):
     """The table in a parquet file, by pyarrow; the arguments are those of `read_csv`."""
-    stored = _stored_columns(path)
+    stored, missing = _stored_columns(path)
     names = [name for name in stored if not PANDAS_INDEX.fullmatch(name)]
     if len(names) < 2:
         raise DataError(f"{path}: at least two columns (features and target) are needed, found {len(names)}")
-    out, forced, dropped = _roles(names, path, target, categorical, drop)
+    out, forced, dropped = roles_of(names, path, target, categorical, drop)
     columns = {}
     for j, name in enumerate(names):
         if j in dropped:
@@ -257,21 +209,27 @@ def read_parquet(path, target=None, categorical=(), drop=()):
         if isinstance(values, str):
             raise DataError(
                 f"{path}: column {shown(name)} is {values}; numbers and words are needed"
-                + ("" if j == out else f". Leave it out: --drop {name}")
+                + ("" if j == out else f". Leave it out: --drop {_options(names, [j])}")
             )
-        if values.dtype != object and not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
-            raise DataError(f"{path}: column {shown(name)} holds NaN or inf (row {row})")
+        if values.dtype != object and np.isinf(values).any():
+            row = int(np.flatnonzero(np.isinf(values))[0]) + 1
+            raise DataError(f"{path}: column {shown(name)} holds inf (row {row})")
         if j in forced and values.dtype != object:
             values = np.array([text_of(value) for value in values], dtype=object)
         columns[j] = values
-    labels = columns.pop(out)
-    labels = labels.astype(str) if labels.dtype == object else labels
-    return Table([names[j] for j in columns], list(columns.values()), labels, {names[j] for j in forced})
+    gaps = {j: missing[names[j]] for j in columns}
+    places = {j: f"row {int(np.argmax(where)) + 1}" for j, where in gaps.items() if where.any()}
+    table = finish_table(path, names, columns, gaps, out, forced, drop_missing, places)
+    if table.labels.dtype == object:
+        table.labels = table.labels.astype(str)
+    return without_index(table)
 
 
 def _stored_columns(path):
-    """Columns by name: float64 arrays, object arrays of str, or a string that says why it is neither."""
+    """Columns by name, and where they have no value, (n,) of bools.
+
+    A column is a float64 array, an object array of str, or a string that says why it is neither.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -284,24 +242,22 @@ def _stored_columns(path):
     except pa.ArrowException as error:
         raise DataError(f"{path}: is not a readable parquet file: {error}") from error
     numeric = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
-    found = {}
+    found, missing = {}, {}
     for name, column in zip(table.column_names, table.columns):
         if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         kind = column.type
-        if column.null_count:
-            found[name] = _says_empty(column.null_count)
-        elif any(is_kind(kind) for is_kind in numeric):
-            found[name] = column.to_numpy().astype(np.float64)
+        gaps = column.is_null().to_numpy()
+        if any(is_kind(kind) for is_kind in numeric):
+            found[name] = np.full(len(gaps), np.nan)
+            found[name][~gaps] = column.drop_null().to_numpy().astype(np.float64)
+            gaps = np.isnan(found[name])
         elif "string" in str(kind):
-            found[name] = np.array(column.to_pylist(), dtype=object)
+            found[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
         else:
             found[name] = f"of type {kind}"
-    return found
-
-
-def _says_empty(count):
-    return f"empty in {count} row{'s' if count > 1 else ''}"
+        missing[name] = gaps
+    return found, missing
 
 
 def text_of(value):
@@ -333,17 +289,21 @@ def encode(table, path, encoding=None):
     """
     n = len(table.labels)
     if encoding is None:
-        words = [_words(name, column, path, table.forced) for name, column in zip(table.names, table.columns)]
-        encoding = Encoding(table.names, words)
+        words = _words(table, path)
+        encoding = Encoding(table.names, words, table.notes, table.left_out)
         counts = [(name, len(w)) for name, w in zip(table.names, words) if w is not None]
         if counts:
             listed = ", ".join(f"{name} ({count})" for name, count in counts[:6])
             more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
             encoding.notes.append(f"one-hot encoded (values): {listed}{more}")
-    elif encoding.names != table.names:
-        raise DataError(
-            f"{path}: its columns are not those of the training rows: {', '.join(table.names[:10])}"
-        )
+    else:
+        used = [j for j, name in enumerate(table.names) if name not in encoding.left_out]
+        table.names, table.columns = [table.names[j] for j in used], [table.columns[j] for j in used]
+        encoding.notes += [f"held-out rows: {note}" for note in table.notes if note not in encoding.notes]
+        if encoding.names != table.names:
+            raise DataError(
+                f"{path}: its columns are not those of the training rows: {', '.join(table.names[:10])}"
+            )
     parts, unknown = [], 0
     for name, column, words in zip(table.names, table.columns, encoding.words):
         if (words is None) != (column.dtype != object):
@@ -366,15 +326,25 @@ def encode(table, path, encoding=None):
     return (X.toarray() if is_dense else sparse.csr_matrix(X)), encoding
 
 
-def _words(name, column, path, forced):
-    if column.dtype != object:
-        return None
-    words = np.unique(column.astype(str))
-    if name not in forced and _are_comma_numbers(words):
-        raise DataError(f"{path}: {_says_comma(f'column {shown(name)}', column[0], name)}")
-    if len(words) > MAX_WORDS and len(words) > len(column) / 2 and name not in forced:
+def _words(table, path):
+    """For each column its sorted words, or None for numbers."""
+    found, texts = [], []
+    for j, (name, column) in enumerate(zip(table.names, table.columns)):
+        if column.dtype != object:
+            found.append(None)
+            continue
+        words = np.unique(column.astype(str))
+        if name not in table.forced:
+            if are_written_numbers(words):
+                raise DataError(f"{path}: {says_written(f'column {shown(name)}', column[0], name)}")
+            if len(words) > MAX_WORDS and len(words) > len(column) / 2:
+                texts.append((j, len(words)))
+        found.append(words)
+    if texts:
+        counts = ", ".join(f"{shown(table.names[j])} ({count})" for j, count in texts)
+        options = _options(table.names, [j for j, _ in texts])
         raise DataError(
-            f"{path}: column {shown(name)} holds {len(words)} different words in {len(column)} rows, text "
-            f"rather than categories. Leave it out (--drop {name}) or encode it (--categorical {name})."
+            f"{path}: text rather than categories, by the number of different words in {len(table.labels)} "
+            f"rows: {counts}. Leave it out (--drop {options}) or encode it (--categorical {options})."
         )
-    return words
+    return found

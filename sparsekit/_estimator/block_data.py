@@ -74,16 +74,12 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
     return BlockedMatrix(blocks, census)
 
 
-def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """X, y and the weights in memory as the user could have given them; MemoryError where X is too large."""
+def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+    """X, y, the weights, and names (p,) or None, all in memory; MemoryError where X is too large."""
     found = _count(None, X, y, sample_weight)
-    X = found.in_memory(type(estimator).__name__)
     names = found.blocks.feature_names
-    if names is not None:
-        import pandas  # blocks with names are its data frames
-
-        X = pandas.DataFrame(X, columns=names)
-    return X, found.census.y, found.census.weight
+    X = found.in_memory(type(estimator).__name__)
+    return X, found.census.y, found.census.weight, None if names is None else np.asarray(names, dtype=object)
 
 
 def labels_of_blocks(

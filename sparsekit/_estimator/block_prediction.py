@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._row_blocks.blocks import LocalBlocks, as_rows
 from .._row_blocks.dask_blocks import DaskBlocks, is_dask
 from .._row_blocks.make import comes_in_blocks
+from .checks import check_names
 from .offset import with_rows_offset
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -34,12 +36,12 @@ def by_blocks(method: Method) -> Method:
         if not comes_in_blocks(X):
             return method(self, X, *args, **options)
         check_is_fitted(self)
-        model: Any = self
+        model: Any = _for_blocks(self, X)
         offset: Any = None
         if takes_offset:
             offset = args[0] if args else options.get("offset")
             if offset is None and getattr(self, "_rows_offset", None) is not None:
-                model, offset = with_rows_offset(self, None), self._rows_offset
+                model, offset = with_rows_offset(model, None), self._rows_offset
             args, options = (), {"offset": 0.0 if np.ndim(offset) else offset}
         offset = offset if np.ndim(offset) else None
         one = functools.partial(_of_block, model, method.__name__, args, options)
@@ -75,7 +77,7 @@ def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offse
     sums = _residuals if is_regressor(model) else _mean
     if not is_dask(X):
         local = LocalBlocks(X, y, sample_weight, offset)
-        return float(local.map_reduce(_sums_of_block, sums, model).value())
+        return float(local.map_reduce(_sums_of_block, sums, _for_blocks(model, X)).value())
     from dask import delayed
 
     blocks = DaskBlocks(X, y, sample_weight, offset)
@@ -83,6 +85,17 @@ def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offse
     rows = zip(blocks.blocks, blocks.y, blocks.weight, blocks.offset)
     parts = [one(sums, whole, *row) for row in rows]
     return float(delayed(_value_of)(parts).compute())
+
+
+def _for_blocks(model, X):
+    """The model that is given the blocks of X: where X has names and its blocks have none, without them."""
+    names, known = getattr(X, "feature_names", None), getattr(model, "feature_names_in_", None)
+    if names is None or known is None:
+        return model
+    check_names(names, known)
+    nameless = copy.copy(model)
+    del nameless.feature_names_in_
+    return nameless
 
 
 def _of_block(model, name, args, options, X, offset=None):

@@ -109,6 +109,14 @@ def in_type(values, dtype):
     return found
 
 
+def check_names(names, known):
+    """ValueError where features have other names than at the fit; how many there are is checked elsewhere."""
+    wrong = next(((name, old) for name, old in zip(names, known) if name != old), None)
+    if wrong is not None:
+        name, old = map(shown, wrong)
+        raise ValueError(f"X has the feature {name} where {old} was at the fit: names must agree.")
+
+
 def by_feature(given, n_features, feature_names, what):
     """Columns, keys and values of a dict ``given`` by the columns' names or numbers.
 

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
 from .._arrays import host_only, is_device, is_sparse
-from .._estimator.checks import check_sample_weight
+from .._estimator.checks import check_names, check_sample_weight
 from .._estimator.labels import refuse_missing_labels
-from .._messages import shown
 from .._row_blocks.blocks import ListOfBlocks
 from .._row_blocks.make import comes_in_blocks
 from .._row_blocks.reader import BlockReader
@@ -191,6 +190,5 @@ def _check_columns(model, reader, reset):
             "input."
         )
     known = getattr(model, "feature_names_in_", None)
-    if names is not None and known is not None and list(known) != names:
-        wrong = next(name for name, old in zip(names, known) if name != old)
-        raise ValueError(f"X has the feature {shown(wrong)} where another was at the fit: names must agree.")
+    if names is not None and known is not None:
+        check_names(names, known)

@@ -141,10 +141,13 @@ class _FenchelYoungClassifierCV(
         """
         _raise_for_params(params, self, "fit")
         refuse_device(type(self).__name__, X, y)
+        names = None
         if comes_in_blocks(X):
-            X, y, sample_weight = gathered_data(self, X, y, sample_weight)
+            X, y, sample_weight, names = gathered_data(self, X, y, sample_weight)
         refuse_missing_labels(y)
         X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
+        if names is not None:
+            self.feature_names_in_ = names
         X = as_kernel_input(X)
         # objectives and scores are means
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))

@@ -1,11 +1,13 @@
-"""ARFF, dense and sparse, and the XML files in which Mulan names a data set's labels."""
+"""ARFF, dense and sparse."""
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,33 +15,52 @@ from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
 from .._typing import FileName
-from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
+from ._files import MAX_BYTES, FileFormatError, are_numerals, numeral, open_bytes, shown, whole_number
+from ._mulan import mulan_labels
 
-_NUMERIC = {"numeric", "real", "integer"}
-# a name or value: quoted with ' or " (a backslash escapes), or anything up to a separator. No repetition
-# gives anything back (++, *+): a match, or the failure of one, takes time in proportion to what it reads
+# A name or value is quoted with ' or " (a backslash escapes), or is anything up to a comma or a tab.
+# No repetition gives anything back (++, *+): a match, or its failure, takes time linear in what it reads.
 _QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
 _ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{]++)\s*+(.*+)$", re.IGNORECASE)
-_VALUE = rf"(?:({_QUOTED})\s*+|([^,'\"]*+))(?:,|$)"
+_VALUE = rf"(?:({_QUOTED})|([^,'\"\t]*+))(?:\s*+(?:,|$)|[ ]*+\t)"
 _FIELD = re.compile(rf"\s*+{_VALUE}")
 _SPARSE_FIELD = re.compile(rf"\s*+(\d++)\s++{_VALUE}")
+# types of attributes; a comment may follow each
+_NUMERIC = re.compile(r"(?:numeric|real|integer)\s*+(?:\[[^\]]*+\]\s*+)?(?:%.*)?$", re.IGNORECASE)
+_NOMINAL = re.compile(rf"\{{((?:{_QUOTED}|[^'\"}}])*+)\}}\s*+(?:%.*)?$")
+_TEXT = re.compile(r"(?:string\s*+(?:%.*)?|date(?:\s.*)?)$", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([0-7]{3})|(.))")
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
+# bytes that are not text of the encoding, as surrogateescape leaves them
+_UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
 class _Attribute:
-    """One column: categories is None if it is numeric, else value -> number stored for it."""
+    """One column.
+
+    categories : None if it is numeric, else value -> number stored for it.
+    numbers : whether its values mean numbers, as nominal values that are all numbers do (Mulan's {0,1}).
+    is_text : whether it is a string or a date, which is left out.
+    """
 
     name: str
-    categories: dict | None
-    # nominal values that are all numbers (Mulan's {0,1}) mean these numbers
-    numbers: bool
+    categories: dict | None = None
+    numbers: bool = True
+    is_text: bool = False
 
-    def number(self, text):
-        if text == "?":
+    def number(self, field):
+        """The number stored for a field as the file has it, quoted or not."""
+        if field == "?":
             return np.nan
-        if self.categories is None:
-            return float(text)
-        return self.categories[text]
+        if self.categories is not None:
+            return self.categories[_unquote(field)]
+        if self.is_text:
+            return 0.0
+        try:
+            return float(field)
+        except ValueError:
+            return float(_unquote(field))
 
 
 def load_arff(
@@ -47,6 +68,8 @@ def load_arff(
     *,
     target: FileName | list[str] | None = None,
     dtype: DTypeLike = np.float64,
+    encoding: str = "utf-8",
+    skip_strings: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Bunch:
     """Read an ARFF file, dense or sparse, with numeric and nominal attributes.
@@ -60,6 +83,10 @@ def load_arff(
         one attribute, a list names several. None leaves every attribute in ``data``.
     dtype : dtype, default=float64
         Of ``data``.
+    encoding : str, default="utf-8"
+        Of the text; a byte-order mark of UTF-8 is skipped. Comments may hold any bytes.
+    skip_strings : bool, default=False
+        Leave attributes of type string and date out, instead of refusing the file.
     max_bytes : int, default=2**34
         Bytes that a compressed file may unpack to: more are an error, once so many have been read.
 
@@ -70,7 +97,8 @@ def load_arff(
 
         data : ndarray or scipy.sparse.csr_matrix of shape (n_samples, n_features)
             CSR if the file's rows are sparse (``{index value, ...}``). Nominal values that are all numbers
-            are these numbers, others their position in the declaration; a missing value "?" is NaN.
+            are these numbers, others their position in the declaration; a missing value ? is NaN. Values
+            with leading zeros, or of which two are the same number ({1e2,100}), are names.
         target : ndarray, csr_matrix or None
             One attribute: shape (n_samples,), strings if it is nominal with values that are no numbers. A
             list or an XML file: shape (n_samples, n_targets), sparse if the rows are.
@@ -78,6 +106,9 @@ def load_arff(
             Names of the columns.
         categories : dict of str to list of str
             Declared values of each nominal attribute.
+        sample_weight : ndarray of shape (n_samples,), float64, or None
+            The weights that rows have at their end (``..., {5}``), 1 for a row without; None if no row has
+            one.
         relation : str
             Name of the relation.
 
@@ -86,12 +117,16 @@ def load_arff(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not in the format, unpacks to too much, has attributes of type string, date or
-        relational, or lacks a target; the message names the file, the line (counted from 1) and what is wrong
-        there.
+        If the file is not in the format or the encoding, unpacks to too much, has attributes of type string
+        or date (see ``skip_strings``) or relational, or lacks a target; the message names the file, the line
+        (counted from 1) and what is wrong there.
 
     Notes
     -----
+    Values of a line are separated by commas or tabs. In quoted names and values, ``\\t``, ``\\n``, ``\\r``,
+    ``\\uXXXX`` and three octal digits are escapes, as Weka writes them; any other character after a backslash
+    is itself. The range of ``integer [0,9]`` is not checked.
+
     In sparse rows the absent value is 0, for a nominal attribute the first of its values, as ARFF defines it.
 
     Examples
@@ -108,14 +143,14 @@ def load_arff(
     ([[0.5], [2.0]], ['b', 'a'])
     """
     path = os.fspath(path)
-    with open_bytes(path, max_bytes) as file:
-        lines = enumerate((raw.decode("utf-8", "replace") for raw in file), start=1)
-        relation, attributes = _read_header(lines, path)
-        matrix = _read_rows(lines, attributes, path, dtype)
+    with open_bytes(path, max_bytes) as file, _opened_text(file, encoding) as text:
+        lines = _lines(text, path)
+        relation, attributes = _read_header(lines, path, skip_strings)
+        matrix, weight = _read_rows(lines, attributes, path, dtype)
     names = [attribute.name for attribute in attributes]
-    target_names, single = _targets(target, names, path)
+    target_names, single = _targets(target, attributes, path)
     chosen = set(target_names)
-    features = [j for j, name in enumerate(names) if name not in chosen]
+    features = [j for j, a in enumerate(attributes) if a.name not in chosen and not a.is_text]
     columns = [names.index(name) for name in target_names]
     y = None
     if single:
@@ -130,14 +165,52 @@ def load_arff(
         feature_names=[names[j] for j in features],
         target_names=target_names,
         categories={a.name: list(a.categories) for a in attributes if a.categories is not None},
+        sample_weight=weight,
         relation=relation,
     )
 
 
+@contextmanager
+def _opened_text(file, encoding):
+    """The file as text; bytes that are none are escaped."""
+    try:
+        text = io.TextIOWrapper(file, encoding=encoding, errors="surrogateescape")
+    except LookupError:
+        raise ValueError(f"encoding must name one that Python knows; got {shown(encoding)}") from None
+    try:
+        yield text
+    finally:
+        text.detach()  # who opened the file closes it
+
+
+def _lines(text, path):
+    """Number from 1 and text of each line, without spaces at its ends."""
+    number = 0
+    try:
+        for number, raw in enumerate(text, start=1):
+            line = raw.strip()
+            if not line.isascii() and not line.startswith("%") and _UNDECODED.search(line):
+                raise FileFormatError(path, number, _no_text(text.encoding))
+            yield number, line
+    except UnicodeDecodeError as error:
+        raise FileFormatError(path, number + 1, _no_text(text.encoding)) from error
+
+
+def _no_text(encoding):
+    return f'is not text in {encoding}; give the encoding, such as encoding="latin-1" or "utf-16"'
+
+
 def _unquote(text):
     if text[:1] in ("'", '"') and text[-1:] == text[:1] and len(text) > 1:
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
+        return _ESCAPE.sub(_unescape, text[1:-1]) if "\\" in text else text[1:-1]
     return text
+
+
+def _unescape(match):
+    by_hexadecimal, by_octal, letter = match.groups()
+    if letter is not None:
+        return _ESCAPED.get(letter, letter)
+    return chr(int(by_hexadecimal, 16) if by_hexadecimal else int(by_octal, 8))
 
 
 def _fields(text, pattern=_FIELD):
@@ -156,17 +229,16 @@ def _fields(text, pattern=_FIELD):
     return found
 
 
-def _read_header(lines, path):
+def _read_header(lines, path, skip_strings):
     relation, attributes, seen, number = "", [], set(), 0
-    for number, raw in lines:
-        line = raw.strip()
+    for number, line in lines:
         word = line.split(None, 1)[0].lower() if line else "%"
         if word.startswith("%"):
             continue
         if word == "@relation":
             relation = _unquote(line[len(word) :].strip())
         elif word == "@attribute":
-            attribute = _attribute(line, path, number)
+            attribute = _attribute(line, path, number, skip_strings)
             if attribute.name in seen:
                 raise FileFormatError(path, number, f"attribute {shown(attribute.name)} is declared twice")
             seen.add(attribute.name)
@@ -174,6 +246,8 @@ def _read_header(lines, path):
         elif word == "@data":
             if not attributes:
                 raise FileFormatError(path, number, "@data without any @attribute before it")
+            if all(attribute.is_text for attribute in attributes):
+                raise FileFormatError(path, number, "all attributes are strings or dates")
             return relation, attributes
         else:
             problem = f"expected @relation, @attribute or @data, found {shown(line)}"
@@ -181,39 +255,49 @@ def _read_header(lines, path):
     raise FileFormatError(path, number or None, "the file ends without @data")
 
 
-def _attribute(line, path, number):
+def _attribute(line, path, number, skip_strings):
     match = _ATTRIBUTE.match(line)
     if match is None:
         raise FileFormatError(path, number, f"{shown(line)} is not @attribute name type")
-    name, kind = _unquote(match[1]), match[2].partition("%")[0].strip()
-    if kind.lower() in _NUMERIC:
-        return _Attribute(name, None, True)
-    if not (kind.startswith("{") and kind.endswith("}")):
+    name, kind = _unquote(match[1]), match[2].strip()
+    if _NUMERIC.match(kind):
+        return _Attribute(name)
+    nominal = _NOMINAL.match(kind)
+    if nominal is None:
+        if _TEXT.match(kind) and skip_strings:
+            return _Attribute(name, is_text=True)
         problem = (
             f"attribute {shown(name)} has type {shown(kind)}; numeric, real, integer and {{...}} can be read"
+            + ("; skip_strings=True leaves it out" if _TEXT.match(kind) else "")
         )
         raise FileFormatError(path, number, problem)
-    fields = _fields(kind[1:-1].strip())
+    fields = _fields(nominal[1].strip())
     if not fields:
         raise FileFormatError(path, number, f"attribute {shown(name)}: cannot read the values {shown(kind)}")
     values = [_unquote(field[0]) for field in fields]
     if len(set(values)) != len(values):
         raise FileFormatError(path, number, f"attribute {shown(name)} lists a value twice")
-    try:
-        return _Attribute(name, {value: float(value) for value in values}, True)
-    except ValueError:
-        return _Attribute(name, {value: float(code) for code, value in enumerate(values)}, False)
+    if are_numerals(values):
+        numbers = [float(value) for value in values]
+        if len(set(numbers)) == len(numbers):
+            return _Attribute(name, dict(zip(values, numbers, strict=True)))
+    return _Attribute(name, {value: float(code) for code, value in enumerate(values)}, numbers=False)
 
 
 def _read_rows(lines, attributes, path, dtype):
-    """The data section as one matrix, all attributes in it."""
+    """The data section as one matrix, all attributes in it, and the weights of the rows or None."""
     dense: list = []
+    weights: dict = {}
     indptr, indices, values = [0], [], []
-    for number, raw in lines:
-        line = raw.strip()
+    for number, line in lines:
         if not line or line.startswith("%"):
             continue
-        if line.startswith("{"):
+        is_sparse = line.startswith("{")
+        if line.endswith("}"):
+            line, weight = _without_weight(line, is_sparse, path, number)
+            if weight is not None:
+                weights[len(dense) + len(indptr) - 1] = weight
+        if is_sparse:
             if dense:
                 raise FileFormatError(path, number, "a sparse row after dense ones")
             columns, row = _sparse_row(line, attributes, path, number)
@@ -224,15 +308,37 @@ def _read_rows(lines, attributes, path, dtype):
             if len(indptr) > 1:
                 raise FileFormatError(path, number, "a dense row after sparse ones")
             dense.append(_dense_row(line, attributes, path, number, dtype))
+    weight = None
+    if weights:
+        weight = np.ones(len(dense) + len(indptr) - 1)
+        weight[list(weights)] = list(weights.values())
     if dense:
-        return np.vstack(dense)
+        return np.vstack(dense), weight
     if len(indptr) == 1:
         raise FileFormatError(path, None, "holds no row after @data")
     try:
         stored = np.array(values, dtype=dtype)
     except (OverflowError, ValueError) as error:
         raise FileFormatError(path, None, f"a value does not fit into {np.dtype(dtype)}: {error}") from error
-    return _sparse_matrix(stored, indices, indptr, attributes)
+    return _sparse_matrix(stored, indices, indptr, attributes), weight
+
+
+def _without_weight(line, is_sparse, path, number):
+    """A row that ends in }, without the weight in braces at its end, and that weight or None."""
+    place = line.rfind("{")
+    before = line[:place].rstrip()
+    row = before.removesuffix(",").rstrip()
+    # without a separator the brace belongs to a value
+    if place <= 0 or (not row.endswith("}") if is_sparse else before == line[:place] and row == before):
+        return line, None
+    text = line[place + 1 : -1].strip()
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise FileFormatError(path, number, f"the weight of the row is {shown(text)}, not a number from 0 on")
+    return row, weight
 
 
 def _sparse_matrix(values, indices, indptr, attributes):
@@ -254,10 +360,10 @@ def _sparse_matrix(values, indices, indptr, attributes):
 
 
 def _dense_row(line, attributes, path, number, dtype):
-    # without quotes a plain split is the same as the pattern and much faster
-    if "'" in line or '"' in line:
+    # without quotes and tabs a plain split is the same as the pattern and much faster
+    if "'" in line or '"' in line or "\t" in line:
         fields = _fields(line)
-        texts = None if fields is None else [_unquote(field[0]) for field in fields]
+        texts = None if fields is None else [field[0] for field in fields]
     else:
         texts = [text.strip() for text in line.split(",")]
     if texts is None or len(texts) != len(attributes):
@@ -288,10 +394,7 @@ def _sparse_row(line, attributes, path, number):
             raise FileFormatError(path, number, problem)
     if len(set(columns)) != len(columns):
         raise FileFormatError(path, number, "an index occurs twice in the row")
-    row = [
-        _value(_unquote(text), attributes[j], path, number)
-        for j, (_, text) in zip(columns, fields, strict=True)
-    ]
+    row = [_value(text, attributes[j], path, number) for j, (_, text) in zip(columns, fields, strict=True)]
     return columns, row
 
 
@@ -306,7 +409,7 @@ def _value(text, attribute, path, number):
         raise FileFormatError(path, number, problem) from None
 
 
-def _targets(target, names, path):
+def _targets(target, attributes, path):
     """Names of the target attributes, and whether it is one column rather than a table."""
     if target is None:
         return [], False
@@ -316,25 +419,14 @@ def _targets(target, names, path):
     elif isinstance(target, (list, tuple)):
         wanted = list(target)
     else:
-        wanted = _mulan_labels(os.fspath(target))
-    known = set(names)
+        wanted = mulan_labels(os.fspath(target))
+    known = {attribute.name: attribute for attribute in attributes}
     for name in wanted:
         if name not in known:
             raise FileFormatError(path, None, f"no attribute is named {shown(name)}, which target asks for")
+        if known[name].is_text:
+            raise FileFormatError(path, None, f"the target {shown(name)} is a string or date, not nominal")
     return wanted, single
-
-
-def _mulan_labels(path):
-    """Names in Mulan's XML file, ``<labels><label name="..."/>...``, nested labels included."""
-    with open_bytes(path) as file:
-        try:
-            root = ElementTree.parse(file).getroot()
-        except ElementTree.ParseError as error:
-            raise FileFormatError(path, error.position[0], f"not well-formed XML ({error})") from error
-    names = [node.get("name") for node in root.iter() if node.tag.rpartition("}")[2] == "label"]
-    if not names or None in names:
-        raise FileFormatError(path, None, "holds no <label name=...> elements, or one without a name")
-    return names
 
 
 def _as_labels(codes, attribute, path):

@@ -198,7 +198,7 @@ class _Conversion:
         while self.file < len(self.paths):
             path = self.paths[self.file]
             with open_counted(path) as (file, position):
-                file.seek(self.offset)
+                file.seek(self.offset, os.SEEK_CUR)  # from behind a byte-order mark
                 with closing(read_ahead(_texts(file, position))) as texts:
                     for text, self.on_disk in texts:
                         self._read(path, text)

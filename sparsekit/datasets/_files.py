@@ -1,10 +1,13 @@
 """Opening text files, plain or compressed, and errors that say where in a file something is wrong."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
+import math
 import os
+import re
 import zlib
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -24,6 +27,8 @@ MAX_BYTES = 2**34
 WIDEST = 500_000_000
 # bytes asked of a decompressor at a time
 _BUFFER = 2**17
+# a number in decimal notation; "01" is a name, and so is "nan"
+_NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class FileFormatError(ValueError):
@@ -87,7 +92,8 @@ def open_bytes(path, max_bytes=None):
 def open_counted(path, max_bytes=None):
     """Open a file for reading bytes; .gz, .bz2 and .xz are uncompressed on the way.
 
-    Yields the file, and a function that says how many bytes of the file on the disk were read.
+    Yields the file, and a function that says how many bytes of the file on the disk were read. A byte-order
+    mark of UTF-8 at the start is skipped.
 
     Parameters
     ----------
@@ -109,10 +115,10 @@ def open_counted(path, max_bytes=None):
     try:
         with open(path, "rb") as raw:
             if opener is None:
-                yield raw, raw.tell
+                yield past_mark(raw), raw.tell
             else:
                 with unpacked(opener, path, int(max_bytes), raw) as file:
-                    yield file, raw.tell
+                    yield past_mark(file), raw.tell
     except DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:
@@ -120,6 +126,19 @@ def open_counted(path, max_bytes=None):
         if error.errno is not None:
             raise
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
+
+
+def past_mark(file):
+    """The buffered file, a byte-order mark of UTF-8 at its start read."""
+    mark = codecs.BOM_UTF8
+    if file.peek(len(mark)).startswith(mark):
+        file.read(len(mark))
+    return file
+
+
+def are_numerals(texts):
+    """Whether all texts are finite numbers in decimal notation, without leading zeros."""
+    return all(_NUMERAL.fullmatch(text) and math.isfinite(float(text)) for text in texts)
 
 
 def whole_number(token):

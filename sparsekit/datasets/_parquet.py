@@ -38,8 +38,8 @@ class ParquetTable(BlocksOnDisk):
     ----------
     path : str
         The file or folder, absolute.
-    columns : list of str
-        Names of the columns.
+    columns, feature_names : list of str
+        Names of the columns, which become ``feature_names_in_`` of an estimator that is fitted.
     shape : tuple of int
         Rows and columns.
     dtype : dtype
@@ -126,6 +126,11 @@ class ParquetTable(BlocksOnDisk):
                 "`columns`"
             )
         return {str(kind) for kind in found.values()}
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns."""
+        return self.columns
 
     def __repr__(self) -> str:
         return f"<ParquetTable: {self._described(self.path)}>"

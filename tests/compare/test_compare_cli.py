@@ -1,6 +1,7 @@
 """``sparsekit compare`` as a user types it."""
 
 import csv
+import itertools
 import json
 import os
 import shlex
@@ -15,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file, load_diabetes
 
 from sparsekit import __version__
 from sparsekit._compare import cli as _cli
-from sparsekit._compare import engine, io, peers
+from sparsekit._compare import engine, io, peers, plot
 from sparsekit._compare.cli import main
 
 COMMAND = [
@@ -44,7 +45,7 @@ def test_own_file(data, tmp_path, capsys):
     assert main(argv + FAST) == 0
     out, err = capsys.readouterr()
     assert err == ""  # no progress bar where nobody looks
-    assert out.count("mine (90 x 8, sparse") == 2
+    assert out.count("mine (90 x 8, sparse") == 3  # once of the data, and in each table
     assert "L1LogisticOBA" in out and "LIBLINEAR (scikit-learn)" in out and "geometric mean of 2 cells" in out
     assert "No intercept" in out
     assert plot.read_bytes().startswith(b"\x89PNG")
@@ -87,7 +88,7 @@ def test_solvers_that_are_not_installed_are_listed_once(data, capsys, monkeypatc
     argv = ["compare", str(data), "--lambda-ratio", "0.5,0.1", "--max-time", "2", "--json", str(json_file)]
     assert main(argv) == 0
     out = capsys.readouterr().out
-    assert out.count("mine (90 x 8, sparse") == 2
+    assert out.count("mine (90 x 8, sparse") == 3  # once of the data, and in each table
     assert out.count("Absent (not installed: pip install no-such-distribution)") == out.count("Absent") == 1
     content = json.loads(json_file.read_text())
     assert list(content["not_installed"]) == ["absent"]
@@ -201,7 +202,7 @@ def test_budget(data, tmp_path, capsys):
     assert main([*argv, "--peers", "saga", *files]) == 0
     assert time.monotonic() - start < 60
     out = capsys.readouterr().out
-    assert "The budget of 12 s was spent. Left out:" in out
+    assert "The budget of 12 s was not enough for all. Left out:" in out
     content = json.loads(json_file.read_text())
     done = len(content["cells"])
     assert 1 <= done < 600 and done + len(content["left_out"]) == 600
@@ -220,7 +221,37 @@ def test_budget_that_is_enough_or_nothing(data, capsys):
     assert "1e-09 s were over before anything was measured" in capsys.readouterr().err
 
 
-def test_columns_of_words(tmp_path, capsys):
+def test_a_budget_without_a_row_is_no_success(data, capsys, monkeypatch):
+    monkeypatch.setattr(engine.Bench, "_ready", lambda self, cell, track: None)
+    monkeypatch.setattr(engine.Bench, "_climb", lambda self, cell: None)
+    monkeypatch.setattr(engine.Bench, "_reference", lambda self, cell: None)
+    assert main(["compare", str(data), "--lambda-ratio", "0.5", "--budget", "500", *FAST]) == 1
+    assert "500 s were over before any solver had fitted once" in capsys.readouterr().err
+
+
+def test_labels_of_times_do_not_overlap():
+    """In pictures as narrow as they become, over much, little and no more than a decade."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    for first, last in ((1e-3, 1e-3 * 1.02), (1.2e-4, 2e-4), (1.3e-3, 7e-3), (1.1e-3, 9.9e-3), (1e-3, 2)):
+        figure = Figure(figsize=(3.2, 2.8), layout="constrained")
+        canvas = FigureCanvasAgg(figure)
+        ax = figure.subplots()
+        ax.loglog([first, last], [1, 0.1])
+        plot._label_times(ax)
+        canvas.draw()
+        texts = [text for text in ax.get_xticklabels(which="both") if text.get_text()]
+        low, high = ax.get_xlim()
+        texts = [text for text in texts if low <= text.get_position()[0] <= high]
+        boxes = [text.get_window_extent() for text in texts]
+        assert len({text.get_text() for text in texts}) == len(texts) >= 2
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes)), (first, last)
+
+
+def test_columns_of_words(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     rng = np.random.default_rng(0)
     rows = [f"id{i},{'red' if i % 3 else 'blue'},{rng.normal():.3f},{i % 2}" for i in range(80)]
     path = tmp_path / "words.csv"
@@ -229,7 +260,10 @@ def test_columns_of_words(tmp_path, capsys):
     assert "--drop name" in capsys.readouterr().err
     assert main(["compare", str(path), "--drop", "name", "--lambda-ratio", "0.5", *FAST]) == 0
     out = capsys.readouterr().out
-    assert "words (60 x 3, dense)" in out and "note: one-hot encoded (values): colour (2)" in out
+    assert max(map(len, out.splitlines())) <= 80
+    out = " ".join(out.split())
+    assert "words (60 x 3, dense)" in out and out.count("one-hot encoded (values): colour (2)") == 1
+    assert out.count("columns standardised") == 1
 
 
 def test_values_of_C_and_intercept(data, capsys):
@@ -303,6 +337,7 @@ def test_faulty_file_names_its_line(tmp_path, capsys):
         ["compare", "--json", "no/such/folder/out.json"],
         ["compare", "--csv", "no/such/folder/out.csv"],
         ["compare", "--budget", "0"],
+        ["compare", "--no-standardize"],
         ["compare", "--nonsense"],
     ],
     ids=" ".join,
@@ -318,6 +353,13 @@ def test_wrong_usage(argv, capsys):
 def test_a_grid_of_nothing_is_refused(capsys, option, text):
     assert main(["compare", option, text]) == 2
     assert f"argument {option}: names no number" in capsys.readouterr().err
+
+
+def test_python_m_is_the_command():
+    done = run_limited([sys.executable, "-P", "-m", "sparsekit", "compare", "--C", "-1"], timeout=60)
+    assert done.returncode == 2 and done.stderr.startswith("usage: sparsekit compare")
+    done = run_limited([sys.executable, "-P", "-m", "sparsekit", "--version"], timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"sparsekit {__version__}\n")
 
 
 def test_help_and_version(capsys):

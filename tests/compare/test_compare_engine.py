@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsekit._compare import csv_output, peers, report
+from sparsekit._compare import csv_output, json_output, peers, report
 from sparsekit._compare.engine import Bench, BenchOptions, Cell, Rung, Track
 from sparsekit._compare.problem import MultinomialProblem, Problem
-from sparsekit._compare.worker import Isolated
+from sparsekit._compare.worker import Isolated, Outcome
 
 
 def make_problem(kind="dense", n=80, p=12, fit_intercept=False, seed=0, first_label=1.0):
@@ -221,10 +221,13 @@ def test_a_failing_solver_is_a_line_in_the_table():
     text = report.table(cell, (1e-3, 1e-6))
     assert "failed: ZeroDivisionError: no luck" in text
     assert "failed: returned a solution that is not finite" in text
-    assert "Absent" not in text  # said once, in the header
-    found = report.header([Fake(), Absent()], Problem)
-    assert found.count("Absent (not installed: pip install no-such-distribution)") == 1
-    assert "Left out" not in report.header([Fake()], Problem)
+    assert "Absent" not in text  # said once, at the end
+    cell.left_out += [(peers.Liblinear(), "has no intercept"), (peers.Celer(), "has no intercept")]
+    assert report.left_out_line([cell, cell], [Fake(), Absent()]) == (
+        "Left out: LIBLINEAR (scikit-learn), celer (has no intercept); Absent (not installed: pip install "
+        "no-such-distribution)"
+    )
+    assert report.left_out_line([], [Fake()]) is None
     assert cell.track("fake").rungs
 
 
@@ -324,7 +327,8 @@ def test_ratios_and_bounds():
     assert (gap, name, n, bounded, slower) == (1e-3, "LIBLINEAR", 3, 0, 1)
     assert mean == pytest.approx(2.0)
     cells[0].interrupted = True
-    assert report.geometric_means(cells, [1e-3])[0][3] == 2
+    cells[1].tracks.append(Track(peers.Saga(), stopped="budget"))
+    assert [row[3] for row in report.geometric_means(cells, [1e-3])] == [2, 1]
 
 
 def test_json_is_strict(tmp_path):
@@ -332,7 +336,7 @@ def test_json_is_strict(tmp_path):
     path = tmp_path / "out.json"
     for track in cell.tracks:
         track.best_fit = peers.Fit(np.zeros(12), 0.0, 1)
-    report.write_json(path, report.as_dict([cell], [], {"gaps": (1e-3,)}))
+    json_output.write_json(path, json_output.as_dict([cell], [], {"gaps": (1e-3,)}))
     content = json.loads(
         path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
     )
@@ -350,28 +354,73 @@ class Slow(Fake):
 
 
 def test_a_deadline_ends_the_climb():
-    """What is not begun by then is marked, and said."""
+    """Each solver has its share of the time; what is not begun by the end is marked, and said."""
     problem = make_problem(n=80)
     bench = Bench(
         [Slow(), Fake()], BenchOptions(stop_gap=1e-12), isolate=False, deadline=time.monotonic() + 0.5
     )
     cell = bench.measure(problem, 1.0)
     assert bench.left == 0
-    assert cell.unfinished == cell.tracks and not cell.interrupted
+    # the fast one was not kept from its end by the slow one, which took what was left
+    assert [r.knob for r in cell.track("fake").rungs] == list(Fake.ladder)
+    assert cell.unfinished == [cell.track("slow")] and not cell.interrupted
     assert 1 <= len(cell.track("slow").rungs) < len(Slow.ladder)
     assert all(len(r.times) == 1 for t in cell.tracks for r in t.rungs)  # no time for repetitions
     text = report.table(cell, (1e-3, 1e-9))
-    assert "budget spent before the end of: Slow, Fake" in text
-    assert "> " not in text  # who was not given the time did not miss the gap in it
+    assert "budget spent before the end of: Slow\n" in text + "\n"
     cell.tracks[1].solver.key = report.OURS  # a pair that could be compared, were both done
     assert [row[3] for row in report.geometric_means([cell], (1e-1,))] == [0, 0]
     said = report.budget_lines(0.5, [cell], [(problem, 2.0)])
-    assert "not finished: small" in said and "Slow, Fake" in said and "not begun: small, C = 2" in said
+    assert "not finished: small" in said and ": Slow" in said and "not begun: small, C = 2" in said
     assert "All was done" in report.budget_lines(0.5, [], [])
     # nothing at all is begun after it
     later = bench.measure(problem, 2.0)
     assert [t.rungs for t in later.tracks] == [[], []] and later.unfinished == later.tracks
-    assert report.table(later, (1e-3,)).count("not run: the budget was spent") == 2
+    assert report.table(later, (1e-3,)).count("not run: its share of the budget was spent") == 2
+
+
+class Hanging:
+    """Runs a solver that compiles for longer than it may."""
+
+    def __init__(self):
+        self.problem, self.warm, self.limits = None, set(), []
+
+    def load(self, problem, timeout=None):
+        return True
+
+    def fit(self, C, settings, n_threads, timeout):
+        self.limits.append(timeout)
+        return Outcome(cut_off=True, seconds=timeout)
+
+
+def test_a_first_fit_that_overruns_its_share_is_not_tried_again():
+    """The others have their shares, and all of the next cell."""
+    problem, hanging = make_problem(n=80), Hanging()
+    bench = Bench([peers.Sparsekit(), Slow()], isolate=False, deadline=time.monotonic() + 60)
+    bench._runners["slow"] = hanging
+    for C in (1.0, 2.0):
+        cell = bench.measure(problem, C)
+        assert cell.track("sparsekit").rungs and cell.unfinished == [cell.track("slow")]
+    assert hanging.limits == [pytest.approx(30, abs=1)]
+    assert cell.share > 40
+
+
+def test_a_table_fits_its_width():
+    """Of 80 columns with the longest names; on a wide terminal nothing is left out."""
+    cell = made_up_cell({"sparsekit": 1.234e-4, "liblinear": 1234.0, "newton-cd-gram": -5.0})
+    for track in cell.tracks:
+        track.best_fit = peers.Fit(np.zeros(12), 0.0, 1)
+        track.rungs[0].nnz = 123456
+    cell.tracks.append(Track(peers.LiblinearMulticore(), failure="ValueError: " + "no luck " * 20))
+    cell.problem.name = "a data set with a long name"
+    wide, narrow = (report.table(cell, (1e-3, 1e-6), width) for width in (None, 80))
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert "LIBLINEAR (scikit-learn)" in wide and "objective" in wide.splitlines()[1]
+    assert "  liblinear" in narrow and "objective" not in narrow.splitlines()[2]
+    assert narrow.count("luck") == 20
+    assert all(word in narrow for word in ("L1LogisticOBA", "0.000123", "123456", "1234"))
+    lines = report.fold("Left out: " + "a solver; " * 20, 60).splitlines()
+    assert max(map(len, lines)) <= 60 and all(line.startswith("    ") for line in lines[1:])
 
 
 def test_a_deadline_in_the_repetitions_leaves_a_finished_cell():

@@ -99,7 +99,7 @@ def test_own_file(data, tmp_path, capsys):
     assert "alpha ||w||_1, z_i = x_i.w + b, b not penalised" in out
     assert "alpha = 0.1 (lambda" in out and out.index("alpha = 0.1 ") < out.index("alpha = 0.01 ")
     assert "LassoOBA is" in out and "scikit-learn's Lasso" in out and "LIBLINEAR" not in out
-    assert "30 rows held out\n" in out and "R2" in out and "accuracy" not in out
+    assert "; 30 rows held out; columns standardised" in out and "R2" in out and "accuracy" not in out
     content = json.loads(out_json.read_text(encoding="utf-8"))
     assert [cell["alpha"] for cell in content["cells"]] == pytest.approx([0.1, 0.01])
     for cell in content["cells"]:

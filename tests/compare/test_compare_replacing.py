@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sparsekit._compare import csv_output, plot, report
+from sparsekit._compare import csv_output, json_output, plot
 from sparsekit._storage.replacing import replacing
 
 
@@ -77,7 +77,7 @@ def test_everything_is_written_so(tmp_path, monkeypatch):
     for name in ("out.json", "out.csv", "out.png"):
         (tmp_path / name).write_text("kept")
     with pytest.raises(TypeError):
-        report.write_json(tmp_path / "out.json", {"a": 1, "b": object()})
+        json_output.write_json(tmp_path / "out.json", {"a": 1, "b": object()})
 
     def fails(*args, **kwargs):
         raise OSError("no space left on device")

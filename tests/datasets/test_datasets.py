@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from sklearn.externals import _arff
 
 from sparsekit import datasets
 from sparsekit.datasets import load_arff, load_svmlight, load_xc, make_oba_synthetic, make_spelled_digits
@@ -329,6 +330,103 @@ def test_arff_target_errors(write):
     missing = write("missing.arff", HEAD + "@data\n1,?\n")
     with pytest.raises(ValueError, match=r"missing.arff: the target 'c' has missing values"):
         load_arff(missing, target="c")
+
+
+def test_arff_percent_signs_and_escapes(write):
+    """As scikit-learn's reader has them, where it reads such values at all."""
+    text = r"""@relation r % not a comment
+@attribute share {10%, '20%', '30\%'} % a comment
+@attribute text {'a\tb', "c\nd", '\u00e9\101', 'it\'s', 'x\\y'}
+@data
+10%, 'a\tb'
+20%, "c\nd"
+'30\%', '\u00e9\101'
+30%, "it\'s"
+10%, 'x\\y'
+"""
+    bunch = load_arff(write("p.arff", text))
+    assert bunch.categories == {
+        "share": ["10%", "20%", "30%"],
+        "text": ["a\tb", "c\nd", "\u00e9A", "it's", "x\\y"],
+    }
+    assert_array_equal(bunch.data, [[0, 0], [1, 1], [2, 2], [2, 3], [0, 4]])
+    for line, codes in zip(text.splitlines()[4:], bunch.data, strict=True):
+        read = [values[int(code)] for values, code in zip(bunch.categories.values(), codes, strict=True)]
+        assert _arff._parse_values(line) == read
+
+
+def test_arff_ranges_tabs_and_quoted_question_marks(write):
+    text = "@relation r\n@attribute a INTEGER [0, 9] % digits\n@attribute b real[0,1]\n"
+    text += "@attribute\tc\t{'?', x, 'y, z'}\n@data\n1\t.5\t'?'\n2 \t\t 1 , ?\n3,\t0,\t'y, z'\n"
+    assert_array_equal(load_arff(write("r.arff", text)).data, [[1, 0.5, 0], [2, 1, np.nan], [3, 0, 2]])
+    with pytest.raises(ValueError, match=r"line 6: attribute 'a' has the value .*which is not a number"):
+        load_arff(write("q.arff", text.replace("1\t.5", "'?'\t.5")))
+
+
+def test_arff_names_that_look_like_numbers(write):
+    """What would merge, or is no finite number, stays a name; a target has the names as they are written."""
+    text = "@relation r\n@attribute a {01,1}\n@attribute b {1e2,100}\n@attribute c {nan,1}\n"
+    text += "@attribute d {2,1.5,-1e2}\n@data\n1,100,nan,-1e2\n01,1e2,1,1.5\n"
+    path = write("n.arff", text)
+    assert_array_equal(load_arff(path).data, [[1, 1, 0, -100], [0, 0, 1, 1.5]])
+    assert load_arff(path, target="a").target.tolist() == ["1", "01"]
+    assert load_arff(path, target="b").target.tolist() == ["100", "1e2"]
+
+
+def test_arff_weights(write):
+    bunch = load_arff(write("w.arff", HEAD + "@data\n1,a, {5}\n2,b\n3,'a'\t{ .5 }\n"))
+    assert_array_equal(bunch.sample_weight, [5, 1, 0.5])
+    assert_array_equal(bunch.data, [[1, 0], [2, 1], [3, 0]])
+    bunch = load_arff(write("s.arff", HEAD + "@data\n{}\n{0 2,1 b},{3}\n"))
+    assert_array_equal(bunch.sample_weight, [1, 3])
+    assert_array_equal(bunch.data.toarray(), [[0, 0], [2, 1]])
+    assert load_arff(write("o.arff", HEAD + "@data\n1,a\n")).sample_weight is None
+    for weight in ("-1", "nan", "x", ""):
+        path = write("f.arff", HEAD + f"@data\n1,a\n1,a,{{{weight}}}\n")
+        with pytest.raises(ValueError, match=says(path, 6, f"the weight of the row is '{weight}'")):
+            load_arff(path)
+
+
+def test_arff_strings_are_left_out_on_request(write):
+    head = "@relation r\n@attribute t string\n@attribute x numeric\n@attribute d date 'yyyy-MM-dd'\n@data\n"
+    path = write("t.arff", head + "'some, text 50%',1,'2020-01-01'\n?,2,?\n")
+    with pytest.raises(ValueError, match=says(path, 2, "type 'string'; .*skip_strings=True leaves it out")):
+        load_arff(path)
+    bunch = load_arff(path, skip_strings=True)
+    assert bunch.feature_names == ["x"] and bunch.data.tolist() == [[1], [2]]
+    sparse = load_arff(write("s.arff", head + "{0 'text',1 3}\n{2 '2020-01-01'}\n"), skip_strings=True)
+    assert sparse.data.toarray().tolist() == [[3], [0]]
+    with pytest.raises(ValueError, match="the target 't' is a string or date"):
+        load_arff(path, skip_strings=True, target="t")
+    with pytest.raises(ValueError, match="all attributes are strings or dates"):
+        load_arff(write("o.arff", "@attribute t string\n@data\nx\n"), skip_strings=True)
+
+
+def test_arff_encodings(write):
+    text = "% Jos\u00e9\r\n@relation r\r\n@attribute \u00e9 numeric\r\n@data\r\n1\r\n"
+    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16"):
+        bunch = load_arff(write("e.arff", text.encode(encoding)), encoding=encoding)
+        assert bunch.feature_names == ["\u00e9"]
+    for encoding, line in (("latin-1", 3), ("utf-16", 1)):
+        path = write("e.arff", text.encode(encoding))
+        with pytest.raises(ValueError, match=says(path, line, "is not text in utf-8; give the encoding")):
+            load_arff(path)
+    with pytest.raises(ValueError, match="encoding must name one that Python knows; got 'no-such'"):
+        load_arff(path, encoding="no-such")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_byte_order_marks_are_skipped(write, tmp_path, suffix):
+    def marked(name, text):
+        return write(name + suffix, b"\xef\xbb\xbf" + text.encode())
+
+    assert load_arff(marked("b.arff", HEAD + "@data\n1,a\n")).data.tolist() == [[1, 0]]
+    X, y = load_svmlight(marked("b.svm", "1 1:2\n-1 2:3\n"))
+    assert X.toarray().tolist() == [[2, 0], [0, 3]] and y.tolist() == [1, -1]
+    X, Y = load_xc(marked("b.txt", "1 2 2\n0 1:3\n"))
+    assert X.toarray().tolist() == [[0, 3]] and Y.toarray().tolist() == [[1, 0]]
+    rows = datasets.convert_svmlight(marked("c.svm", "1 1:2\n-1 2:3\n"), tmp_path / "folder")
+    assert rows[:].toarray().tolist() == [[2, 0], [0, 3]]
 
 
 # generators

@@ -7,10 +7,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import sparsekit
+from sparsekit._row_blocks.blocks import ListOfBlocks
 from sparsekit.datasets import ParquetTable, _parquet, open_parquet
 
 pa = pytest.importorskip("pyarrow", reason="reads Parquet files")
 pq = pytest.importorskip("pyarrow.parquet", reason="reads Parquet files")
+
+
+MODELS = [
+    sparsekit.L1LogisticOBA,
+    sparsekit.LassoOBA,
+    sparsekit.SoftmaxClassifier,
+    sparsekit.SoftmaxClassifierCV,
+    lambda: sparsekit.ExtremeSoftmaxSGD(random_state=0, max_iter=5, tol=1.0),
+]
 
 
 def table(n=100, dtype=np.float64, seed=0):
@@ -136,6 +147,28 @@ def test_nulls_are_named(tmp_path):
         X.block(1)
     with pytest.raises(ValueError, match=r"a.parquet: column 'y' has nulls in row group 0"):
         X.y  # noqa: B018
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.filterwarnings("error:X .*feature names")
+def test_names_of_columns_are_those_of_features(path, tmp_path, make):
+    """At the fit and in what is predicted for tables and by names; other names are refused."""
+    A, _ = table()
+    y = np.where(A[:, 0] > 0.5, 1, 0)
+    X = open_parquet(path, target="y")
+    model = make().fit(X, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    nameless = make().fit(list_of_blocks(A), y)
+    assert not hasattr(nameless, "feature_names_in_")
+    assert_array_equal(model.predict(X), nameless.predict(A))
+    assert model.score(X, y) == pytest.approx(nameless.score(A, y))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="X has the feature 'c' where 'a' was at the fit: names must agree"):
+        model.predict(open_parquet(path, columns=["c", "b", "a"]))
+
+
+def list_of_blocks(A):
+    return ListOfBlocks([A[i : i + 30] for i in range(0, len(A), 30)])
 
 
 def test_damage_is_named(path, tmp_path):

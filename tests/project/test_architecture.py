@@ -20,6 +20,7 @@ FLOORS = {
     "_storage": PIECES,  # files that are written whole
     # programs over estimators
     "_compare": TOOLS,
+    "__main__": TOOLS,
 }
 # The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
 WINGS = {

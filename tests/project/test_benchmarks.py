@@ -11,7 +11,7 @@ import pytest
 from children import run_limited
 from sklearn.datasets import make_classification
 
-from sparsekit._compare import report
+from sparsekit._compare import json_output, report
 from sparsekit._compare.engine import Bench, BenchOptions
 from sparsekit._compare.peers import all_solvers
 from sparsekit._compare.problem import Problem
@@ -91,10 +91,10 @@ def test_cells_measured_in_pieces_make_one_table(checkout, tmp_path):
         for C in (0.1, 1.0):
             cells.append(bench.measure(problem, C))
             paths.append(tmp_path / f"{C}.json")
-            content = report.as_dict(
+            content = json_output.as_dict(
                 cells[-1:], solvers, {"gaps": options.gaps, "command": f"the one of {C}"}
             )
-            report.write_json(paths[-1], content)
+            json_output.write_json(paths[-1], content)
     markdown = tmp_path / "all.md"
     argv = [checkout / "benchmarks" / "l1_logistic.py", "--from", ",".join(map(str, paths))]
     done = run_limited([sys.executable, *argv, "--markdown", markdown], timeout=200)

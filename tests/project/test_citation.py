@@ -1,6 +1,7 @@
 """CITATION.cff says how to cite the package and the papers that it implements."""
 
 import re
+import tomllib
 
 import pytest
 
@@ -18,6 +19,14 @@ def test_it_has_what_the_format_requires(text):
     for key, value in REQUIRED.items():
         assert re.fullmatch(value, top[key]), key
     assert "\t" not in text and top["license"] == "BSD-3-Clause"
+
+
+def test_the_repository_has_one_address(checkout, text):
+    """Each file that a reader may start from names it."""
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = project["urls"]["Repository"]
+    assert f"\nrepository-code: {address}\n" in text
+    assert f"`git clone {address}`" in (checkout / "README.md").read_text(encoding="utf-8")
 
 
 def test_each_reference_has_a_type_a_title_and_authors(text):

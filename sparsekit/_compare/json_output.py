@@ -1,0 +1,102 @@
+"""The comparison's numbers as a JSON file."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+
+from .._storage.replacing import replacing
+from .report import geometric_means, machine, versions
+
+
+def as_dict(cells, solvers, settings, left_out=()):
+    """Everything measured, ready for JSON; infinite times become null.
+
+    ``left_out`` has the problems and values of C for which there was no time.
+    """
+    return {
+        "machine": machine(),
+        "versions": versions(solvers),
+        "settings": settings,
+        "objective": cells[0].problem.formula,
+        "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
+        "left_out": [{"data": problem.name, **dict([problem.strength(C)])} for problem, C in left_out],
+        "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
+        "summary": [
+            dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))
+            for row in geometric_means(cells, settings.get("gaps", (1e-3, 1e-6)))
+        ],
+    }
+
+
+def _cell_dict(cell, gaps):
+    problem = cell.problem
+    tracks = []
+    for track in cell.tracks:
+        entry = {
+            "solver": track.solver.key,
+            "version": track.solver.version,
+            "first_fit": track.first_fit,
+            "stopped": track.stopped,
+            "cut_off": track.cut_off,
+            "failure": track.failure,
+            "times": {f"{g:.0e}": cell.time_to(track, g) for g in gaps},
+            "rungs": [
+                {
+                    track.solver.knob: r.knob,
+                    "times": r.times,
+                    "median": r.median,
+                    "objective": r.objective,
+                    "gap": cell.gap(r.objective),
+                    "nnz": r.nnz,
+                    "n_iter": r.n_iter,
+                    "warnings": r.warnings,
+                }
+                for r in track.rungs
+            ],
+        }
+        if track.best is not None:
+            entry |= {
+                **dict(
+                    zip(problem.score_keys, problem.held_out(track.best_fit.coef, track.best_fit.intercept))
+                ),
+                "objective": track.best.objective,
+                "nnz": track.best.nnz,
+            }
+        tracks.append(entry)
+    return {
+        "data": problem.name,
+        "notes": problem.notes,
+        "n_samples": problem.X.shape[0],
+        "n_features": problem.X.shape[1],
+        "fit_intercept": problem.fit_intercept,
+        **dict([problem.strength(cell.C)]),
+        "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else None,
+        "n_threads": cell.n_threads,
+        "best_objective": cell.best_objective,
+        "certified_gap": cell.certified_gap,
+        "interrupted": cell.interrupted,
+        "left_out": [{"solver": s.key, "reason": reason} for s, reason in cell.left_out],
+        "tracks": tracks,
+    }
+
+
+def write_json(path, content):
+    """Write strict JSON: numbers that JSON cannot hold become null."""
+    with replacing(path) as part, open(part, "w", encoding="utf-8") as stream:
+        json.dump(_finite(content), stream, indent=1, allow_nan=False)
+        stream.write("\n")
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    return value

@@ -1,0 +1,209 @@
+"""Options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+
+# the last two are where a model fits its rows almost without a penalty, and slow solvers become very slow
+DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
+# seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
+MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
+
+
+def make_parser():
+    """The parser of ``sparsekit``'s arguments."""
+    from .. import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="sparsekit", description="Sparse linear models with certified results."
+    )
+    parser.add_argument("--version", action="version", version=f"sparsekit {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands")
+    commands.add_parser(
+        "versions", help="versions, how the kernels were built, threads: for a report of a problem"
+    )
+    compare = commands.add_parser(
+        "compare",
+        help="L1 models on your data: this package beside LIBLINEAR and other solvers",
+        description="Fit L1 logistic regression with L1LogisticOBA, or with --lasso least squares with "
+        "LassoOBA, and with every peer that is installed, and compare the time each needs to come close to "
+        "the optimum. Without files: two data sets that ship with scikit-learn.",
+    )
+    add = compare.add_argument
+    add("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
+    add(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="svmlight (.svm .libsvm .txt .dat) or CSV (.csv .tsv), also with .gz .bz2 .xz; .npz, .parquet",
+    )
+    grid = compare.add_mutually_exclusive_group()
+    grid.add_argument(
+        "--C",
+        type=_numbers,
+        metavar="C1,C2,...",
+        help="values of C = 1/lambda, in scikit-learn's scale, the same for every file",
+    )
+    grid.add_argument(
+        "--alpha",
+        type=_numbers,
+        metavar="A1,A2,...",
+        help="with --lasso: values of alpha, in scikit-learn's scale, the same for every file",
+    )
+    grid.add_argument(
+        "--lambda-ratio",
+        type=_numbers,
+        metavar="R1,R2,...",
+        help="lambda (1/C, or alpha) as shares of the smallest that selects nothing (default: "
+        f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
+    )
+    grid.add_argument(
+        "--n-lambda",
+        type=_positive_int,
+        metavar="N",
+        help="N values of that share from 1 (left out) to 0.001, log-spaced",
+    )
+    add(
+        "--n-jobs",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="threads of the solvers that use several (default: 1)",
+    )
+    add(
+        "--intercept",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="an unpenalised intercept; solvers that have none are left out (default: only with --lasso)",
+    )
+    add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
+    add(
+        "--max-time",
+        type=_positive,
+        metavar="S",
+        help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
+        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g})",
+    )
+    add(
+        "--budget",
+        type=_positive,
+        metavar="S",
+        help="seconds for all of it, an equal share for each solver; what was left out is said at the end "
+        "(default: none)",
+    )
+    add(
+        "--repeats",
+        type=_positive_int,
+        default=1,
+        metavar="N",
+        help="least number of runs of the fits that decide a time (default: 1; short ones get more)",
+    )
+    held_out = compare.add_mutually_exclusive_group()
+    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
+    held_out.add_argument(
+        "--test-size",
+        type=_share,
+        default=0.25,
+        metavar="SHARE",
+        help="share of rows to hold out, stratified (default: 0.25; 0: none)",
+    )
+    add(
+        "--target",
+        metavar="NAME",
+        help="target column of CSV and parquet files, by name or number from 1 (default: the last)",
+    )
+    add(
+        "--drop",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of CSV and parquet files to leave out",
+    )
+    add(
+        "--drop-missing",
+        action="store_true",
+        help="leave out rows of CSV and parquet files with missing values",
+    )
+    add(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether the first line of CSV files holds names (default: found out)",
+    )
+    add(
+        "--encoding",
+        metavar="NAME",
+        help="of CSV files, such as cp1252 (default: what a byte-order mark says, or UTF-8)",
+    )
+    add(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="columns of standard deviation 1, and of mean 0 where the data is dense (default: only where "
+        "the data is dense)",
+    )
+    add(
+        "--categorical",
+        type=_names,
+        default=[],
+        metavar="A,B,...",
+        help="columns that hold categories although they have numbers; columns of words are one-hot encoded "
+        "in any case",
+    )
+    add(
+        "--positive",
+        metavar="LABEL",
+        help="label that counts as positive (default: the greater of two, the most frequent of more; to be "
+        "named where there are more than 20 numbers)",
+    )
+    add("--seed", type=int, default=0, help="seed of the split (default: 0)")
+    add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
+    add("--json", metavar="FILE", help="write all numbers")
+    add("--csv", metavar="FILE", help="write the tables, a row for each solver and C")
+    add(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="progress bar on stderr (default: on a terminal)",
+    )
+    return parser
+
+
+def _number(text, kind=float):
+    try:
+        return kind(text)
+    except ValueError:  # argparse would name this function
+        what = "a whole number" if kind is int else "a number"
+        raise argparse.ArgumentTypeError(f"must be {what}, is {text}") from None
+
+
+def _positive(text):
+    value = _number(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
+    return value
+
+
+def _share(text):
+    value = _number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
+    return value
+
+
+def _positive_int(text):
+    value = _number(text, int)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
+    return value
+
+
+def _numbers(text):
+    found = [_positive(part) for part in text.split(",") if part.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("names no number")
+    return found
+
+
+def _names(text):
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -17,6 +17,7 @@ from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, mixed, solver_of
+from .centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from .coefficients import pack
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
@@ -93,7 +94,12 @@ def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
         return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
-    return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    centre = centre_of(X, weight) if can_be_centred(X, fit_intercept) else None
+    if centre is None:
+        return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    X = subtract_centre(X, centre)
+    loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    return CentredLoss(loss, X, centre)
 
 
 def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
@@ -196,5 +202,6 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
-        warn_if_gap_is_large(result, data["X"], self._solver_options, who=type(self).__name__, stacklevel=4)
+        X = loss.X if isinstance(loss, CentredLoss) else data["X"]
+        warn_if_gap_is_large(result, X, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

@@ -135,7 +135,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     Notes
     -----
     X is used as it is, without a copy, if it is float32 or float64 and C- or Fortran-contiguous,
-    CSR or CSC (int32 or int64 indices). The method is Algorithm 2 of chapter 2 of [1]_.
+    CSR or CSC (int32 or int64 indices). The exception: with an intercept, and a column whose mean is at least
+    30 times its standard deviation, the fit works on a copy in which such columns are centred. The model is
+    the same; without this, rounding hides what such columns say. Blocks of rows are not centred.
+    The method is Algorithm 2 of chapter 2 of [1]_.
 
     References
     ----------

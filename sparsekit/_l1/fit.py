@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import beside, is_device, to_host
-from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.base import SCALERS, SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
 from .._linalg.special import largest
 from .._messages import shown
@@ -35,31 +35,35 @@ OBA_CONSTRAINTS: dict = {
     "memory": [Interval(Integral, 1, None, closed="left")],
 }
 
+# part of the loss at zero that is rounding of a duality gap
+_ROUNDING = 1e-12
 # ratio of the largest and the smallest norm of the columns in use from which scales are to blame
 _SCALES = 1e4
 
 
-def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
+def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
     A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
-    others, leave nothing to gain. ``X`` is the data, whose columns' norms tell which it is.
+    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms tell which
+    it is.
     """
     gap = result.dual_gap
-    if result.fun <= 0.0:  # there is nothing below
-        return
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
+    if gap <= _ROUNDING * _value_at_zero(loss, result.x):
+        return
     if _spread_of_norms(X, result.x) > _SCALES:
         why = (
-            "the columns of X differ too much in scale. Bring them to similar scales "
-            "(sklearn.preprocessing.MaxAbsScaler keeps X sparse) or tighten tol"
+            f"the columns of X differ too much in scale. Bring them to similar scales ({SCALERS}) or tighten "
+            "tol"
         )
     else:
         why = (
-            "columns of X that are nearly combinations of others leave it nearly flat. A stronger penalty or "
-            "fewer columns make the bound tight; the objective itself has stopped falling"
+            "columns of X that are nearly combinations of others, or nearly constant, leave it nearly flat. "
+            "A stronger penalty, fewer columns or centred ones (sklearn.preprocessing.StandardScaler) make "
+            "the bound tight; the objective itself has stopped falling"
         )
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -67,6 +71,13 @@ def warn_if_gap_is_large(result, X, options, *, who, stacklevel=3):
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def _value_at_zero(loss, like):
+    """The loss at zero, or 0 where blocks of rows with an offset have not been asked for it."""
+    if hasattr(loss, "value"):
+        return loss.value(np.zeros_like(like))
+    return loss.value_at_zero or 0.0
 
 
 def _spread_of_norms(X, x):
@@ -203,5 +214,5 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
         X = loss.X if isinstance(loss, CentredLoss) else data["X"]
-        warn_if_gap_is_large(result, X, self._solver_options, who=type(self).__name__, stacklevel=4)
+        warn_if_gap_is_large(result, loss, X, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

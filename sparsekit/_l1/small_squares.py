@@ -33,6 +33,7 @@ class SmallSquares:
     def __init__(self, solver, *data):
         self.solver, self._data = solver, data
         self.l1_vector, self.n_variables = solver.l1_vector, solver.n_variables
+        self.value_at_zero = solver.value_at_zero
 
     def minimizer(self, loss, l1, x0=None, *, max_time=None, **options):
         """What `OBAEstimatorMixin` asks a loss for; ``loss`` is this."""

@@ -99,7 +99,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of X (float32 or float64).
+        Coefficients, in the dtype of X (float32 or float64). Of more than two classes those of a feature
+        without a penalty sum to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept; for more than two classes it sums to zero. Zero if ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
@@ -256,7 +257,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         dtype = X.dtype
 
         def attributes(x):
-            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
+            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
             return {
                 "coef_": coef,
                 "intercept_": intercept,

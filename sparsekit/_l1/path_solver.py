@@ -152,7 +152,9 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
         # lambda_max is read off this solution, so it is solved more tightly than the path
         options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
         result = solver_of(loss)(loss, beside(np.zeros(loss.n_variables), X), start, **options)
-        coef[:, free], free_intercept = unpack(to_host(result.x), n_outputs, free.size, intercept is not None)
+        coef[:, free], free_intercept = unpack(
+            to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0
+        )
         intercept = None if intercept is None else free_intercept
     return beside(pack(coef, intercept, intercept is not None), X)
 
@@ -261,15 +263,16 @@ def collect_path(
     scale=1.0,
     coefs="auto",
     dtype=np.float64,
+    penalty=1.0,
 ):
-    """Gather the results of `iterate_path` into a `RegularizationPath`."""
+    """Gather the results of `iterate_path` into a `RegularizationPath`; ``penalty`` is as of `unpack`."""
     n_rows = n_outputs * n_features
     if coefs == "auto":
         coefs = "sparse" if 8 * n_rows * len(lambdas) > _DENSE_BYTES else "dense"
     dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
     columns, intercepts, kept = [], [], []
     for i, result in enumerate(results):
-        coef, intercept = unpack(to_host(result.x), n_outputs, n_features, fit_intercept, dtype)
+        coef, intercept = unpack(to_host(result.x), n_outputs, n_features, fit_intercept, dtype, penalty)
         if dense is None:
             columns.append(sp.csc_array(coef.reshape(-1, 1)))
             nnz = columns[-1].nnz
@@ -386,4 +389,5 @@ def solve_path(
             scale=scale,
             coefs=coefs,
             dtype=X.dtype,
+            penalty=to_host(penalty_weights),
         )

@@ -32,8 +32,8 @@ class SmallSquares:
 
     def __init__(self, solver, *data):
         self.solver, self._data = solver, data
-        self.l1_vector, self.n_variables = solver.l1_vector, solver.n_variables
         self.value_at_zero = solver.value_at_zero
+        self.l1_vector, self.n_variables = solver.l1_vector, solver.n_variables
 
     def minimizer(self, loss, l1, x0=None, *, max_time=None, **options):
         """What `OBAEstimatorMixin` asks a loss for; ``loss`` is this."""

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import beside, is_device, namespace, to_host
 from .._estimator.base import SolverEstimatorMixin
 from .._estimator.checks import by_feature
+from .._estimator.penalty_name import PenaltyNameMixin
 from .._estimator.used_columns import without_empty_columns
 from .._linalg.structure import sound
 from .._linalg.threads import count_threads
@@ -133,7 +134,7 @@ def inside(coef, lower, upper, dtype):
     return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
-class BoundedEstimatorMixin(SolverEstimatorMixin):
+class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
 
     @property

@@ -30,12 +30,15 @@ SOLVER_CONSTRAINTS: dict = {
     "callback": [callable, None],
 }
 
+# what brings columns to similar scales; one whose mean is large beside its spread has to be centred, too
+SCALERS = "sklearn.preprocessing.StandardScaler; MaxAbsScaler keeps X sparse and does not centre"
+
 _WHY = {
     outcome.MAX_ITER: "it reached max_iter={max_iter}. Increase max_iter, loosen tol, or bring the "
-    "columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)",
+    f"columns of X to similar scales ({SCALERS})",
     outcome.MAX_TIME: "it reached max_time={max_time} seconds. Increase max_time or loosen tol",
     outcome.NO_PROGRESS: "rounding errors allow no further progress. Bring the columns of X to similar "
-    "scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse), pass float64 data, or loosen tol",
+    f"scales ({SCALERS}), pass float64 data, or loosen tol",
 }
 
 

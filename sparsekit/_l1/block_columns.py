@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from .._cython._operators import GramOperator
 from .block_loss import HessianOf, Sparse, dual_value_of_block, model_of_block, product_of_block
 from .class_shift import anchored, centred
+from .free_variables import FreeSystem
 from .oba_run import OBAOptions
 from .user_problem import Expand, ProtocolProblem
 
@@ -24,9 +25,8 @@ from .user_problem import Expand, ProtocolProblem
 _WHOLE_DENSE, _WHOLE_SPARSE, MOST_VARIABLES = 600, 3000, 3000
 # relative distance at which two points are one
 _SAME = 1e-15
-# part of the gradient at zero from which more is taken off unpenalised variables, attempts, and the part that
-# is too much for a dual point
-_LEFT, _ATTEMPTS, _INFEASIBLE = 1e-12, 3, 1e-8
+# part of the gradient at zero from which more is taken off unpenalised variables, and attempts
+_LEFT, _ATTEMPTS = 1e-12, 3
 
 
 class HeldColumns:
@@ -45,10 +45,10 @@ class HeldColumns:
         theta are the derivatives by row.
         """
         part = self.loss.problem()
-        value, self.theta, moved = part.start(x), part.state.u, np.zeros(0)
+        value, self.theta, moved, self.price = part.start(x), part.state.u, np.zeros(0), 0.0
         gradient = part.gradient()
         if free.size:
-            self.theta, _, moved = part.project_free(free, self.theta, gradient)
+            self.theta, _, moved, self.price = part.project_free(free, self.theta, gradient, x)
         return value, gradient, moved
 
     def refine(self, moved, left):
@@ -56,8 +56,8 @@ class HeldColumns:
         return None
 
     def dual_value(self, scale, move):
-        """Dual objective at the feasible theta of the last `look`, times ``scale``."""
-        return self.loss.dual_value(scale * self.theta)
+        """Dual objective at the theta of the last `look`, times ``scale``, less the price of its gradient."""
+        return self.loss.dual_value(scale * self.theta) - self.price
 
 
 class RemoteColumns:
@@ -80,7 +80,7 @@ class RemoteColumns:
         # of least squares the Hessian is the same everywhere, and so one model is the loss itself
         self._base: _Point | None = None
         self._points: list[_Point] = []
-        self._attempts, self._feasible = 0, True
+        self._attempts = 0
 
     def _sparse(self, x):
         full = np.zeros(self.whole.n_variables)
@@ -174,31 +174,28 @@ class RemoteColumns:
         point = self.point(x)
         self._attempts, moved = 0, np.zeros(0)
         if free.size:
-            self._system = self.hessian(x, HessianOf(free))
-            moved = self._step(point.gradient[free])
-        self._x = x.copy()
+            H = self.hessian(x, HessianOf(free))
+            possible = len(H) <= MOST_VARIABLES and np.isfinite(H).all()
+            self._system = FreeSystem(H) if possible else None
+            moved = self._system.solve(point.gradient[free]) if possible else None
+        self._x, self._free, self.price = x.copy(), free, 0.0
         return point.value, point.gradient, moved
-
-    def _step(self, gradient):
-        if len(self._system) > MOST_VARIABLES or not np.isfinite(self._system).all():
-            return None
-        return np.linalg.lstsq(self._system, gradient, rcond=1e-13)[0]
 
     def refine(self, moved, left):
         """As of `HeldColumns`."""
+        if not moved.size:
+            return None
         self._attempts += 1
+        self.price = self._system.price(left, self._x[self._free], moved)
         most = np.abs(left).max(initial=0.0) / self.whole.origin_scale
-        self._feasible = bool(most <= _INFEASIBLE)
         if most <= _LEFT or self._attempts > _ATTEMPTS:
             return None
-        return moved + self._step(left)
+        return moved + self._system.solve(left)
 
     def dual_value(self, scale, move):
-        """As of `HeldColumns`, by a round; -inf where no `refine` made theta feasible."""
-        if not self._feasible:
-            return -np.inf
+        """As of `HeldColumns`, by a round."""
         moved = Sparse.of(move) if move.any() else None
-        return float(self._round(dual_value_of_block, self._sparse(self._x), moved, scale))
+        return float(self._round(dual_value_of_block, self._sparse(self._x), moved, scale)) - self.price
 
 
 class _Point:

@@ -7,7 +7,7 @@ predictor anew, which costs what keeping it would save, and returns sums.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class LossOfBlocks:
     offset: float = 0.0
     shifted: bool = False
     columns: np.ndarray | None = None
+
+    lower_bound: ClassVar[float] = 0.0  # of both losses
 
     @property
     def n_outputs(self) -> int:

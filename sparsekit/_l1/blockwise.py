@@ -24,7 +24,7 @@ from .._row_blocks.gather import GatheredColumns
 from .._solver import outcome
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
-from .duality import ENDS, dual_with_ridge
+from .duality import ENDS, dual_with_ridge, gap_of
 from .null_intercept import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -393,7 +393,7 @@ class Run:
         slopes = g.copy() if self.has_ridge else g
         g[variables] = own + l2[variables] * x[variables]
         self.optimality = measure(x, g, l1) / problem.origin_scale
-        self.gap = np.inf
+        self.gap = gap_of(problem.spec, self.fun, -np.inf)
         if moved is not None and (part.is_here or last or self.stuck or self.optimality <= self.target):
             if self.has_ridge:
                 # each scale costs a round where columns are not here
@@ -401,7 +401,7 @@ class Run:
                 dual = dual_with_ridge(lambda s: part.dual_value(s, move), slopes, l1, l2, **scales)
             else:
                 dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
-            self.gap = self.fun - dual if np.isfinite(dual) else np.inf
+            self.gap = gap_of(problem.spec, self.fun, dual)
         return g, problem.by_feature(ratios)
 
     def _verdict(self, status, complete, before):

@@ -79,20 +79,23 @@ def l1_weights(penalty_weights, strength):
     return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
 
 
-def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64):
+def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64, penalty=1.0):
     """Split the solver's variables into coef (n_outputs, n_features) and intercept (n_outputs,).
 
     The variables of more than one output are ordered as ``W`` of shape (n_features, n_outputs) in
-    C order, then the intercepts.
+    C order, then the intercepts. ``penalty``, a number or (n_features,), is 0 for features without one: of
+    several classes these sum to zero, as intercepts do.
     """
     end = n_features * n_outputs
     coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=np.float64, order="C")
     intercept = np.zeros(n_outputs, like=x)
     if fit_intercept:
-        free = x[end:]
+        intercept[:] = x[end:]
+    if n_outputs > 1:
         # a constant added to every class changes no probability: take the representative that
         # sums to zero, so that the answer does not depend on the way the solver took
-        intercept[:] = free - free.mean() if n_outputs > 1 else free
+        intercept -= intercept.mean()
+        coef -= np.where(namespace(x=x).asarray(penalty) == 0.0, coef.mean(axis=0), 0.0)
     return in_type(coef, np.dtype(dtype)), in_type(intercept, np.dtype(dtype))
 
 

@@ -112,7 +112,10 @@ class PathProblem:
     def unpacked(self, x):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
         n_features, dtype = self.X.shape[1], self.X.dtype
-        return self.whole_model(*unpack(to_host(x), self.n_outputs, n_features, self.fit_intercept, dtype))
+        found = unpack(
+            to_host(x), self.n_outputs, n_features, self.fit_intercept, dtype, to_host(self.penalty)
+        )
+        return self.whole_model(*found)
 
     def whole_model(self, coef, intercept):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""

@@ -30,6 +30,7 @@ from .coefficients import l1_weights
 from .fit import OBA_CONSTRAINTS
 from .fold_scores import start_between
 from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
+from .scored_path import MOST_WIDENING, ScoredPath
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0
@@ -59,6 +60,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
     # Fits that are only scored end where models predict a decrease of this multiple of tol. Accuracies do not
     # show more.
     _scored_decrease: ClassVar[float] = 30.0
+    _widens: ClassVar[bool] = False  # whether an automatic grid goes on where its weakest penalty is the best
 
     # of the estimators
     selection: str
@@ -99,6 +101,12 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
+    def _keep_path(self, path, largest, columns):
+        """Keep, and say, what there is to say of the `ScoredPath` of the chosen ratio.
+
+        ``largest`` is the penalty where all is zero, or None of an automatic grid, which begins there; ``columns`` are the `UsedColumns`.
+        """
+
     def _search(
         self, whole, y, folds, model, ratios, given, n_penalties, scorer, score_params, metadata,
     ):  # fmt: skip
@@ -123,39 +131,68 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 
         scored = self._scored_options(options)
         light = whole.beside(None)
-        calls = (
-            delayed(_score_fold)(
-                light, X, y, model, fold, k, ratios, grids, scored, self.max_time, scorer, score_params,
-                not self.refit,
-            )
-            for k, fold in enumerate(folds)
-        )  # fmt: skip
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
         small = not shared and is_small(X, _THREADED)
-        runs = run_folds(calls, n_jobs, shared=shared, small=small)
+
+        def score_folds(ratios, grids):
+            calls = (
+                delayed(_score_fold)(
+                    light, X, y, model, fold, k, ratios, grids, scored, self.max_time, scorer, score_params,
+                    not self.refit,
+                )
+                for k, fold in enumerate(folds)
+            )  # fmt: skip
+            return run_folds(calls, n_jobs, shared=shared, small=small)
+
         done = []
-        for k, run in enumerate(runs):
+        for k, run in enumerate(score_folds(ratios, grids)):
             done.append(run)
             monitor.part_ends(k)
         scores, n_iters, statuses, optimality, solutions = zip(*done)
         all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
         self._refuse_nan(all_scores, ratios, penalties)
         chosen = self._choose_ratio(ratios, all_scores)
-        lambdas, ratio = grids[chosen], float(ratios[chosen])
-        self._keep(penalties, chosen, all_scores)
-        self._choose(all_scores[:, chosen])
-        self.n_iter_ = np.array([fold.sum() for fold in n_iters], dtype=np.int32)
-        statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
-
+        ratio = float(ratios[chosen])
         mixed = [f", l1_ratio={r:.3g}" if len(ratios) > 1 else "" for r in ratios]
         named = zip(penalties, mixed)
         points = [f"{self._penalty}={value:.3g}{name}" for values, name in named for value in values]
         names = [f"fold {k} at {point}" for k in range(n_folds) for point in points]
+        statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
+        n_iters = [fold.sum() for fold in n_iters]
+
+        # the path of the chosen ratio, which goes on where its end is the best
+        size = len(grids[chosen])
+        path = ScoredPath(
+            grids[chosen], all_scores[:, chosen], [one[chosen * size :][:size] for one in solutions]
+        )
+        weakest = path.lambdas[-1] * MOST_WIDENING if given is None and self._widens else np.inf
+        last = 1
+        while size > 1 and path.ends_best(last) and path.lambdas[-1] > weakest:
+            more = path.next_lambdas(size)
+            last = len(more)
+            done = list(score_folds([ratio], [more]))
+            found, iterations, states, measures, further = zip(*done)
+            values = self._as_penalty(more)
+            self._refuse_nan(np.array(found)[:, None], [ratio], [values])
+            path.extend(more, np.array(found), further)
+            n_iters = [n + one.sum() for n, one in zip(n_iters, iterations)]
+            statuses += list(np.concatenate(states))
+            optimality += list(np.concatenate(measures))
+            points = [f"{self._penalty}={value:.3g}{mixed[chosen]}" for value in values]
+            names += [f"fold {k} at {point}" for k in range(n_folds) for point in points]
+        lambdas = path.lambdas
+        penalties[chosen] = self._as_penalty(lambdas)
+        self.l1_ratio_scores_[chosen] = path.mean().max()
+        self._keep(penalties, chosen, all_scores)
+        self._choose(path.scores)
+        self.n_iter_ = np.array(n_iters, dtype=np.int32)
+        top = lambda_max / max(ratio, LEAST_RATIO) / whole.scale
+        self._keep_path(path, None if given is None else top, whole.columns)
 
         at = getattr(self, f"{self._penalty}_")
         last = int(np.flatnonzero(penalties[chosen] == at)[0])
-        parts = [fold[chosen * len(lambdas) + last] for fold in solutions]
+        parts = [fold[last] for fold in path.solutions]
         if self.refit:
             solver, x, left, first = l1_weights(lambdas, whole.scale), x_null, self.max_time, 0
             if whole.starts_between:

@@ -1,10 +1,11 @@
 """Duality gaps of f(x) + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for losses of a linear predictor.
 
 The dual point is theta = dl/dz at the solution, made feasible: first X_j^T theta = 0 for the variables
-without a penalty (a weighted least-squares correction), then scaled so that |X_j^T theta| <= l1_j
-where there is no ridge. Where there is one any theta is feasible, at the price of the conjugate
-of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective
-at x less the least one from above.
+without a penalty (a weighted least-squares correction; what it leaves raises the gap), then scaled so that
+|X_j^T theta| <= l1_j where there is no ridge. Where there is one any theta is feasible, at the price of the
+conjugate of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective at x
+less the least one from above. Where a loss is never below a number, so is the optimum: such losses have it
+as ``lower_bound``.
 """
 
 import numpy as np
@@ -21,6 +22,8 @@ _SCALES = (1.0, 0.5, 0.9, 0.0)
 def duality_gap(loss, problem, x, l1, g, theta=None):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here.
 
+    Infinite where no dual point was found, and the loss has no ``lower_bound``.
+
     The dual point is made of the derivatives by row at x, or of ``theta`` (n_rows,), at a pass over X more.
     """
     l2, fun = problem.l2, problem.f
@@ -36,22 +39,25 @@ def duality_gap(loss, problem, x, l1, g, theta=None):
     else:
         theta = loss.in_domain(theta)
         grad = problem.gradient_of(theta)
+    primal, price = fun + l1 @ np.abs(x), 0.0
     free = np.flatnonzero(l1 == 0 if l2 is None else (l1 == 0) & (l2 == 0))
     if free.size:
-        theta, grad, _ = problem.project_free(free, theta, grad)
+        theta, grad, _, price = problem.project_free(free, theta, grad, x)
         if theta is None:
-            return np.inf
-    primal = fun + l1 @ np.abs(x)
+            return gap_of(loss, primal, -np.inf)
     if l2 is not None:
         dual = dual_with_ridge(lambda scale: dual_value(scale * theta), grad, l1, l2)
-        return np.nan if dual is None else float(primal - dual) if np.isfinite(dual) else np.inf
-    penalised = l1 > 0
-    ratio = largest(np.abs(grad[penalised]) / l1[penalised])
-    theta = theta / max(1.0, ratio)
-    dual = dual_value(theta)
-    if dual is None:
-        return np.nan
-    return float(primal - dual) if np.isfinite(dual) else np.inf
+    else:
+        penalised = l1 > 0
+        ratio = largest(np.abs(grad[penalised]) / l1[penalised])
+        dual = dual_value(theta / max(1.0, ratio))
+    return np.nan if dual is None else gap_of(loss, primal, dual - price)
+
+
+def gap_of(loss, primal, dual):
+    """``primal`` less a dual value or the loss' lower bound, whichever is larger; inf without either."""
+    least = max(float(dual), getattr(loss, "lower_bound", -np.inf))
+    return float(primal - least) if np.isfinite(least) else np.inf
 
 
 def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._arrays import beside, is_device, to_host
-from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from .._estimator.base import SCALERS, SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from .._estimator.block_data import BlockedMatrix
 from .._linalg.special import largest
 from .._messages import shown
@@ -17,6 +17,7 @@ from .._row_blocks.blocks import RoundError
 from .._solver import outcome
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, mixed, solver_of
+from .centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from .coefficients import pack
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
@@ -55,13 +56,14 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
         return
     if _spread_of_norms(X, result.x) > _SCALES:
         why = (
-            "the columns of X differ too much in scale. Bring them to similar scales "
-            "(sklearn.preprocessing.MaxAbsScaler keeps X sparse) or tighten tol"
+            f"the columns of X differ too much in scale. Bring them to similar scales ({SCALERS}) or tighten "
+            "tol"
         )
     else:
         why = (
-            "columns of X that are nearly combinations of others leave it nearly flat. A stronger penalty or "
-            "fewer columns make the bound tight; the objective itself has stopped falling"
+            "columns of X that are nearly combinations of others, or nearly constant, leave it nearly flat. "
+            "A stronger penalty, fewer columns or centred ones (sklearn.preprocessing.StandardScaler) make "
+            "the bound tight; the objective itself has stopped falling"
         )
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -103,7 +105,12 @@ def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
         return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
-    return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    centre = centre_of(X, weight) if can_be_centred(X, fit_intercept) else None
+    if centre is None:
+        return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    X = subtract_centre(X, centre)
+    loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    return CentredLoss(loss, X, centre)
 
 
 def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
@@ -208,5 +215,6 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
+        X = loss.X if isinstance(loss, CentredLoss) else X
         warn_if_gap_is_large(result, loss, X, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

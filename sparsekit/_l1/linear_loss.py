@@ -168,8 +168,6 @@ class LinearLoss:
             z += x[-1]
         return z
 
-    lower_bound = 0.0  # of its values
-
     # BLAS has little to do in a solve, and its threads, which spin for a while after each call,
     # would take the processors from the kernels' own
     blas_threads = 1

@@ -210,53 +210,26 @@ class LinearProblem(Selection):
             grad[-1] = theta.sum()
         return grad
 
-    def project_free(self, free, theta, g):
-        """theta with a zero gradient on ``free``, that gradient, and the move that made it.
+    def exact_gradient_of(self, theta, free):
+        """`gradient_of` whose entries ``free`` are sums in double precision whatever X is in."""
+        grad = self.gradient_of(theta)
+        if getattr(self.design, "rounds", False):
+            cols, _ = self._split(free)
+            grad[cols] = self.design.exact_products(cols, theta)
+        return grad
 
-        The correction is D A c, small where the loss is flat: theta can't leave the dual's box by much.
-        """
-        moved = np.zeros(len(free), like=g)
-        if np.max(np.abs(g[free])) == 0.0:
-            return theta, g, moved
-        if len(free) > min(_MOST_FREE, len(theta)):
-            return None, None, None
-        solve, grad = self._system_of(free, namespace(g=g)), g
-        if solve is None:
-            return None, None, None
-        for _ in range(3):
-            # refined, since the model's copy of X may be float32
-            step, dz = solve(grad[free])
-            moved = moved + step
-            theta = theta - self.state.d * dz
-            grad = self.gradient_of(theta)
-            if getattr(self.design, "rounds", False):
-                # of a theta in single precision the gradient is never zero
-                cols, _ = self._split(free)
-                grad[cols] = self.design.exact_products(cols, theta)
-            # what remains on the free variables is rounding, or a singular H that cannot be mended
-            if np.max(np.abs(grad[free])) <= 1e-10 * max(1.0, np.abs(theta).sum()):
-                return theta, grad, moved
-        return None, None, None
+    def free_system(self, free):
+        """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
 
-    def _system_of(self, free, xp):
-        """A function from the gradient of the ``free`` variables to their Newton step, and that in rows.
-
-        None where the Hessian is not finite.
+        The change D A step is small where the loss is flat: theta can't leave the dual's box by much.
         """
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
-            total = float(self.state.d.sum())
-            return lambda gradient: 2 * (float(gradient[0]) / total if total > 0.0 else 0.0,)
+            return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
+        if len(free) > min(_MOST_FREE, self.n_rows):
+            return None, None
         operator, move = self.model(free, 0.0)
-        # a small system: it is solved in main memory, wherever X is
-        H = to_host(np.column_stack([operator.matvec(e) for e in xp.eye(len(free))]))
-        if not np.isfinite(H).all():
-            return None
-
-        def solve(gradient):
-            step = xp.asarray(np.linalg.lstsq(H, to_host(gradient), rcond=None)[0])
-            return step, move.direction(step)
-
-        return solve
+        H = np.column_stack([operator.matvec(e) for e in namespace(X=self.like).eye(len(free))])
+        return to_host(H), lambda step: self.state.d * move.direction(step)
 
 
 class Move:

@@ -100,7 +100,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the dtype of X (float32 or float64).
+        Coefficients, in the dtype of X (float32 or float64). Of more than two classes those of a feature
+        without a penalty sum to zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept; for more than two classes it sums to zero. Zero if ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
@@ -136,7 +137,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     Notes
     -----
     X is used as it is, without a copy, if it is float32 or float64 and C- or Fortran-contiguous,
-    CSR or CSC (int32 or int64 indices). The method is Algorithm 2 of chapter 2 of [1]_.
+    CSR or CSC (int32 or int64 indices). The exception: with an intercept, and a column whose mean is at least
+    30 times its standard deviation, the fit works on a copy in which such columns are centred. The model is
+    the same; without this, rounding hides what such columns say. Blocks of rows are not centred.
+    The method is Algorithm 2 of chapter 2 of [1]_.
 
     References
     ----------
@@ -254,7 +258,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         dtype = X.dtype
 
         def attributes(x):
-            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype)
+            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
             return {
                 "coef_": columns.expand(coef),
                 "intercept_": intercept,

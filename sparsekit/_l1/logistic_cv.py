@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -33,6 +34,9 @@ from .magnitudes import sum_in_units
 from .null_intercept import unless_zero
 from .prediction import L1LogisticClassifierMixin
 
+# Bytes of coefs_paths_ above which it is left out, as paths become sparse (see path_solver).
+_PATHS_BYTES = 2**26
+
 
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation.
@@ -45,8 +49,10 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     Cs : int or array-like, default=10
         Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
         logarithm from the largest C at which all penalised coefficients are zero on the whole data to
-        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then. Below an ``l1_ratio`` of 1e-3,
-        where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then. Where the largest is the best, the
+        grid of the chosen ``l1_ratio`` goes on at the same distances, by a third at a time until that brings
+        no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where no coefficient is ever
+        zero, they begin as for 1e-3 and end as for 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
@@ -91,6 +97,10 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         The values tried with ``l1_ratio_``, rising; of it are the scores, too.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of each fold's left-out part.
+    coefs_paths_ : ndarray of shape (n_folds, n_Cs, n_features + 1) or \
+(n_folds, n_Cs, n_classes, n_features + 1)
+        Coefficients of each fold at each C, the intercept last (without ``fit_intercept`` there is none), in
+        main memory. A class that a fold lacks has the intercept -inf. Only where it takes at most 64 MiB.
     mean_score_, se_ : ndarray of shape (n_Cs,)
         Mean of the scores over the folds, and its standard error.
     l1_ratio_ : float
@@ -123,6 +133,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     """
 
     _penalty = "C"
+    _widens = True
 
     _parameter_constraints: ClassVar[dict] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -209,6 +220,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         -----
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
+        UserWarning
+            If the best C is an end of the grid, beyond which there may be a better one.
         """
         ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
@@ -253,6 +266,29 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     @staticmethod
     def _as_penalty(lambdas):
         return 1.0 / lambdas
+
+    def _keep_path(self, path, largest, columns):
+        self.coefs_paths_ = path.coefficients(self.fit_intercept, _PATHS_BYTES, columns)
+        if self.coefs_paths_ is None:
+            del self.coefs_paths_
+        if len(path.lambdas) == 1:
+            return
+        if path.ends_best():
+            end, beyond = "largest", "larger"
+        elif largest is not None and path.lambdas[0] < largest and path.begins_best():
+            end, beyond = "smallest", "smaller"
+        else:
+            return
+        if largest is None:
+            what = "the grid was widened to. Bring the columns of X to similar scales, or give Cs"
+        else:
+            what = f"of Cs. Add {beyond} values to Cs"
+        warnings.warn(
+            f"L1LogisticOBACV: the best C, {self.C_best_:.3g}, is the {end} {what}: the score may still rise "
+            "beyond it.",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def score(
         self,

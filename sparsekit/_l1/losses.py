@@ -61,6 +61,7 @@ class LogisticLoss(LinearLoss):
     """
 
     curvature = 0.25
+    lower_bound = 0.0
     _kernel = "logistic"
 
     def _check_targets(self):
@@ -148,6 +149,7 @@ class LeastSquaresLoss(LinearLoss):
     """
 
     curvature = 1.0
+    lower_bound = 0.0
     _kernel = "squared"
 
     def _check_targets(self):

@@ -20,7 +20,7 @@ from .._linalg.class_products import (
     row_operator,
 )
 from .._linalg.design import CSCDesign, DenseDesign
-from .._linalg.special import entropies, largest
+from .._linalg.special import entropies
 from .class_shift import anchored, centred
 from .losses import LogisticLoss
 from .selection import Selection
@@ -52,6 +52,8 @@ class MultinomialLoss:
     offset : array-like of shape (n, K), default=None
         What the scores have besides; None means zeros.
     """
+
+    lower_bound = 0.0
 
     def __init__(
         self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1, offset=None
@@ -100,8 +102,6 @@ class MultinomialLoss:
             X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept,
             n_threads=self.n_threads, offset=self.offset,
         )  # fmt: skip
-
-    lower_bound = 0.0  # of its values
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
@@ -337,29 +337,18 @@ class MultinomialProblem(Selection):
         place = np.arange(self.size, like=self.like) if self.place is None else self.place
         return ClassMove(self.design, place, self.intercept, K)
 
-    def project_free(self, free, theta, g):
-        """The dual point with no gradient on the variables ``free``, its gradient, and the move that made it.
+    def exact_gradient_of(self, theta, free):
+        """`gradient_of`, whose sums are in double precision whatever X is in."""
+        return self._gather(theta)
 
-        The correction is one Newton step's change of dl/dZ, so that rows stay in the simplex
-        where the step is small. None for each where it leaves more than rounding behind.
+    def free_system(self, free):
+        """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
+
+        The change is that of dl/dZ by the step, so that rows stay in the simplex where the step is small.
         """
-        moved = np.zeros(len(free), like=g)
-        if largest(np.abs(g[free])) == 0.0:
-            return theta, g, moved
-        grad, H = g, self.hessian(free)  # a small system
-        if not np.isfinite(H).all():
-            return None, None, None
         design, place, has = self._select(free)
-        for _ in range(2):  # the second mends the rounding of the first
-            c, *_ = np.linalg.lstsq(H, to_host(grad[free]), rcond=1e-13)
-            step = np.asarray(c, like=grad)
-            dz = ClassMove(design, place, has, self.loss.n_classes).direction(step)
-            moved = moved + step
-            theta = theta - self.loss.curve(self.state.z, dz)
-            grad = self._gather(theta)
-        if largest(np.abs(grad[free])) > 1e-9 * max(1.0, float(np.abs(theta).sum())):
-            return None, None, None
-        return theta, grad, moved
+        move = ClassMove(design, place, has, self.loss.n_classes)
+        return self.hessian(free), lambda step: self.loss.curve(self.state.z, move.direction(step))
 
 
 class ClassMove:

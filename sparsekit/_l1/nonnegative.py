@@ -76,10 +76,10 @@ class OneSided(Kernels):
         theta = below.state.u
         grad = g if l2 is None else g - l2 * x
         bare = (l1 <= BARE) & (True if l2 is None else l2 == 0.0)
-        theta, grad = self._without_pulls(below, bare, l1, x, theta, grad)
+        theta, grad, price = self._without_pulls(below, bare, l1, x, theta, grad)
         if theta is None:
             return np.inf
-        primal = fun + l1 @ np.abs(x)
+        primal = fun + price + l1 @ np.abs(x)
         pulls = np.where(bare, 0.0, self.pulls(grad, l1))
         l1 = np.where(l1 > BARE, l1, 0.0)
         if l2 is not None:
@@ -89,14 +89,18 @@ class OneSided(Kernels):
         return float(primal - loss.dual_value(theta))
 
     def _without_pulls(self, problem, bare, l1, x, theta, grad):
-        """theta with no pull but rounding on ``bare`` variables, and its gradient, or None for both."""
+        """theta with no pull but rounding on ``bare`` variables, its gradient, or None for both, and a price.
+
+        See `FreeSystem.price`.
+        """
+        price = 0.0
         free = bare & (l1 == 0.0)  # the intercept, whose correction costs nothing
         for chosen in (free, free | (bare & ((x > 0.0) | (grad < 0.0)))):
             if bool(chosen.any()):
-                theta, grad, _ = problem.project_free(np.flatnonzero(chosen), theta, grad)
+                theta, grad, _, price = problem.project_free(np.flatnonzero(chosen), theta, grad, x)
                 if theta is None:
-                    return None, None
+                    return None, None, np.inf
             enough = _ROUNDING * max(1.0, float(np.abs(theta).sum()))
             if largest(self.pulls(grad, l1)[bare]) <= enough:
-                return theta, grad
-        return None, None
+                return theta, grad, price
+        return None, None, np.inf

@@ -241,8 +241,6 @@ def _minimize(
         history=run.history.columns(),
     )
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
-    # no objective is below the loss' own bound; NaN, where there is no dual, stays
-    gap = min(gap, result.fun - getattr(loss, "lower_bound", -np.inf))
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     if result.status == outcome.NO_PROGRESS and (
         optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun)

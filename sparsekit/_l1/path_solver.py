@@ -154,7 +154,9 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
         # lambda_max is read off this solution, so it is solved more tightly than the path
         options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
         result = solver_of(loss)(loss, beside(np.zeros(loss.n_variables), X), start, **options)
-        coef[:, free], free_intercept = unpack(to_host(result.x), n_outputs, free.size, intercept is not None)
+        coef[:, free], free_intercept = unpack(
+            to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0
+        )
         intercept = None if intercept is None else free_intercept
     return beside(pack(coef, intercept, intercept is not None), X)
 
@@ -272,8 +274,12 @@ def collect_path(
     scale=1.0,
     coefs="auto",
     dtype=np.float64,
+    penalty=1.0,
 ):
-    """Gather the results of `iterate_path` into a `RegularizationPath` of all columns; see `UsedColumns`."""
+    """Gather the results of `iterate_path` into a `RegularizationPath` of all columns.
+
+    ``columns`` is as of `UsedColumns`, ``penalty`` as of `unpack`.
+    """
     n_features = columns.n_features
     n_rows = n_outputs * n_features
     if coefs == "auto":
@@ -281,7 +287,7 @@ def collect_path(
     dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
     vectors, intercepts, kept = [], [], []
     for i, result in enumerate(results):
-        coef, intercept = unpack(to_host(result.x), n_outputs, columns.n_kept, fit_intercept, dtype)
+        coef, intercept = unpack(to_host(result.x), n_outputs, columns.n_kept, fit_intercept, dtype, penalty)
         coef = columns.expand(coef)
         if dense is None:
             vectors.append(sp.csc_array(coef.reshape(-1, 1)))
@@ -400,4 +406,5 @@ def solve_path(
             scale=scale,
             coefs=coefs,
             dtype=X.dtype,
+            penalty=to_host(penalty_weights),
         )

@@ -13,13 +13,14 @@ from .._estimator.device_checks import device_accuracy
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.linear_prediction import LinearClassificationMixin
 from .._estimator.offset import add_offset, offset_of_scores
+from .._estimator.penalty_name import PenaltyNameMixin
 from .._linalg.special import expit, log_expit, log_softmax, softmax
 from .._linalg.structure import sound
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 
 
-class L1LogisticClassifierMixin(LinearClassificationMixin):
+class L1LogisticClassifierMixin(PenaltyNameMixin, LinearClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
 
     @by_blocks

@@ -146,10 +146,11 @@ class Problem(ABC):
         """How far the Hessian is from that of the last factor."""
         raise NotImplementedError(f"{type(self).__name__} has no factor: its ``factor_cost`` is infinite")
 
-    def project_free(self, free, theta, g):
-        """A dual point near ``theta``, whose gradient is ``g``, with none on ``free``.
+    def project_free(self, free, theta, g, x):
+        """A dual point near ``theta``, whose gradient is ``g`` and point x, with next to none on ``free``.
 
-        Returns it, its gradient, and the move of the free variables whose change of the derivatives by row
-        was taken from theta; None for each where no such point was found.
+        Returns it, its gradient, the move of the free variables whose change of the derivatives by row was
+        taken from theta, and what a gap has to be raised by for the gradient that is left. The first three
+        are None, and the last is infinite, where no such point was found.
         """
         raise NotImplementedError(f"{type(self).__name__} has no dual: its loss has no ``dual_value``")

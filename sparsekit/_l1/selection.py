@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._linalg.special import largest
+from .free_variables import project_free
 from .problem import Problem
 
 
@@ -111,6 +112,10 @@ class Selection(Problem):
             deep = np.where(behind > bend, behind - np.log1p(behind), 0.0)
             radius = deep if radius is None else np.maximum(radius, deep)
         return radius
+
+    def project_free(self, free, theta, g, x):
+        """See `free_variables.project_free`."""
+        return project_free(self, free, theta, g, x)
 
     def accept(self):
         """Make the last trial point the current one."""

@@ -274,6 +274,12 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "l1_ratio_": Number(least=0.0, finite=True).maybe(),
         "l1_ratios_": Floats(("ratios",), ("f8",)).maybe(),
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False).maybe(),
+        "coefs_paths_": Either(
+            (
+                Floats(("folds", "values", "variables"), finite=False),
+                Floats(("folds", "values", "outputs", "variables"), finite=False),
+            )
+        ).maybe(),
     },
     "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole()},
     "LassoOBACV": {

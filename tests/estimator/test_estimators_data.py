@@ -18,7 +18,14 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_valid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV
+from sparsekit import (
+    BoundedClassifier,
+    BoundedRegressor,
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    LassoOBACV,
+)
 
 
 def test_pipeline_and_grid_search_over_C():
@@ -95,6 +102,26 @@ def test_select_from_model_and_set_output():
     kept = np.abs(pipeline[-1].estimator_.coef_).sum(axis=0) > 1e-5
     assert isinstance(selected, pd.DataFrame) and list(selected.columns) == list(X.columns[kept])
     assert 2 <= kept.sum() < X.shape[1]
+
+
+def test_select_from_model_keeps_the_support_of_l1_models():
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[y < 2], y[y < 2]
+    models = [
+        L1LogisticOBA(C=0.1), L1LogisticOBACV([0.1], cv=2), L1LogisticOBACV([0.1], l1_ratio=[1.0], cv=2),
+        BoundedClassifier("log_loss", alpha=0.1, l1_ratio=1.0), LassoOBA(0.05),
+        BoundedRegressor("squared", alpha=0.05, l1_ratio=1.0),
+    ]  # fmt: skip
+    for model in models:
+        chosen = SelectFromModel(model).fit(X, y)
+        support = np.ravel(chosen.estimator_.coef_) != 0.0
+        assert 2 <= support.sum() < X.shape[1]
+        np.testing.assert_array_equal(chosen.get_support(), support)
+    # a ridge has no zeros, and the default threshold is the mean
+    for model in (L1LogisticOBA(l1_ratio=0.0), L1LogisticOBACV(3, l1_ratio=[0.0, 0.5], cv=2)):
+        assert SelectFromModel(model).fit(X, y).threshold_ > 1e-3
+    names = [L1LogisticOBA(l1_ratio=r).penalty for r in (0.0, 0.5, 1.0)]
+    assert names == ["l2", "elasticnet", "l1"] and L1LogisticOBACV(l1_ratio=[0.5, 1.0]).penalty == names[1]
 
 
 @pytest.mark.parametrize(

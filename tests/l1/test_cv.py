@@ -2,13 +2,14 @@
 
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.metrics import accuracy_score, get_scorer, log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score, cross_validate
@@ -292,3 +293,50 @@ def test_folds_of_small_data_do_not_wait_for_one_another_in_threads(monkeypatch)
     monkeypatch.setattr(cv_search, "_THREADED", 4 * np.count_nonzero(X))
     model.fit(sp.csr_array(X), y)
     assert seen and me not in seen
+
+
+def test_an_automatic_grid_goes_on_where_its_largest_C_is_the_best():
+    """Unscaled columns: those of size 1000 say where the grid begins, those of size 0.1 where it ends."""
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"cv": 3, "tol": 1e-4}
+    model = L1LogisticOBACV(**options).fit(X, y)
+    assert len(model.Cs_) > 10 and 10.0 < model.C_ < model.Cs_[-1]
+    np.testing.assert_allclose(np.diff(np.log(model.Cs_)), np.log(1e3) / 9.0)
+    assert model.scores_.shape == (3, len(model.Cs_)) and model.mean_score_.max() > 0.95
+    # a score is that of a fit to the fold
+    train, test = next(StratifiedKFold(3).split(X, y))
+    alone = L1LogisticOBA(C=model.Cs_[-1], tol=1e-4).fit(X[train], y[train])
+    assert alone.score(X[test], y[test]) == pytest.approx(model.scores_[0, -1], abs=0.02)
+    # of several ratios the chosen one's grid goes on
+    mixed = L1LogisticOBACV(4, l1_ratio=[0.5, 1.0], **options).fit(X, y)
+    assert len(mixed.Cs_) > 4 and mixed.l1_ratio_scores_.max() == mixed.mean_score_.max()
+
+
+def test_a_grid_whose_end_is_the_best_is_named():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    for Cs, end in (([0.001, 0.01], "0.01, is the largest of Cs"), ([10, 1000], "10, is the smallest of Cs")):
+        with pytest.warns(UserWarning, match=f"the best C, {end}"):
+            L1LogisticOBACV(Cs, cv=2).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        L1LogisticOBACV([0.01, 0.3, 1000], cv=2, tol=1e-3).fit(X, y)
+        L1LogisticOBACV([1.0], cv=2).fit(X, y)
+        # below the automatic grid's first value all coefficients are zero
+        L1LogisticOBACV([1e-6, 2e-6], cv=2).fit(X, y)
+
+
+def test_coefs_paths_are_the_models_of_the_folds():
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    folds = list(StratifiedKFold(3).split(X, y))
+    Cs = [0.1, 1.0, 0.3]
+    model = L1LogisticOBACV(Cs, cv=folds, tol=1e-7, scoring="neg_log_loss").fit(X, y)
+    assert model.coefs_paths_.shape == (3, 3, 3, 14)
+    one = L1LogisticOBA(C=0.3, tol=1e-7).fit(X[folds[2][0]], y[folds[2][0]])
+    np.testing.assert_allclose(model.coefs_paths_[2, 1, :, :13], one.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.coefs_paths_[2, 1, :, 13], one.intercept_, atol=1e-3)
+    two = L1LogisticOBACV(Cs, cv=2, fit_intercept=False, refit=False).fit(X.astype(np.float32), y > 0)
+    assert two.coefs_paths_.shape == (2, 3, 13) and two.coefs_paths_.dtype == np.float32
+    at = list(two.Cs_).index(two.C_)
+    np.testing.assert_allclose(two.coefs_paths_[:, at].mean(axis=0), two.coef_[0], rtol=1e-5)

@@ -120,3 +120,21 @@ def test_single_precision_has_a_certificate_as_well(model, order):
         found = clone(model).set_params(penalty_weights=weights, fit_intercept=order == "C").fit(X, y)
         assert found.coef_[..., 0].all()
         assert 0 <= found.dual_gap_ <= 1e-4 * found.objective_
+
+
+def test_unpenalised_features_of_several_classes_sum_to_zero(frame):
+    """A constant added to a feature of all classes changes nothing else, so that one of them is chosen."""
+    X, _ = frame
+    y = np.digitize(X["age"] - X["pulse"] + np.sin(9.0 * X["height"]), [-0.7, 0.7])
+    free = {"pulse": 0.0, "height": 0.0}
+    once = L1LogisticOBA(C=0.3, penalty_weights=free, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(once.coef_[:, 2:].sum(axis=0), 0.0, atol=1e-12)
+    assert np.abs(once.coef_[:, 0].sum()) > 1e-3  # a penalty has its own choice
+    path = l1_logistic_path(X, y, Cs=[0.3, 0.1], penalty_weights=free, tol=1e-10)
+    cv = L1LogisticOBACV([0.3], cv=2, penalty_weights=free, tol=1e-10).fit(X, y)
+    average = L1LogisticOBACV([0.3], cv=2, penalty_weights=free, refit=False).fit(X, y)
+    np.testing.assert_allclose(path.coef(1), once.coef_, atol=1e-6)
+    np.testing.assert_allclose(cv.coef_, once.coef_, atol=1e-6)
+    np.testing.assert_allclose(average.coef_[:, 2:].sum(axis=0), 0.0, atol=1e-12)
+    all_free = L1LogisticOBA(C=np.inf).fit(X, y)
+    np.testing.assert_allclose(all_free.coef_.sum(axis=0), 0.0, atol=1e-12)

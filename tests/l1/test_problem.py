@@ -61,7 +61,7 @@ def test_defaults():
     for call, lacks in (
         (problem.restrict, "working sets"), (problem.absorb, "working sets"),
         (lambda x: problem.factor(x, 0.0), "factor"),
-        (lambda _: problem.drift(), "factor"), (lambda x: problem.project_free(x, x, x), "dual"),
+        (lambda _: problem.drift(), "factor"), (lambda x: problem.project_free(x, x, x, x), "dual"),
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match=f"Least has no {lacks}"):
             call(x)

@@ -96,7 +96,7 @@ def minimize_nqn(
         get copies. A true value or StopIteration stops the run.
     history : bool, default=False
         Whether the result has a ``history``.
-    hess, hessp, constraints :
+    hess, hessp, constraints : default=None, None, ()
         For SciPy's sake; must be None, None and empty.
 
     Returns

@@ -61,8 +61,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     fit_intercept : bool, default=True
         Whether to fit the intercept.
     tol : float, default=1e-6
-        The fit stops when the duality gap, a bound of what the objective has above the lowest possible, is at
-        most ``tol`` times the objective.
+        Certifies that the objective is at most tol of itself above the lowest: the fit stops when the duality
+        gap is at most that.
     max_iter : int, default=10000
         Largest number of iterations.
     max_time : float, default=None

@@ -104,11 +104,11 @@ def fenchel_young_path(
         The model.
     alphas : array-like, default=None
         Strengths of the penalty, > 0, in any order. None: ten powers of 10, from 10 to 1e-8.
-    fit_intercept, penalize_intercept, class_weight
+    fit_intercept, penalize_intercept, class_weight : default=True, True, None
         As in :class:`SparsemaxClassifier`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights >= 0 of the rows, not all zero; only their ratios matter.
-    tol, max_iter
+    tol, max_iter : default=1e-5, 200
         As in :class:`SparsemaxClassifier`.
     max_time : float, default=None
         Largest time of each solve in seconds.
@@ -398,7 +398,9 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     scoring : str or callable, default=None
         Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
         targets and probabilities, which is defined for labels, indicators and distributions alike.
-    fit_intercept, penalize_intercept, threshold, class_weight, tol, max_iter
+    fit_intercept, penalize_intercept, threshold, class_weight : default=True, True, None, None
+        As in :class:`{twin}`.
+    tol, max_iter : default=1e-5, 200
         As in :class:`{twin}`.
     max_time : float, default=None
         Largest time of each solve in seconds.

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 GUIDE = [
+    "getting_started",
     "solver",
     "nqn",
     "bounded",

@@ -153,7 +153,10 @@ if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ou
             return value
         if name in _SUBMODULES:
             return import_module(f".{name}", __name__)
-        raise AttributeError(f"module 'sparsekit' has no attribute {name!r}")
+        # with both of these Python's traceback names what was perhaps meant
+        raise AttributeError(
+            f"module 'sparsekit' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
 
 
 def __dir__() -> list[str]:

@@ -72,8 +72,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     name = type(model).__name__
     if name not in CLASSES or type(model) is not class_named(name):
         raise TypeError(
-            f"save takes fitted models of sparsekit, got {name}. From a pipeline or a search "
-            "take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
+            f"save(model, path) takes a fitted model of sparsekit as model, got {name}. From a pipeline or a "
+            "search take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
         )
     check_is_fitted(model)
     parameters = model.get_params(deep=False)

@@ -108,10 +108,8 @@ def fenchel_young_path(
         As in :class:`SparsemaxClassifier`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights >= 0 of the rows, not all zero; only their ratios matter.
-    tol, max_iter : default=1e-5, 200
-        As in :class:`SparsemaxClassifier`.
-    max_time : float, default=None
-        Largest time of each solve in seconds.
+    tol, max_iter, max_time : default=1e-5, 200, None
+        As in :class:`SparsemaxClassifier`; they hold for each solve.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all.
 
@@ -400,10 +398,8 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
         targets and probabilities, which is defined for labels, indicators and distributions alike.
     fit_intercept, penalize_intercept, threshold, class_weight : default=True, True, None, None
         As in :class:`{twin}`.
-    tol, max_iter : default=1e-5, 200
-        As in :class:`{twin}`.
-    max_time : float, default=None
-        Largest time of each solve in seconds.
+    tol, max_iter, max_time : default=1e-5, 200, None
+        As in :class:`{twin}`; they hold for each solve.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads.
 

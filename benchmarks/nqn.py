@@ -209,11 +209,13 @@ def active_sets(path, rules, n=100, max_iter=200):
             axis.set(title=f"{name},\n{variant}", xlabel="iteration")
             right = axis.twinx()
             gaps = np.array([(line["f"] - least) / (first - least) for line in lines])
-            right.semilogy(np.maximum(gaps, 1e-12), "C0:")
+            right.semilogy(np.maximum(gaps, 1e-12), "C0:", label="f above the least, relative (right scale)")
             right.set_ylim(1e-12, 2)
+            right.tick_params(labelright=axis is row[-1])
         row[0].set_ylabel("variables held")
         right.set_ylabel("f above the least, relative")
-        row[2].legend(fontsize=7, loc="lower right")
+    handles = [*axes[0, 2].get_lines(), *right.get_lines()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

@@ -1,19 +1,20 @@
 """Attention that aligns
 =====================
 
-Softmax, Matching, LP-matching and LP-sequence on one task: Section 5.2 of the LP-SparseMAP paper.
+Four attentions learn which words of two sequences are partners: softmax and three with structure.
 
 ::
 
     python examples/alignment_attention.py [--quick] [--plot alignment.png]
 
-The phrases of a sequence come back in another order, among distractors, with synonyms for some words. Every
-word of the second sequence carries a label, and each word of the first is to be given its partner's. Only
-labels are taught, no alignment, and a score depends on the two words alone. What it leaves open has to come
-from the structure: no word is taken twice (Matching; LP-matching, which has an Xor factor a row and an
-AtMostOne factor a column), and neighbours have neighbours for partners (LP-sequence: a Sequence factor over
-the rows, with one learned score for steps of +1 and -1, and an AtMostOne factor a column). Needs PyTorch
-(pip install torch matplotlib); without it the example says so and ends.
+Section 5.2 of the LP-SparseMAP paper. The phrases of a sequence come back in another order, among
+distractors, with synonyms for some words. Every word of the second sequence carries a label, and each word
+of the first is to be given its partner's. Only labels are taught, no alignment, and a score depends on the
+two words alone. What it leaves open has to come from the structure: no word is taken twice (Matching; LP-
+matching, which has an Xor factor a row and an AtMostOne factor a column), and neighbours have neighbours
+for partners (LP-sequence: a Sequence factor over the rows, with one learned score for steps of +1 and -1,
+and an AtMostOne factor a column). Needs PyTorch (pip install torch matplotlib); without it the example says
+so and ends.
 """
 
 import argparse
@@ -157,7 +158,7 @@ def draw(torch, models, path, seed):
     pair = make_pairs(1, np.random.RandomState(seed))
     first, second, labels, partner = [torch.from_numpy(a) for a in pair]
     # synonyms share the letter
-    names = [f"${'abcdefghijklmnop'[k // SYNONYMS]}_{{{k % SYNONYMS + 1}}}$" for k in range(VOCABULARY)]
+    names = ["abcdefghijklmnop"[k // SYNONYMS] + "₁₂₃₄"[k % SYNONYMS] for k in range(VOCABULARY)]
     size = (3.5 * len(models), 3.1)
     figure, axes = plt.subplots(1, len(models), figsize=size, squeeze=False, layout="constrained")
     for axis, (name, (model, right, _, _)) in zip(axes[0], models.items()):

@@ -2,17 +2,18 @@
 Which pixels tell a 3 from an 8: choosing C and l1_ratio
 ========================================================
 
+Cross-validation chooses C and l1_ratio; stability selection says which pixels are not due to chance.
+
 A sparse model says which columns of X it uses. How many these are depends on two numbers: ``C``, how much
 the model may fit, and ``l1_ratio``, how it shares a penalty among columns that look alike: 1 (the Lasso)
-takes one of them, 0 (the ridge) all, and what lies between, the elastic net, takes groups. Cross-validation
-chooses both, and stability selection says what of the answer is no accident.
+takes one of them, 0 (the ridge) all, and what lies between, the elastic net, takes groups.
 
 ::
 
     python examples/choose_elastic_net.py [PICTURE.png]
 
-The data are the handwritten digits that ship with scikit-learn: images of 8 x 8 pixels, whose neighbours look
-alike.
+The data are the handwritten digits that ship with scikit-learn: images of 8 x 8 pixels, whose neighbours
+look alike.
 """
 
 # %%

@@ -1,15 +1,15 @@
 """Linear assignment as a layer
 ============================
 
-LP-SparseMAP over assignments: the first program of Appendix F of the paper.
+LP-SparseMAP over assignments, with gradients in PyTorch.
 
 ::
 
-    python examples/linear_assignment.py
+    python examples/linear_assignment.py [--plot graph.png]
 
-Every row of a 3 x 5 matrix takes exactly one column, every column goes to one row at most: an Xor factor a
-row, an AtMostOne factor a column. Needs PyTorch (pip install torch); without it the example says
-so and ends.
+The first program of Appendix F of the LP-SparseMAP paper. Every row of a 3 x 5 matrix takes exactly one
+column, every column goes to one row at most: an Xor factor a row, an AtMostOne factor a column. Needs
+PyTorch (pip install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse
@@ -24,6 +24,7 @@ def main():
     parser.add_argument("--rows", type=int, default=3)
     parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--plot", metavar="FILE", help="where to draw the graph and its marginals")
     options = parser.parse_args()
     try:
         import torch
@@ -47,6 +48,12 @@ def main():
     print("marginals\n", mu.detach(), sep="")
     mu[0, -1].backward()
     print("gradient of the last one of the first row\n", eta.grad, sep="")
+
+    if options.plot:
+        from sparsekit.inspection import FactorGraphDisplay
+
+        display = FactorGraphDisplay.from_graph(graph, mu.detach())
+        display.figure_.savefig(options.plot, dpi=100, bbox_inches="tight")
 
 
 if __name__ == "__main__":

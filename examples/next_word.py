@@ -1,9 +1,11 @@
 """Thousands of classes: which word comes next?
 ============================================
 
+A softmax over five thousand words learns from one pass over a stream.
+
 ::
 
-    python examples/next_word.py
+    python examples/next_word.py [PICTURE.png]
 
 The text is one that every installation has, the docstrings in the source code of scikit-learn and SciPy. The
 classes are its words; a row is the three words before, one-hot by position. ExtremeSoftmaxSGD reads it as a
@@ -13,12 +15,14 @@ the words. Then the model goes to disk in half precision and predicts from there
 
 import ast
 import re
+import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 import joblib
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy
 import scipy.sparse as sp
@@ -93,7 +97,8 @@ with tempfile.TemporaryDirectory() as folder:
     joblib.dump(model.quantize(np.float16), path)
     served = joblib.load(path, mmap_mode="r")  # weights stay on disk until they are needed
     print(f"{path.stat().st_size / 1e6:.0f} MB on disk")
-    for text in ("the number of", "shape ( n", "if true ,"):
+    figure, axes = plt.subplots(1, 3, figsize=(10, 2.5), sharex=True, layout="constrained")
+    for axis, text in zip(axes, ("the number of", "shape ( n", "if true ,")):
         ids = [number[w] for w in text.split()]
         row = sp.csr_array(
             (np.full(BEFORE, 1 / np.sqrt(BEFORE), dtype=np.float32),
@@ -101,4 +106,10 @@ with tempfile.TemporaryDirectory() as folder:
         )  # fmt: skip
         labels, p = served.predict_topk(row, 4, proba=True)
         print(f"{text:15s} ... " + ", ".join(f"{vocabulary[k]} {q:.2f}" for k, q in zip(labels[0], p[0])))
+        axis.barh([vocabulary[k] for k in labels[0][::-1]], p[0][::-1])
+        axis.set(title=f"{text} ...", xlabel="probability")
     del served
+if len(sys.argv) > 1:
+    plt.savefig(sys.argv[1], dpi=100)
+else:
+    plt.show()

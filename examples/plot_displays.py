@@ -2,9 +2,11 @@
 Pictures of solvers, sparse probabilities and factor graphs
 ===========================================================
 
-Three displays of ``sparsekit.inspection``: which of two solvers needs fewer evaluations, how many classes a
-classifier holds possible, and how the variables of a factor graph hang together. A display is made by a
-class method ``from_...`` and keeps what it drew: ``display.ax_``, ``display.figure_`` and so on.
+Three displays of ``sparsekit.inspection``, each on one small problem.
+
+They show which of two solvers needs fewer evaluations, how many classes a classifier holds possible, and
+how the variables of a factor graph hang together. A display is made by a class method ``from_...`` and
+keeps what it drew: ``display.ax_``, ``display.figure_`` and so on.
 """
 
 # %%

@@ -5,13 +5,14 @@ A tagger of named entities with `SequenceTagger`: labels say where a name begins
 
 ::
 
-    python examples/sequence_tagger.py
+    python examples/sequence_tagger.py [--plot marginals.png]
 
 Some hundred sentences are made from templates; the names of the test sentences are new, so that the tagger
 has to go by what stands around them and by how words look. It prints spans that it found, their F1, and the
 features that speak most for each label.
 """
 
+import argparse
 import random
 
 import numpy as np
@@ -67,6 +68,11 @@ def features(words):
 
 
 def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--plot", metavar="FILE", help="where to draw the probabilities of one sentence")
+    options = parser.parse_args()
     draw = random.Random(0)
     train, y_train = sentences(draw, 150, range(5))
     test, y_test = sentences(draw, 50, range(5, 10))
@@ -81,8 +87,14 @@ def main():
     for label, weights in zip(tagger.classes_, tagger.coef_):
         best = np.argsort(-weights)[:3]
         print(f"{label:6s}", ", ".join(f"{tagger.feature_names_in_[j]} ({weights[j]:.2f})" for j in best))
-    sure = tagger.predict_marginals(X_test[:1])[0].max(axis=1)
-    print("\nprobability of the likeliest label, first sentence:", sure.round(2))
+    marginals = tagger.predict_marginals(X_test[:1])[0]
+    print("\nprobability of the likeliest label, first sentence:", marginals.max(axis=1).round(2))
+    if options.plot:
+        from sparsekit.inspection import AttentionDisplay
+
+        display = AttentionDisplay.from_weights(marginals, test[0], tagger.classes_, title="probabilities")
+        display.ax_.set(xlabel="label", ylabel="")
+        display.figure_.savefig(options.plot, dpi=100, bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
 """Large batches find sharp minima
 ===============================
 
-Chapter 4 of Keskar's thesis: why networks trained on large batches do worse on new data.
+Why networks trained on large batches do worse on new data.
 
 ::
 
     python examples/sharp_minima.py [--quick] [--plot FILE]
     python examples/sharp_minima.py --mnist mnist.npz --rows 20000      # or a folder of the idx files
 
-One network is trained by Adam until its training loss is almost zero, twice from each of several random
-starts: on small batches, and on batches of 10 % of the rows. Both minima fit the training rows, but how far
-the loss rises around them differs, and so does the accuracy on new rows. Three remedies of the thesis follow.
-The network is F1 of the thesis, narrower; the data are MNIST where you name its file, otherwise the digits
-that ship with scikit-learn, larger and noisy. Takes minutes on a CPU, ``--quick`` less than one. Needs
-PyTorch (pip install torch matplotlib); without it the example says so and ends.
+Chapter 4 of Keskar's thesis. One network is trained by Adam until its training loss is almost zero, twice
+from each of several random starts: on small batches, and on batches of 10 % of the rows. Both minima fit
+the training rows, but how far the loss rises around them differs, and so does the accuracy on new rows.
+Three remedies of the thesis follow. The network is F1 of the thesis, narrower; the data are MNIST where you
+name its file, otherwise the digits that ship with scikit-learn, larger and noisy. Takes minutes on a CPU,
+``--quick`` less than one. Needs PyTorch (pip install torch matplotlib); without it the example says so and
+ends.
 """
 
 import argparse

@@ -1,16 +1,16 @@
 """Sparse attention
 ================
 
-An encoder-decoder that translates "three seven four" to "374#": eq. (12) of the sparsemax paper.
+A network with sparsemax attention translates "three seven four" to "374#".
 
 ::
 
     python examples/sparse_attention.py [--sequences 100000] [--plot attention.png]
 
-The same network is trained with softmax and with sparsemax attention. Without arguments it is a small version
-(shorter numbers, fewer sequences) that takes less than a minute; ``--sequences 100000 --max-digits 8`` is
-the paper's scale. Needs PyTorch (pip install torch matplotlib); without it the example says so and
-ends.
+The attention is equation 12 of the sparsemax paper. The same network is trained with softmax and with
+sparsemax attention. Without arguments it is a small version (shorter numbers, fewer sequences) that takes
+less than a minute; ``--sequences 100000 --max-digits 8`` is the paper's scale. Needs PyTorch (pip install
+torch matplotlib); without it the example says so and ends.
 """
 
 import argparse

@@ -2,9 +2,11 @@
 Which features matter: stability selection
 ==========================================
 
-A model that predicts best uses features that do not matter. Here thirty measurements are joined by a hundred
-columns of noise, so that false selections can be counted: of the C that cross-validation chooses, and of
-stability selection, which promises how many are to be expected.
+Find the features that matter, with a bound of the false ones.
+
+A model that predicts best uses features that do not matter. Here thirty measurements are joined by a
+hundred columns of noise, so that false selections can be counted: of the C that cross-validation chooses,
+and of stability selection, which promises how many are to be expected.
 
 ::
 

@@ -5,7 +5,7 @@ A vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR beside it.
 
 ::
 
-    python examples/text_pipeline.py [FOLDER]
+    python examples/text_pipeline.py [FOLDER] [--plot words.png]
 
 FOLDER holds one sub-folder per class (two or more) with one text file per document. Without it the texts
 are real ones that every installation has: the docstrings in the source code of scikit-learn and SciPy. The
@@ -133,7 +133,9 @@ def liblinear(C, **options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", nargs="?", help="folder with one sub-folder of text files per class")
-    texts, labels, groups = load_texts(parser.parse_args().folder)
+    parser.add_argument("--plot", metavar="FILE", help="where to draw the largest weights")
+    options = parser.parse_args()
+    texts, labels, groups = load_texts(options.folder)
     rows, held_out = next(GroupShuffleSplit(1, test_size=0.25, random_state=0).split(texts, labels, groups))
 
     def part(index):
@@ -156,6 +158,11 @@ def main():
     order = np.argsort(weights)
     print(f"\nLargest weights for {classes[0]}:", ", ".join(words[order[:8]]))
     print(f"Largest weights for {classes[1]}:", ", ".join(words[order[::-1][:8]]))
+    if options.plot:
+        from sparsekit.inspection import CoefficientDisplay
+
+        display = CoefficientDisplay.from_estimator(models[0])
+        display.figure_.savefig(options.plot, dpi=100, bbox_inches="tight")
 
 
 if __name__ == "__main__":

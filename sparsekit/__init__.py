@@ -4,7 +4,11 @@ The public names live in the submodules listed in ``_EXPORTS`` and are imported 
 use, so that ``import sparsekit`` costs next to nothing.
 """
 
+import os
+import sys
 from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below does it at run time
@@ -61,6 +65,31 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from .optimize import minimize_oba as minimize_oba
 
 __version__ = "0.1.0.dev0"
+
+
+def _load_installed_package() -> None:
+    """Put the installed package in the place of this folder, where this is source code without kernels.
+
+    Python that was started in a checkout finds this folder before what ``pip install .`` installed.
+    Where nothing is installed this does nothing, and ``sparsekit._cython`` raises the ImportError.
+    """
+    kernel = f"{__name__}._cython._sparse"
+    here = os.path.dirname(__file__)
+    # all finders: an editable install has one of its own, which finds the kernels elsewhere
+    if any(finder.find_spec(kernel, [os.path.join(here, "_cython")]) for finder in sys.meta_path):
+        return
+    for entry in sys.path:
+        spec = PathFinder.find_spec(__name__, [entry])
+        if spec is None or spec.loader is None or spec.submodule_search_locations is None:
+            continue  # no such package in this folder
+        folders = [os.path.join(folder, "_cython") for folder in spec.submodule_search_locations]
+        if PathFinder.find_spec(kernel, folders):
+            sys.modules[__name__] = package = module_from_spec(spec)
+            spec.loader.exec_module(package)
+            return
+
+
+_load_installed_package()
 
 _EXPORTS = {
     "AndOut": "_factor_graph.logic_factors",
@@ -124,7 +153,10 @@ if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ou
             return value
         if name in _SUBMODULES:
             return import_module(f".{name}", __name__)
-        raise AttributeError(f"module 'sparsekit' has no attribute {name!r}")
+        # with both of these Python's traceback names what was perhaps meant
+        raise AttributeError(
+            f"module 'sparsekit' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
 
 
 def __dir__() -> list[str]:

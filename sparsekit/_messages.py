@@ -68,6 +68,16 @@ def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> 
     raise ValueError(f"{name} must hold real numbers; got complex ones: {shown(values)}")
 
 
+def check_nonnegative(values: EitherArray, name: str) -> None:
+    """ValueError that names the first entry below 0, infinite or NaN."""
+    bad = ~(np.isfinite(values) & (values >= 0)).ravel()
+    if bad.any():
+        k = int(bad.argmax())
+        place = ", ".join(map(str, np.unravel_index(k, values.shape)))
+        entry = f"{name}[{place}]" if place else name
+        raise ValueError(f"{name} must be finite and at least 0; {entry} is {float(values.ravel()[k]):g}")
+
+
 def check_whole(value: object, name: str, least: int) -> int:
     """``value`` as an int, if it is a whole number from ``least`` on; else an error that names it."""
     if not isinstance(value, Integral):

@@ -63,14 +63,14 @@ def minimize_oba(
     x0 : array-like of shape (n_variables,), default=None
         Start; None means zeros. Not changed.
     tol : float, default=1e-5
-        Stop when the relative optimality measure is at most this,
+        Certifies, where the loss has a duality gap, that the objective is at most ``10 * tol`` of itself
+        above the lowest. The relative optimality measure must be at most tol too,
 
         .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)| \;/\; \max_j |\nabla_j f(0)|,
 
         mid the median of three and g the gradient of f and the ridge. It is unit-free, the same for every
-        loss, and does not depend on ``x0``. A duality gap, where the loss has one, must be at most ten times
-        tol, relative to the objective, as well: where the penalty is far below the gradient at zero, that
-        measure is small too early.
+        loss, and does not depend on ``x0``. Where the penalty is far below the gradient at zero, it alone is
+        small too early.
     max_iter : int, default=200
         Largest number of outer iterations (Hessians).
     max_time : float, default=None

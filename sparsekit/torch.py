@@ -166,7 +166,7 @@ class SparsemaxLoss(nn.Module):
 
     Parameters
     ----------
-    dim, reduction, ignore_index
+    dim, reduction, ignore_index : default=-1, "mean", -100
         As in :func:`sparsemax_loss`.
 
     Examples

@@ -77,8 +77,10 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.
-    tol, max_iter, max_time, warm_start, n_jobs, history, verbose, callback
-        As in :class:`BoundedRegressor`; limits hold for each of the one-against-rest problems.
+    tol, max_iter, max_time : default=1e-6, 10000, None
+        As in :class:`BoundedRegressor`; they hold for each of the one-against-rest problems.
+    warm_start, n_jobs, history, verbose, callback : default=False, None, False, 0, None
+        As in :class:`BoundedRegressor`.
 
     Attributes
     ----------

@@ -108,7 +108,7 @@ def minimize_nqn(
         SciPy's names for ``max_iter`` and ``max_fun``.
     disp : bool, default=False
         Whether to print how the run ended.
-    hess, hessp, constraints :
+    hess, hessp, constraints : default=None, None, ()
         For SciPy's sake; must be None, None and empty.
 
     Returns

@@ -66,7 +66,8 @@ class BoundedProblem:
             data, s = self.data, self.loss.s
             mean, second = data.sums(s, self.fit_intercept)
             self.n_passes += self.fit_intercept and not data.samples
-            variance = second - mean**2
+            with np.errstate(over="ignore", invalid="ignore"):  # the check below names the column
+                variance = second - mean**2
             constant = variance <= CONSTANT * second
             for j in np.flatnonzero(constant) if data.samples else ():  # constant, or rare in the sample
                 mean[j], second[j] = data.of_column(s, j, self.fit_intercept)

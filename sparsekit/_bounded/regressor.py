@@ -69,8 +69,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     fit_intercept : bool, default=True
         Whether to fit the intercept.
     tol : float, default=1e-6
-        The fit stops when the duality gap, a bound of what the objective has above the lowest possible, is at
-        most ``tol`` times the objective.
+        Certifies that the objective is at most tol of itself above the lowest: the fit stops when the duality
+        gap is at most that.
     max_iter : int, default=10000
         Largest number of iterations.
     max_time : float, default=None
@@ -236,8 +236,9 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         y = y if offset is None else y - offset
         # the intercept takes it up, and sums lose no digits to a large common part
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
-        target = namespace(y=y).ascontiguousarray(y - middle)
-        loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss refuses what overflows
+            target = namespace(y=y).ascontiguousarray(y - middle)
+            loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
         start = self._start(X, 1, columns, middle)
         if start is None:
             start = namespace(X=X).zeros((1, X.shape[1] + 1))

@@ -35,14 +35,15 @@ def check_X_y(X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
 
 @contextmanager
 def _columns_named(X: Any) -> Iterator[None]:
-    """ValueError that names the column of a data frame whose words are no numbers."""
+    """ValueError that names the column of dense X whose words are no numbers."""
     try:
         yield
     except ValueError as error:
-        if not (hasattr(X, "columns") and hasattr(X, "iloc") and "could not convert" in str(error)):
+        table = np.asarray(X)
+        if "could not convert" not in str(error) or table.ndim != 2:
             raise
-        for j, name in enumerate(X.columns):
-            found = next((value for value in X.iloc[:, j] if not _is_number(value)), None)
+        for name, column in zip(getattr(X, "columns", range(table.shape[1])), table.T):
+            found = next((value for value in column if not _is_number(value)), None)
             if isinstance(found, str):
                 raise ValueError(
                     f"column {shown(name)} of X holds {shown(found)}, and X must hold numbers: encode such "

@@ -130,12 +130,12 @@ class ExtremeSoftmaxSGD(
     n_iter_no_change : int, default=5
         Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
-        `fit` stops when the objective has surely (by two standard errors) moved by less than
-        ``tol * log(n_classes)`` an epoch over ``n_iter_no_change`` epochs, or is itself not more than 50
-        times that, and issues a ConvergenceWarning where it surely still falls by more when ``max_iter``
-        epochs are over. A rate that decays too fast comes to rest too: see ``optimality_``. 0: all epochs are
-        run, without a warning. None: the objective is not estimated either. With ``early_stopping``: what
-        counts as an improvement of the held-out log-loss.
+        Certifies nothing: ``objective_`` is an estimate. `fit` stops when the objective has surely (by two
+        standard errors) moved by less than ``tol * log(n_classes)`` an epoch over ``n_iter_no_change``
+        epochs, or is itself not more than 50 times that. It issues a ConvergenceWarning where it surely still
+        falls by more when ``max_iter`` epochs are over. A rate that decays too fast comes to rest too: see
+        ``optimality_``. 0: all epochs are run, without a warning. None: the objective is not estimated
+        either. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     warm_start : bool, default=False

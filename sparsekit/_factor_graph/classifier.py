@@ -75,8 +75,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         Whether `predict` gives a row the best label or labels where it would give none. None: if no row
         of the training data was without a label.
     tol : float, default=1e-4
-        The fit stops when the largest entry of the (projected) gradient is at most tol times that at zero.
-        With loss="hinge", when the duality gap is at most tol times the objective.
+        With loss="hinge" it certifies that the objective is at most tol of itself above the lowest, by the
+        duality gap. With the others the largest entry of the (projected) gradient is at most tol times that
+        at zero; ``dual_gap_``, where it has a value, says what that leaves.
     max_iter : int, default=1000
         Largest number of Newton or quasi-Newton steps.
     max_time : float, default=None

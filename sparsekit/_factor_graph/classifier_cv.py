@@ -81,8 +81,10 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
     scoring : str or callable, default=None
         Any scikit-learn scorer. None is the mean F1 of the rows' sets of labels (two empty sets have 1), for
         y of one dimension the share of right labels.
-    loss, pairs, pair_alpha, factors, fit_intercept, never_empty, tol, max_iter
+    loss, pairs, pair_alpha, factors : default="sparsemap", None, None, None
         As in :class:`LPSparseMAPClassifier`; ``pair_alpha=None`` is alpha.
+    fit_intercept, never_empty, tol, max_iter : default=True, None, 1e-4, 1000
+        As in :class:`LPSparseMAPClassifier`.
     max_time : float, default=None
         Largest time of each fit in seconds.
     n_jobs : int, default=None

@@ -34,7 +34,8 @@ def as_index(variables, name="variables"):
         parts = [as_index(part, name) for part in variables]
     except TypeError:
         raise TypeError(
-            f"{name} must be a view of a graph's variables, or a list of views; got {shown(variables)}"
+            f"{name} must be a view of a graph's variables (u = graph.variable(scores); u, u[0]), or a list "
+            f"of views; got {shown(variables)}"
         ) from None
     if not parts:
         raise ValueError(f"{name} must hold at least one variable")
@@ -234,7 +235,8 @@ class _Oracle:
 def check_factor(factor):
     """Refuse what is no factor, or a user's one without what the base class makes."""
     if not isinstance(factor, Factor):
-        raise TypeError(f"factor must be a Factor; got {type(factor).__name__}")
+        got = f"the class {factor.__name__}" if isinstance(factor, type) else type(factor).__name__
+        raise TypeError(f"factor must be a Factor over variables, such as Xor(u); got {got}")
     if not hasattr(factor, "graph"):
         raise TypeError(f"{type(factor).__name__}.__init__ must call super().__init__(variables)")
 

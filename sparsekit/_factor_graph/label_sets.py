@@ -25,6 +25,7 @@ from .layout import GraphOptions
 _ROUNDING = 1e-6
 # linear programs of one row, which one of hundreds of labels takes 10 ms for
 _NODES = 50
+_EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
 
 def with_indicator(estimator, X, y, sample_weight):
@@ -121,6 +122,8 @@ def made_factors(factors, labels):
         return []
     if not callable(factors):
         return [_factor(given, labels) for given in factors]
+    if isinstance(factors, type):
+        raise TypeError(f"factors must be a list of tuples; got the class {factors.__name__}. {_EXAMPLE}")
     made = factors(labels)
     if not isinstance(made, (list, tuple)):
         raise TypeError(f"factors must return a list of factors; got {type(made).__name__}")
@@ -135,7 +138,9 @@ def _factor(given, labels):
         and isinstance(given[0], type)
         and issubclass(given[0], Factor)
     ):
-        raise TypeError(f"factors must be tuples (factor class, columns, ...); got {shown(given)}")
+        raise TypeError(
+            f"factors must be tuples (factor class, columns, ...); got {shown(given)}. {_EXAMPLE}"
+        )
     kind, columns, *further = given
     keywords = further.pop() if further and isinstance(further[-1], dict) else {}
     columns = np.asarray(columns)

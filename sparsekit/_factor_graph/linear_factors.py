@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import host_only
-from .._messages import numbers, shown
+from .._messages import check_nonnegative, numbers, shown
 from .factors import AT_LEAST, AT_MOST, EQUAL, VariablesLike
 from .logic_factors import _Logic
 
@@ -323,10 +323,8 @@ class Knapsack(_Linear):
         host_only(costs=costs, budget=budget)
         costs = numbers(costs, "costs")
         budget = numbers(budget, "budget")
-        if not (np.isfinite(costs).all() and (costs >= 0).all()):
-            raise ValueError("costs must be finite and >= 0")
-        if not (np.isfinite(budget).all() and (budget >= 0).all()):
-            raise ValueError(f"budget must be finite and >= 0; got {budget}")
+        check_nonnegative(costs, "costs")
+        check_nonnegative(budget, "budget")
         try:
             self.costs = np.broadcast_to(costs, self.index.shape)
         except ValueError:

@@ -49,9 +49,9 @@ _PARAMETERS = """
         Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
         several labels weighs the mean of theirs.
     tol : float, default=1e-5
-        The fit stops when the largest entry of the gradient is at most tol times that at zero and, where
-        alpha is not 0, the duality gap is at most 10 tol times the objective: by default the objective is at
-        most 1e-4 of itself too high, or by as little as rounding leaves of the loss at zero, if that is more.
+        Certifies, where alpha is not 0, that the objective is at most ``10 * tol`` of itself above the
+        lowest, or by as little as rounding leaves of the loss at zero, if that is more. The largest entry of
+        the gradient must be at most tol times that at zero too.
     max_iter : int, default=200
         Largest number of steps.
     max_time : float, default=None

@@ -274,10 +274,10 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     scoring : str or callable, default=None
         Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
         targets and probabilities, which is defined for labels, indicators and distributions alike.
-    fit_intercept, penalize_intercept, threshold, class_weight, tol, max_iter
+    fit_intercept, penalize_intercept, threshold, class_weight : default=True, True, None, None
         As in :class:`{twin}`.
-    max_time : float, default=None
-        Largest time of each solve in seconds.
+    tol, max_iter, max_time : default=1e-5, 200, None
+        As in :class:`{twin}`; they hold for each solve.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads.
 

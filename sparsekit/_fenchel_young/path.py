@@ -78,14 +78,12 @@ def fenchel_young_path(
         The model.
     alphas : array-like, default=None
         Strengths of the penalty, > 0, in any order. None: ten powers of 10, from 10 to 1e-8.
-    fit_intercept, penalize_intercept, class_weight
+    fit_intercept, penalize_intercept, class_weight : default=True, True, None
         As in :class:`SparsemaxClassifier`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights >= 0 of the rows, not all zero; only their ratios matter.
-    tol, max_iter
-        As in :class:`SparsemaxClassifier`.
-    max_time : float, default=None
-        Largest time of each solve in seconds.
+    tol, max_iter, max_time : default=1e-5, 200, None
+        As in :class:`SparsemaxClassifier`; they hold for each solve.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all.
 

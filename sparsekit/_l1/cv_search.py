@@ -104,7 +104,8 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
     def _keep_path(self, path, largest, columns):
         """Keep, and say, what there is to say of the `ScoredPath` of the chosen ratio.
 
-        ``largest`` is the penalty where all is zero, or None of an automatic grid, which begins there; ``columns`` are the `UsedColumns`.
+        ``largest`` is the penalty where all is zero, or None of an automatic grid, which begins there;
+        ``columns`` are the `UsedColumns`.
         """
 
     def _search(

@@ -68,14 +68,13 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
         features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
         where that has the names of all features. None: all one.
-    tol : float, default: that of :func:`minimize_oba`
-        The fit stops when the optimality measure is at most tol: the largest entry of
-        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure must be at most tol too: the largest
+        entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
         weighted sum of squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry
-        of the gradient at zero; with an intercept y is centred first; and
-        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
-        1e-4 of its objective; where rounding forbids that, a warning says so.
-    max_iter : int, default: that of :func:`minimize_oba`
+        of the gradient at zero; with an intercept y is centred first.
+    max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
@@ -85,7 +84,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Number of threads, as in joblib: None is 1, -1 is all.
     hessian : {"exact", "lbfgs"}, default="exact"
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default: that of :func:`minimize_oba`
+    memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
     history : bool, default=False
         Whether to record ``history_``.

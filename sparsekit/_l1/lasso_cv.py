@@ -64,7 +64,9 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         score minus the standard error of the best.
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
-    fit_intercept, penalty_weights, tol, max_iter
+    fit_intercept, penalty_weights : default=True, None
+        As in :class:`LassoOBA`.
+    tol, max_iter : default=1e-5, 200
         As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
         gap is at most 30 tol of the objective.
     max_time : float, default=None
@@ -72,7 +74,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
         under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory
+    hessian, memory : default="exact", 10
         As in :class:`LassoOBA`.
     verbose : int, default=0
         1 prints a line to the standard output as each fold ends.

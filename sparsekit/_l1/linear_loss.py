@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .._arrays import kernel_module, namespace
 from .._linalg.as_design import as_design
 from .._linalg.structure import sound
-from .._messages import numbers, shown
+from .._messages import check_nonnegative, numbers, shown
 from .._typing import Array, FloatArray, SparseMatrix
 from .linear_problem import LinearProblem, RowState
 
@@ -100,8 +100,7 @@ class LinearLoss:
             self.s = xp.ascontiguousarray(numbers(sample_weight, "sample_weight", xp))
             if self.s.shape != (n,):
                 raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
-            if not np.all((self.s >= 0) & np.isfinite(self.s)):
-                raise ValueError("sample_weight must be finite and at least 0 in every entry")
+            check_nonnegative(self.s, "sample_weight")
         self.offset = None if offset is None else xp.ascontiguousarray(numbers(offset, "offset", xp))
         if self.offset is not None and self.offset.shape != (n,):
             raise ValueError(f"offset must have shape ({n},), one number a row; got {self.offset.shape}")

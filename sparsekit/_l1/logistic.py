@@ -68,14 +68,13 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.
-    tol : float, default: that of :func:`minimize_oba`
-        The fit stops when the optimality measure is at most tol: the largest entry of
-        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed loss,
-        :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero (with an
-        ``offset`` that of the model of the intercept alone), and
-        ``dual_gap_`` is at most ``10 * tol * objective_`` as well. At the default a fit is thus certified to
-        1e-4 of its objective; where rounding forbids that, a warning says so.
-    max_iter : int, default: that of :func:`minimize_oba`
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure must be at most tol too: the largest
+        entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed
+        loss, :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero (with an
+        ``offset`` that of the model of the intercept alone).
+    max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
@@ -85,7 +84,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Number of threads, as in joblib: None is 1, -1 is all.
     hessian : {"exact", "lbfgs"}, default="exact"
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default: that of :func:`minimize_oba`
+    memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
     history : bool, default=False
         Whether to record ``history_``.

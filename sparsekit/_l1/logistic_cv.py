@@ -73,16 +73,17 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``; a class that
         the training part of a fold lacks has the intercept -inf there and in the average, and is never
         predicted.
-    fit_intercept, penalty_weights, class_weight, tol, max_iter
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data. With ``refit`` the
-        folds, which are only scored, are solved to ten times tol, or until a model of the solver that holds
-        promises less than 30 tol of the objective.
+    fit_intercept, penalty_weights, class_weight : default=True, None, None
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+    tol, max_iter : default=1e-5, 200
+        As in :class:`L1LogisticOBA`. With ``refit`` the folds, which are only scored, are solved to ten times
+        tol, or until the predicted reduction is less than 30 tol of the objective.
     max_time : float, default=None
         Largest time in seconds of each path, and of the fit to all rows.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
         under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory
+    hessian, memory : default="exact", 10
         As in :class:`L1LogisticOBA`.
     verbose : int, default=0
         1 prints a line to the standard output as each fold ends.

@@ -20,7 +20,7 @@ from scipy.optimize import OptimizeResult
 from .._arrays import namespace
 from .._linalg.special import largest
 from .._linalg.threads import blas_threads
-from .._messages import numbers
+from .._messages import check_nonnegative, numbers
 from .._solver import outcome
 from .._solver.user_values import as_number, check_start
 from .extrapolation import DualExtrapolation
@@ -267,8 +267,7 @@ def _check_weights(weights, n, like, name):
         weights = xp.full(n, float(weights))
     if weights.shape != (n,):
         raise ValueError(f"{name} must be a number or have shape ({n},); got {weights.shape}")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError(f"{name} must be finite and at least 0 in every entry")
+    check_nonnegative(weights, name)
     return xp.ascontiguousarray(weights)
 
 

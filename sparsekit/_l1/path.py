@@ -124,18 +124,18 @@ def l1_logistic_path(
     l1_ratio : float, default=1.0
         Part of the penalty that is L1, as in :class:`L1LogisticOBA`. Below 1e-3, where no
         coefficient is ever zero, the grid begins as for 1e-3 and ends as for 1.
-    fit_intercept, penalty_weights, class_weight
+    fit_intercept, penalty_weights, class_weight : default=True, None, None
         As in :class:`L1LogisticOBA`.
     sample_weight : float or array-like of shape (n_samples,), default=None
         Weights s_i >= 0 of the rows.
     offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
         Known part of each row's score, as in :meth:`L1LogisticOBA.fit`.
-    tol, max_iter
+    tol, max_iter : default=1e-5, 200
         As in :class:`L1LogisticOBA`; ``max_iter`` counts per point.
     max_time : float, default=None
         Largest time in seconds of the whole path. Points for which no time is left keep the last solution
         and have status 2.
-    hessian, memory, n_jobs
+    hessian, memory, n_jobs : default="exact", 10, None
         As in :class:`L1LogisticOBA`.
     coefs : {"auto", "dense", "sparse"}, default="auto"
         Form of the result's coefficients; "auto" is sparse where dense ones would take more than 64 MiB.
@@ -289,15 +289,17 @@ def lasso_path(
     alphas : int or array-like, default=None
         Penalties > 0, in any order; the path goes through them from the largest down. An integer asks for a
         grid of that length, as in :class:`LassoOBACV`; None for one of ``n_lambdas``.
-    n_lambdas, eps, l1_ratio
+    n_lambdas, eps, l1_ratio : default=50, 1e-3, 1.0
         As in :func:`l1_logistic_path`.
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`; the grid begins where all are zero then.
-    fit_intercept, penalty_weights, sample_weight
+    fit_intercept, penalty_weights, sample_weight : default=True, None, None
         As in :func:`l1_logistic_path`.
     offset : float or array-like of shape (n_samples,), default=None
         Known part of each row's prediction, as in :meth:`LassoOBA.fit`.
-    tol, max_iter, max_time, hessian, memory, n_jobs, coefs, callback
+    tol, max_iter, max_time : default=1e-5, 200, None
+        As in :func:`l1_logistic_path`.
+    hessian, memory, n_jobs, coefs, callback : default="exact", 10, None, "auto", None
         As in :func:`l1_logistic_path`.
 
     Returns

@@ -54,8 +54,8 @@ class ScoredPath:
     def coefficients(self, fit_intercept, most_bytes, columns):
         """Coefficients of each fold and penalty, intercepts last; None where they are unknown or too large.
 
-        The shape is (n_folds, n_lambdas, n_variables); several outputs have an axis before the last. ``columns``
-        are the `UsedColumns` of the fit.
+        The shape is (n_folds, n_lambdas, n_variables); several outputs have an axis before the last.
+        ``columns`` are the `UsedColumns` of the fit.
         """
         every = [solution for fold in self.solutions for solution in fold]
         if any(solution is None for solution in every):

@@ -28,7 +28,8 @@ def _protocol_problem(loss, products, x0):
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
         raise TypeError(
-            f"loss must have {', '.join(needed)}; {type(loss).__name__} lacks {', '.join(missing)}"
+            f"loss must be an object with {', '.join(needed)}, such as sparsekit.optimize.LogisticLoss; "
+            f"{type(loss).__name__} lacks {', '.join(missing)}. For a function alone take minimize_nqn."
         )
     return ProtocolProblem(loss, products, x0)
 

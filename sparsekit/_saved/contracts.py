@@ -122,6 +122,17 @@ class Truth(Field):
 
 
 @dataclass
+class Word(Field):
+    """One of some strings."""
+
+    words: tuple[str, ...]
+
+    def check(self, name, value, sizes):
+        if value not in self.words:
+            raise ValueError(f"{name} is {shown(value)} in place of one of {self.words}")
+
+
+@dataclass
 class Threshold(Field):
     """A share from 0 to below 1, or the name of a rule that follows from the marginals."""
 
@@ -348,6 +359,13 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "transitions_": Floats(("K", "K"), ("f8",)),
         "start_": Floats(("K",), ("f8",)), "stop_": Floats(("K",), ("f8",)),
     },
+    "StabilitySelection": {
+        **_INPUT, "penalties_": Floats(("values",), ("f8",), least=0.0), "parameter_": Word(("C", "alpha")),
+        "stability_paths_": Floats(("p", "values"), ("f8",), least=0.0),
+        "stability_scores_": Floats(("p",), ("f8",), least=0.0),
+        "max_selected_": Whole(), "n_selected_": Number(finite=True, least=0.0),
+        "_counts": Integers(("p",)), "_n_candidates": Whole(), "_n_halves": Whole(2),
+    },
 }  # fmt: skip
 
 
@@ -372,3 +390,5 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
         hash_bits is None,
     ):
         raise ValueError(f"of table_ and coef_ it has not the one that hash_bits={shown(hash_bits)} asks for")
+    if name == "StabilitySelection" and attributes["_counts"].max() > attributes["_n_halves"]:
+        raise ValueError("_counts holds more than _n_halves")

@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device
 from .._factor_graph.label_sets import logic
 from .._messages import check_whole, shown
 from .._storage.npz import MAX_BYTES, Reader, write
+from .classes import CLASSES, class_named, unfitted
 from .contracts import CONTRACTS, check
 from .values import Decoder, Encoder, Unstorable
 
 SCHEMA, VERSION = "sparsekit.model", 1
-# where the classes are: a file names one of these and nothing else is ever imported
-CLASSES = {
-    "L1LogisticOBA": "_l1.logistic",
-    "L1LogisticOBACV": "_l1.logistic_cv",
-    "LassoOBA": "_l1.lasso",
-    "LassoOBACV": "_l1.lasso_cv",
-    "BoundedRegressor": "_bounded.regressor",
-    "BoundedClassifier": "_bounded.classifier",
-    "SparsemaxClassifier": "_fenchel_young.classifier",
-    "SoftmaxClassifier": "_fenchel_young.classifier",
-    "SparsemaxClassifierCV": "_fenchel_young.classifier_cv",
-    "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
-    "ExtremeSoftmaxSGD": "_extreme.classifier",
-    "LPSparseMAPClassifier": "_factor_graph.classifier",
-    "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
-    "SequenceTagger": "_tagger.tagger",
-}
 _REMEDIES = {
     "callback": "set_params(callback=None) first",
     "cv": "set_params(cv=5), or another number, first; the model was chosen already",
@@ -42,6 +24,7 @@ _REMEDIES = {
     "random_state": "set_params(random_state=...) to a number, or None, first",
     "factors": "give the rules as tuples (Imply, [4, 7]) of sparsekit's factors, not as a function",
     "classes_": "fit to labels that are numbers or strings",
+    "estimator": "set_params(estimator=None) first; what was selected stays",
 }
 
 
@@ -64,7 +47,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     ------
     TypeError
         If ``model`` is no estimator of this package, is on a GPU, or has a parameter that is no value: a
-        callback, a splitter, a scorer, a function that makes factors. The error says what to set.
+        callback, a splitter, a scorer, a function that makes factors, an estimator of another package. The
+        error says what to set.
     sklearn.exceptions.NotFittedError
         If it was not fitted.
     ValueError
@@ -86,10 +70,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     array([0])
     """
     name = type(model).__name__
-    if name not in CLASSES or type(model) is not _class(name):
+    if name not in CLASSES or type(model) is not class_named(name):
         raise TypeError(
-            f"save takes fitted models of sparsekit, got {name}. From a pipeline or a search "
-            "take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
+            f"save(model, path) takes a fitted model of sparsekit as model, got {name}. From a pipeline or a "
+            "search take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
         )
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
@@ -208,15 +192,7 @@ def _decoded(decoder, header, part):
 
 
 def _make(name, parameters, attributes):
-    model = _class(name)()
-    known = model.get_params(deep=False)
-    for key in parameters.keys() - known.keys():
-        raise ValueError(f"{name} has no parameter {shown(key)}")
-    try:
-        model.set_params(**parameters)
-        model._validate_params()
-    except InvalidParameterError as error:
-        raise ValueError(str(error).rstrip(".")) from error
+    model = unfitted(name, parameters)
     check(name, attributes, getattr(model, "hash_bits", None))
     for key, value in attributes.items():
         setattr(model, key, value)
@@ -232,10 +208,6 @@ def _check_rules(model):
         logic(model.factors, len(model.classes_))
     except Exception as error:  # of constructors that take what the file says
         raise ValueError(f"its factors are none: {error}") from error
-
-
-def _class(name):
-    return getattr(import_module(f"..{CLASSES[name]}", __package__), name)
 
 
 def _release():

@@ -16,6 +16,7 @@ from .._factor_graph import linear_factors, logic_factors
 from .._linalg.structure import sound
 from .._messages import shown
 from .._storage.npz import type_name
+from .classes import CLASSES, class_named, unfitted
 
 SPARSE = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)}
 # the rules that `factors` of LPSparseMAPClassifier may name
@@ -67,6 +68,10 @@ class Encoder:
             return {"sparse": {"kind": kind.__name__, "shape": list(value.shape), **parts}}
         if isinstance(value, type) and value in RULES.values():
             return {"rule": value.__name__}
+        if CLASSES.get(kind.__name__) and kind is class_named(kind.__name__):
+            parameters = value.get_params(deep=False).items()
+            encoded = {key: self.encode(item, f"{name}.{key}") for key, item in parameters}
+            return {"estimator": {"class": kind.__name__, "parameters": encoded}}
         if kind is SoftmaxState:
             numbers = {part: int(getattr(value, part)) for part in _STATE_NUMBERS}
             arrays = {part: self.encode(getattr(value, part), f"{name}.{part}") for part in _STATE_ARRAYS}
@@ -98,7 +103,7 @@ class Decoder:
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "array": self._take, "scalar": self._scalar, "strings": _strings, "rule": _rule,
             "list": self._items, "tuple": lambda part: tuple(self._items(part)), "dict": self._dict,
-            "sparse": self._sparse, "state": self._state,
+            "sparse": self._sparse, "state": self._state, "estimator": self._estimator,
         }  # fmt: skip
 
     def decode(self, value: Any) -> Any:
@@ -149,6 +154,14 @@ class Decoder:
                 raise ValueError("a part of its sparse matrix is no vector of numbers")
         # SciPy looks at lengths alone, `sound` at every index
         return sound(kind((data, indices, indptr), shape=tuple(shape)), "the sparse matrix")
+
+    def _estimator(self, part):
+        if not isinstance(part, dict) or part.keys() != {"class", "parameters"}:
+            raise ValueError("it holds an incomplete estimator")
+        name, parameters = part["class"], part["parameters"]
+        if not isinstance(name, str) or name not in CLASSES or not isinstance(parameters, dict):
+            raise ValueError(f"it names the estimator {shown(name)}, which is none of sparsekit's")
+        return unfitted(name, {key: self.decode(value) for key, value in parameters.items()})
 
     def _state(self, part):
         if not isinstance(part, dict) or part.keys() != {*_STATE_NUMBERS, *_STATE_ARRAYS}:

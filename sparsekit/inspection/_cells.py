@@ -5,6 +5,7 @@ import scipy.sparse as sp
 
 from .._arrays import host_only
 from .._linalg.structure import sound
+from .._messages import check_nonnegative
 
 # where a sequential colour map is dark enough to be told from the blank of a zero
 _FAINTEST = 0.18
@@ -78,6 +79,5 @@ def check_weights(weights, argument, what):
     if weights.ndim != 2 or not weights.size:
         raise ValueError(f"{argument} must have the shape {what}, neither 0; got {weights.shape}.")
     weights = weights.astype(np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError(f"{argument} must be finite and >= 0.")
+    check_nonnegative(weights, argument)
     return weights

@@ -32,7 +32,7 @@ class SupportDisplay:
         Numbers >= 0.
     class_names : sequence of str
         Labels of the columns.
-    true_classes : ndarray of int of shape (n_samples,) or None
+    true_classes : ndarray of int of shape (n_samples,), default=None
         The columns of the true classes, -1 where a row's is none of them.
 
     Attributes

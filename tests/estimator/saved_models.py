@@ -90,6 +90,15 @@ MODELS = {
         0.1, loss="hinge", pairs=[[0, 1], [1, 3]], history=True, max_iter=20
     ).fit(CSR, SEVERAL),
     "LPSparseMAPClassifier logistic": lambda: sk.LPSparseMAPClassifier(0.1, loss="logistic").fit(FRAME, TEXT),
+    "StabilitySelection": lambda: sk.StabilitySelection(n_pairs=2, penalties=3, random_state=0).fit(
+        FRAME, TEXT
+    ),
+    "StabilitySelection of an estimator": lambda: sk.StabilitySelection(
+        sk.BoundedRegressor(l1_ratio=1.0, bounds=(np.zeros(6), None)),
+        penalties=[0.1, 1.0],
+        n_pairs=2,
+        random_state=0,
+    ).fit(X, NUMBERS),
     "LPSparseMAPClassifier classes": lambda: sk.LPSparseMAPClassifier(0.1).fit(X, OBJECTS),
 }
 

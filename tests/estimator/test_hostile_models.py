@@ -101,6 +101,8 @@ def refused(path, why, **options):
         ("ExtremeSoftmaxSGD averaged", "_state.total", np.asfortranarray, "another type or order"),
         ("ExtremeSoftmaxSGD averaged", "_state.bias", lambda a: a.astype("f4"), "another type"),
         ("ExtremeSoftmaxSGD averaged", "_state.tau", lambda a: a + np.inf, "not finite"),
+        ("StabilitySelection", "_counts", lambda a: a + 9, "_counts holds more than _n_halves"),
+        ("StabilitySelection", "stability_scores_", lambda a: a[1:], "stability_scores_ has the shape"),
         ("LPSparseMAPClassifier", "pairs_", lambda a: a + 4, "pairs_ holds numbers from 4 to 7"),
         ("LPSparseMAPClassifier", "pairs_", lambda a: -a, "pairs_ holds numbers from -"),
         ("LPSparseMAPClassifier", "pair_coef_", lambda a: a[1:], "pair_coef_ has the shape|pairs_ has"),
@@ -134,6 +136,19 @@ def test_sparse_coefficients_that_would_be_read_out_of_bounds(name, part, value,
     changed[-1] = value
     with_array(path, f"coef_.{part}", changed)
     refused(path, why)
+
+
+def test_an_estimator_inside_is_one_of_ours_with_its_parameters(path):
+    name = "StabilitySelection of an estimator"
+    for change, why in (
+        ({"class": "os.system"}, "names the estimator 'os.system', which is none of sparsekit's"),
+        ({"parameters": {"alpha": -1.0}}, "'alpha' parameter of BoundedRegressor must be"),
+        ({"parameters": {"command": 1}}, "BoundedRegressor has no parameter 'command'"),
+        ({"more": 1}, "an incomplete estimator"),
+    ):
+        saved(name, path)
+        with_header(path, lambda h, change=change: h["parameters"]["estimator"]["estimator"].update(change))
+        refused(path, why)
 
 
 def test_an_array_of_another_shape_or_type_than_the_header_says(path):

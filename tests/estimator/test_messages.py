@@ -261,3 +261,32 @@ def test_parameters_keep_their_values():
     assert model.C is C
     with pytest.raises(InvalidParameterError, match=r"Got -0\.5 instead"):
         clone(model).set_params(C=np.float64(-0.5)).fit([[1.0], [2.0]], [0, 1])
+
+
+def test_messages_say_what_to_do():
+    """Mistakes of a first day: what is wrong, what it got, what to do."""
+    X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
+    words = np.array([["1", "u"]] * 4)
+    graph = FactorGraph()
+    graph.variable((2,))
+    squares = optimize.LeastSquaresLoss(X, y)
+    Imply, labels = sparsekit.Imply, np.eye(4, dtype=int)
+    for call, message in [
+        (lambda: sparsekit.LassoOBA().fit(words, y), r"column 1 of X holds 'u', .*OneHotEncoder"),
+        (lambda: sparsekit.LassoOBA().fit(words.tolist(), y), "column 1 of X holds 'u'"),
+        (lambda: sparsekit.minimize_oba(squares, [1.0, -2.0]), r"finite and at least 0; l1\[1\] is -2"),
+        (lambda: sparsekit.minimize_oba(abs, 1.0), "such as sparsekit.optimize.LogisticLoss; builtin_"),
+        (lambda: graph.add(sparsekit.Xor), r"such as Xor\(u\); got the class Xor"),
+        (lambda: sparsekit.Xor(X), r"u = graph.variable\(scores\)"),
+        (
+            lambda: sparsekit.LPSparseMAPClassifier(factors=[("Imply", [0, 1])]).fit(labels, labels),
+            r"got \('Imply', \[0, 1\]\)\. For example \[\(Imply, \[4, 7\]\)\]",
+        ),
+        (lambda: sparsekit.LPSparseMAPClassifier(factors=Imply).fit(labels, labels), "got the class Imply"),
+        (lambda: sparsekit.save("a.npz", None), r"save\(model, path\) .* got str"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+    with pytest.raises(AttributeError) as raised:
+        sparsekit.L1Logistic  # noqa: B018
+    assert (raised.value.name, raised.value.obj) == ("L1Logistic", sparsekit)  # for Python's suggestion

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from saved_models import CSR, FRAME, KINDS, MODELS, NUMBERS, SHORT, TEXT, Extreme, X, fitted
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Lasso
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,7 +24,14 @@ from sparsekit._extreme.state import SoftmaxState
 from sparsekit._saved import models
 from sparsekit._saved.contracts import CONTRACTS
 
-METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "predict_marginals")
+METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "predict_marginals",
+    "transform",
+)
 
 
 def same(a, b, name=""):
@@ -37,7 +46,7 @@ def same(a, b, name=""):
         for part in ("data", "indices", "indptr"):
             same(getattr(a, part), getattr(b, part), f"{name}.{part}")
         assert a.shape == b.shape
-    elif isinstance(a, SoftmaxState):
+    elif isinstance(a, (SoftmaxState, BaseEstimator)):
         same(vars(a), vars(b), name)
     elif isinstance(a, dict):
         assert list(a) == list(b), name
@@ -89,10 +98,7 @@ def test_every_class_has_a_contract_and_a_model_here():
     tested = {name.split()[0] for name in MODELS} | {"SequenceTagger"}  # that of sequences: tests/tagger
     assert models.CLASSES.keys() == CONTRACTS.keys() == tested
     estimators = {name for name in sk.__all__ if hasattr(getattr(sk, name), "get_params")}
-    # what holds another estimator is no model of its own
-    assert estimators - {"StabilitySelection"} == models.CLASSES.keys()
-    with pytest.raises(TypeError, match=r"got StabilitySelection.*skops\.io\.dump"):
-        sk.save(sk.StabilitySelection(), "model.npz")
+    assert estimators == models.CLASSES.keys()
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("ExtremeSoftmaxSGD")])
@@ -158,6 +164,10 @@ def test_what_is_no_fitted_estimator_of_ours_is_refused(tmp_path):
         (
             sk.LPSparseMAPClassifier(1.0, factors=lambda labels: []).fit(X, np.eye(3, dtype=int)[KINDS]),
             r"factors is a function; give the rules as tuples",
+        ),
+        (
+            sk.StabilitySelection(Lasso(), penalties=[0.1, 1.0], n_pairs=2).fit(X, NUMBERS),
+            r"estimator is a Lasso; set_params\(estimator=None\) first; what was selected stays",
         ),
     ],
 )  # fmt: skip

@@ -147,10 +147,10 @@ def test_budgets_and_costs():
     with pytest.raises(ValueError, match="budget must be one number, or one for each of the 2 factors"):
         sk.Budget(u, [1, 1, 1])
     for bad in (-0.5, np.nan, np.inf, [1.0, -1.0]):
-        with pytest.raises(ValueError, match="budget must be finite and >= 0"):
+        with pytest.raises(ValueError, match="budget must be finite and at least 0; budget"):
             sk.Knapsack(u, 1.0, bad)
     for bad in (-1.0, [1.0, -1e-9, 0.0], [np.nan, 1, 1], [np.inf, 1, 1]):
-        with pytest.raises(ValueError, match="costs must be finite and >= 0"):
+        with pytest.raises(ValueError, match="costs must be finite and at least 0; costs"):
             sk.Knapsack(u, bad, 1.0)
     with pytest.raises(ValueError, match="costs must have the variables' shape"):
         sk.Knapsack(u, [1.0, 2.0], 1.0)

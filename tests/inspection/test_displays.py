@@ -206,7 +206,7 @@ def test_support_of_other_classifiers():
     "P, options, message",
     [
         ([[0.5, np.nan]], {}, "P must be finite"),
-        ([[0.5, -0.1]], {}, "P must be finite and >= 0"),
+        ([[0.5, -0.1]], {}, r"P must be finite and at least 0; P\[0, 1\] is -0.1"),
         ([0.5, 0.5], {}, r"P must have the shape \(n_samples, n_classes\)"),
         ([[0.5, 0.5]], {"class_names": ["a"]}, "class_names must be 2 labels"),
         ([[0.5, 0.5]], {"classes": [1, 2, 3]}, "classes must be 2 labels"),

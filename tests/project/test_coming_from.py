@@ -61,6 +61,11 @@ def test_elastic_nets(ratio, two, three, numbers):
     assert_same(LassoOBA(0.3, l1_ratio=ratio, tol=1e-8).fit(*numbers), theirs.fit(*numbers))
 
 
+def test_no_penalty(two):
+    X, y = two[0][:, :2], two[1]
+    assert_same(L1LogisticOBA(C=np.inf, tol=1e-9).fit(X, y), LogisticRegression(C=np.inf, **EXACT).fit(X, y))
+
+
 def test_liblinear_without_intercept(two):
     ours = L1LogisticOBA(C=C, fit_intercept=False, tol=1e-8).fit(*two)
     assert_same(

@@ -249,3 +249,23 @@ def test_poor_docstrings_are_seen(monkeypatch, quiet):
     assert {code for code, _ in faults("sparsekit.metrics.kkt_violation")} >= {"SS02", "PR01", "PR02", "RT01"}
     said = "\n".join(complaints(poor))
     assert "Unknown target name" in said and "n_features_in" in said
+
+
+def test_defaults_are_documented_as_the_values_that_a_user_gets():
+    """Of a group of parameters the values stand one after the other, or once where they are the same."""
+    docscrape = pytest.importorskip("numpydoc.docscrape", reason="numpydoc is not installed")
+    wrong = []
+    for name, value in READ.items():
+        if isinstance(value, property):
+            continue
+        signature = inspect.signature(value).parameters
+        for parameter in docscrape.NumpyDocString(inspect.getdoc(value) or "")["Parameters"]:
+            names = [one for one in parameter.name.split(", ") if one in signature]
+            given = [signature[one].default for one in names]
+            if all(one is inspect.Parameter.empty for one in given):
+                continue
+            text = parameter.type.partition("default=")[2]
+            said = eval(f"[{text}]", dict(vars(np)))
+            if said not in (given, given[:1] if len(set(given)) == 1 else given):
+                wrong.append(f"{name}: {parameter.name} is {given}, documented as {text or 'nothing'}")
+    assert not wrong, "\n".join(wrong)

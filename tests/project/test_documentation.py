@@ -1,5 +1,6 @@
 """The documentation: every public name has its page, and the check of the built pages sees what is wrong."""
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -66,3 +67,10 @@ def test_links_that_lead_nowhere_are_found(check_links, tmp_path, capsys):
         "index.html: //example.org/x.css: is loaded from elsewhere",
         "2 pages, 6 wrong links",
     ]
+
+
+def test_examples_begin_with_a_summary_for_their_card(checkout):
+    """The gallery cuts a summary at the first full stop and where the line ends."""
+    for path in (checkout / "examples").glob("*.py"):
+        paragraphs = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).split("\n\n")
+        assert re.fullmatch(r"[A-Z](?:[^.\n]|\.(?! ))*\.", paragraphs[1]), path.name

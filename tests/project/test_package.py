@@ -281,4 +281,23 @@ def test_the_source_folder_says_that_it_has_no_kernels(source, tmp_path):
     # -S: no installed package stands before the folder
     run = run_limited([sys.executable, "-S", "-c", "import sparsekit._cython"], cwd=tmp_path, timeout=120)
     assert run.returncode == 1
-    assert "ImportError" in run.stderr and "from another folder than the checkout" in run.stderr
+    assert "ImportError" in run.stderr and "Install it with `pip install .` in the checkout" in run.stderr
+
+
+def test_python_in_the_checkout_finds_the_installed_package(checkout, tmp_path):
+    """As a reader types README's example: the source folder, first on the path, gives way."""
+    names = ("sparsekit", "sparsekit._messages", "sparsekit._cython._runtime")
+    code = f"""
+import pickle, sys
+for name in {names}:
+    __import__(name)
+    print(sys.modules[name].__file__)
+function = sys.modules["sparsekit"].show_versions
+assert pickle.loads(pickle.dumps(function)) is function
+"""
+    # two source folders must not load each other in turn
+    (tmp_path / "sparsekit").symlink_to(checkout / "sparsekit", target_is_directory=True)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    run = run_limited([sys.executable, "-c", code], cwd=checkout, env=env, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [importlib.import_module(name).__file__ for name in names]

@@ -1,7 +1,6 @@
 """The README's example runs as printed, and what the README names exists."""
 
 import re
-from importlib.util import find_spec
 
 import sparsekit
 
@@ -18,21 +17,17 @@ def test_the_example_runs(checkout, run_python):
 
 
 def test_the_table_lists_every_estimator(checkout):
-    """And the names below it exist; doc/api has every public name (tests/project/test_documentation.py)."""
+    """doc/api has every public name (tests/project/test_documentation.py)."""
     text = (checkout / "README.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
+    listed = set(re.findall(r"`(\w+)`", " ".join(cells)))
     public = {name: getattr(sparsekit, name) for name in sparsekit.__all__ if name != "__version__"}
     assert listed == {name for name, value in public.items() if hasattr(value, "fit")}
-    below = re.search(r"^Below them: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)[1]
-    for name in re.findall(r"`(\w+)`", below):
-        assert name in public or name == "method"
-    for module in re.findall(r"`sparsekit\.(\w+)`", below):
-        assert find_spec(f"sparsekit.{module}") is not None
 
 
 def test_it_is_one_page(checkout):
     text = (checkout / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) < 1000 and text.count("![") == 1
+    assert len(text.split()) < 800 and text.count("![") == 1
     assert not re.search(r"@[A-Z]+@", text)  # a figure that was to be filled in
     assert len(re.findall(r"^pip install", text, re.MULTILINE)) == 2  # the two commands
 

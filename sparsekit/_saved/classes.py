@@ -1,0 +1,49 @@
+"""The estimators that files may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import InvalidParameterError
+
+from .._messages import shown
+
+# where the classes are: a file names one of these and nothing else is ever imported
+CLASSES = {
+    "L1LogisticOBA": "_l1.logistic",
+    "L1LogisticOBACV": "_l1.logistic_cv",
+    "LassoOBA": "_l1.lasso",
+    "LassoOBACV": "_l1.lasso_cv",
+    "BoundedRegressor": "_bounded.regressor",
+    "BoundedClassifier": "_bounded.classifier",
+    "SparsemaxClassifier": "_fenchel_young.classifier",
+    "SoftmaxClassifier": "_fenchel_young.classifier",
+    "SparsemaxClassifierCV": "_fenchel_young.classifier_cv",
+    "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
+    "ExtremeSoftmaxSGD": "_extreme.classifier",
+    "LPSparseMAPClassifier": "_factor_graph.classifier",
+    "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
+    "SequenceTagger": "_tagger.tagger",
+    "StabilitySelection": "_stability.selection",
+}
+
+
+def class_named(name: str) -> type[BaseEstimator]:
+    """The class that `CLASSES` names."""
+    return getattr(import_module(f"..{CLASSES[name]}", __package__), name)
+
+
+def unfitted(name: str, parameters: Mapping[str, Any]) -> BaseEstimator:
+    """An estimator with these parameters; ValueError where they are not those of its class."""
+    model = class_named(name)()
+    for key in parameters.keys() - model.get_params(deep=False).keys():
+        raise ValueError(f"{name} has no parameter {shown(key)}")
+    try:
+        model.set_params(**parameters)
+        model._validate_params()
+    except InvalidParameterError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return model

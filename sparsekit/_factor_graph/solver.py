@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from .._arrays import is_device, kernel_module, namespace, thread_arguments
+from .._arrays import beside, is_device, kernel_module, namespace, thread_arguments, to_host
 from .._solver import outcome
 from . import finish
 from .asking import being_asked, lock_of, refuse_own_graph
@@ -39,7 +39,8 @@ def _without_masks(scores, additional, limit):
     It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
     so its size costs no digits.
     """
-    low, low_too = scores <= limit[:, None], additional <= limit[:, None]
+    limit = beside(limit[:, None], scores)
+    low, low_too = scores <= limit, additional <= limit
     if not (low.any() or low_too.any()):
         return scores, additional, low, low_too
     size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
@@ -67,9 +68,9 @@ class GraphRun:
     def prepare(self, scores, additional):
         """Take scores (n, n_variables) and additional ones (n, n_additional); finite masks count as -inf."""
         self._given = scores, additional
-        self.limit = np.full(self.n, -np.inf, like=scores)
+        self.limit = np.full(self.n, -np.inf)
         if (scores < MASK).any() or (additional < MASK).any():
-            self.limit = _mask_limit(np.concatenate([scores, additional], axis=1), -self.limit)
+            self.limit = _mask_limit(self._on_host(), -self.limit)
         self._set_scores()
 
     def relax_masks(self):
@@ -80,10 +81,13 @@ class GraphRun:
         infeasible = has_masks & (self.finish()[0]["status"] == outcome.INFEASIBLE)
         if not infeasible.any():
             return False
-        smaller = _mask_limit(np.concatenate(self._given, axis=1), self.limit)
+        smaller = _mask_limit(self._on_host(), self.limit)
         self.limit = np.where(infeasible, smaller, self.limit)
         self._set_scores()
         return True
+
+    def _on_host(self):
+        return np.concatenate([to_host(given) for given in self._given], axis=1)
 
     def _set_scores(self):
         scores, additional, self.low, self.low_too = _without_masks(*self._given, self.limit)

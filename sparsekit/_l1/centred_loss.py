@@ -41,8 +41,9 @@ def centre_of(X, sample_weight):
     if not sample.size or (weight is not None and not weight.any()):
         return None
     sample = sample.astype(np.float64, copy=False)
-    mean = np.average(sample, axis=0, weights=weight)
-    spread = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=weight))
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite spread is no reason to centre
+        mean = np.average(sample, axis=0, weights=weight)
+        spread = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=weight))
     far = np.abs(mean) >= MIN_MEAN_TO_SPREAD * spread
     far &= mean != 0.0
     if not far.any():

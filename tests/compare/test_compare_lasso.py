@@ -96,7 +96,7 @@ def test_own_file(data, tmp_path, capsys):
     assert main([*argv, "--json", str(out_json), "--csv", str(out_csv), *FAST]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "alpha ||w||_1, z_i = x_i.w + b, b not penalised" in out
+    assert "alpha ||w||_1, z_i = x_i.w + b, b not penalised" in " ".join(out.split())
     assert "alpha = 0.1 (lambda" in out and out.index("alpha = 0.1 ") < out.index("alpha = 0.01 ")
     assert "LassoOBA is" in out and "scikit-learn's Lasso" in out and "LIBLINEAR" not in out
     assert "; 30 rows held out; columns standardised" in out and "R2" in out and "accuracy" not in out

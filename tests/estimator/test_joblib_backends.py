@@ -46,7 +46,9 @@ MODELS = {
         ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=2, random_state=0), {"alpha": [0.0, 0.1]}, cv=2,
         n_jobs=2, scoring=scoring, error_score="raise",
     ),
-    "L1LogisticOBACV": lambda scoring: L1LogisticOBACV(Cs=3, eps=0.1, cv=3, n_jobs=2, scoring=scoring),
+    "L1LogisticOBACV": lambda scoring: L1LogisticOBACV(
+        Cs=[1e-3, 1e-2, 0.1], cv=3, n_jobs=2, scoring=scoring
+    ),
     "SparsemaxClassifierCV": lambda scoring: SparsemaxClassifierCV(
         alphas=[0.1, 0.01], cv=3, n_jobs=2, scoring=scoring
     ),

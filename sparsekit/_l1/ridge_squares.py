@@ -36,6 +36,8 @@ _AT_ONCE = 320
 _FEW, _MANY = 100, 1000
 # entries that are scaled at once: they stay in a core's cache
 _BLOCK = 2**18
+# part of w that is rounding of a step
+_NOTHING = 1e-16
 # distance from the end of the second system at which the gradient of the first one is rounding
 _EXACT = 1e-4
 # part of the diagonal that keeps a matrix in single precision above zero
@@ -102,42 +104,47 @@ class RidgeSystem(CentredSquares):
 
     def solve(self, x):
         """Coefficients (p,) near the solution, from x, and whether they are near enough."""
+        w = np.zeros_like(x)
         if not self.least:
             self.goal *= _EXACT
-            return self._by_columns(np.zeros_like(x), lambda r: r, np.inf, _MANY)
-        start = np.zeros_like(x)
+            return self._by_columns(w, lambda r: r, np.inf, _MANY)
         if x.any():
-            w, done = self._by_columns(x, None, np.inf, 0)
+            start, done = self._by_columns(x, None, np.inf, 0)
             if done:
-                return w, True
+                return start, True
             if self._value(x) <= self.square:
-                start = x
+                w = x
         side, wide = min(self.design.shape), self.design.shape[0] < self.design.shape[1]
-        by = self._by_rows if wide else self._by_columns
-        direct, w = isinstance(self.design, DenseDesign) and side <= _SIDE, start
+        direct = isinstance(self.design, DenseDesign) and side <= _SIDE
         if not direct or side > _AT_ONCE:
-            scales = 1.0 if wide else self._diagonal()
-            w, done = by(w, lambda r: r / scales, _PART * side if direct else np.inf, _MANY)
+            # by the diagonal where the columns decide, by the ridge where the rows do
+            scales = self.l2 if wide else self._diagonal()
+            w, done = self._by_columns(w, lambda r: r / scales, _PART * side if direct else np.inf, _MANY)
             if done or not direct:
                 return w, done
         solve = self._factor(self._row_products() if wide else self._column_products())
-        return (w, False) if solve is None else by(w, solve, np.inf, _FEW)
+        if solve is None:
+            return w, False
+        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, _FEW)
 
     def _value(self, w):
         residual = self.root * (self.y - self.rows(w))
         return 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
 
     def _by_columns(self, w, scaled, worth, most):
-        """Conjugate gradients on the first system from w (p,).
+        """Conjugate gradients on the first system from w (p,), its residual scaled by a function.
 
-        The residual of the rows is carried along, and the gradient made of it: no digits are lost where the
-        fit is nearly exact. They end where their pace says that they need more than ``worth`` steps, and
-        after ``most``. Returns w, and whether it is near enough.
+        The rows' residual is carried along, and the gradient made of it: no digits are lost where the fit is
+        nearly exact. They end where steps no longer move w, where their pace says that they need more than
+        ``worth`` of them, and after ``most``. Returns w, and whether it is near enough.
         """
-        residual = self.root * (self.y - self.rows(w)) if w.any() else self.root * self.y
+        if w.any():
+            residual = self.root * (self.y - self.rows(w))
+            r = self.columns(self.root * residual) - self.l2 * w
+        else:
+            residual, r = self.root * self.y, self.target
         d, before, first = None, 0.0, None
         for step in range(most + 1):
-            r = self.columns(self.root * residual) - self.l2 * w
             gap = 0.5 * float(r @ (r / self.l2)) if self.least else 0.0
             distance = max(largest(np.abs(r)) / self.goal, self.distance(w, residual, gap))
             if distance <= 1.0:
@@ -153,19 +160,24 @@ class RidgeSystem(CentredSquares):
             curvature = float(along @ along) + float(d @ (self.l2 * d))
             if not 0.0 < curvature < np.inf:
                 break
-            w = w + (now / curvature) * d
-            residual = residual - (now / curvature) * along
+            length = now / curvature
+            w = w + length * d
+            if length * largest(np.abs(d)) <= _NOTHING * largest(np.abs(w)):
+                return w, True
+            residual = residual - length * along
+            r = self.columns(self.root * residual) - self.l2 * w
         return w, False
 
-    def _by_rows(self, w, scaled, worth, most):
-        """The same for the second system times the least weight, from a = 0.
+    def _by_rows(self, start, solve):
+        """Conjugate gradients on the second system times the least weight, from a = 0.
 
-        Where the end is not reached ``w`` is returned if it is the better one.
+        ``solve`` is the preconditioner. Where the end is not reached ``start`` (p,) is returned if it is the
+        better one.
         """
-        start, share = w, self.l2 / self.least
-        rest = self.root * self.y
-        a, w, residual, d, before, first = np.zeros_like(rest), np.zeros_like(w), rest, None, 0.0, None
-        for step in range(most + 1):
+        share = self.l2 / self.least
+        rest = residual = self.root * self.y
+        a, w, d, before = np.zeros_like(rest), np.zeros_like(start), None, 0.0
+        for step in range(_FEW + 1):
             # rest is residual - least * a, and w has the coefficients of a
             distance = self.distance(w, residual, 0.5 * float(rest @ rest))
             if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
@@ -173,10 +185,9 @@ class RidgeSystem(CentredSquares):
                 proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
                 if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= _EXACT:
                     return w, True
-            first = distance if first is None else first
-            if step == most or self._is_slow(step, first, distance, worth):
+            if step == _FEW or time.perf_counter() >= self.end:
                 break
-            v = scaled(rest)
+            v = solve(rest)
             now = float(rest @ v)
             d = v if d is None else v + (now / before) * d
             before = now

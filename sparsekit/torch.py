@@ -51,6 +51,17 @@ def _wide(z):
     return z if z.dtype in (torch.float32, torch.float64) else z.float()
 
 
+def _check_dim(dim, ndim=None):
+    """TypeError if ``dim`` is no integer, ValueError if a tensor of ``ndim`` dimensions has no such one."""
+    if isinstance(dim, bool) or not isinstance(dim, int | torch.SymInt):
+        hint = f"; pass reduction={dim!r}" if dim in ("mean", "sum", "none") else ""
+        raise TypeError(f"dim must be an integer; got {shown(dim)}{hint}")
+    if ndim == 0:
+        raise ValueError("input must have at least one dimension; got a scalar")
+    if ndim is not None and not -ndim <= dim < ndim:
+        raise ValueError(f"dim must lie in {-ndim} .. {ndim - 1}; got {dim}")
+
+
 def sparsemax(input: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tensor:
     """Euclidean projection of the scores along ``dim`` onto the probability simplex.
 
@@ -77,7 +88,11 @@ def sparsemax(input: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tenso
     tensor([0.7500, 0.2500, 0.0000])
     """
     z = _wide(input)
+    _check_dim(dim, z.ndim)
     if mask is not None:
+        if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+            got = mask.dtype if isinstance(mask, torch.Tensor) else type(mask).__name__
+            raise TypeError(f"mask must be a tensor of bool; got {got}")
         z = z.masked_fill(~mask, -torch.inf)
     return apply_sparsemax(z, dim).to(input.dtype)
 
@@ -115,6 +130,15 @@ def sparsemax_loss(
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {shown(reduction)}")
     z = _wide(input)
+    _check_dim(dim, z.ndim)
+    if not isinstance(target, torch.Tensor):
+        raise TypeError(f"target must be a tensor; got {type(target).__name__}")
+    classes = (*z.shape[: dim % z.ndim], *z.shape[dim % z.ndim + 1 :])
+    if target.shape != z.shape and (target.shape != classes or target.is_floating_point()):
+        raise ValueError(
+            f"target must have the shape of input, {tuple(z.shape)}, or be integer classes of shape "
+            f"{classes}; got {target.dtype} {tuple(target.shape)}"
+        )
     if target.shape == z.shape:
         q = target.to(z.dtype)
         if target.dtype in (torch.float16, torch.bfloat16):
@@ -151,6 +175,7 @@ class Sparsemax(nn.Module):
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
+        _check_dim(dim)
         self.dim = dim
 
     def forward(self, input: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -178,6 +203,7 @@ class SparsemaxLoss(nn.Module):
 
     def __init__(self, dim: int = -1, reduction: _Reduction = "mean", ignore_index: int = -100) -> None:
         super().__init__()
+        _check_dim(dim)
         self.dim, self.reduction, self.ignore_index = dim, reduction, ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -153,7 +153,7 @@ def targets(
         # one question, as a GPU is waited for with each
         if codes.size and (codes.min() < 0) | (codes.max() >= K):
             wrong = int(codes[(codes < 0) | (codes >= K)][0])
-            raise ValueError(f"q holds the class {wrong}; classes lie in 0 .. {K - 1}")
+            raise ValueError(f"q, the targets, holds the class {wrong}; classes lie in 0 .. {K - 1}")
         return None, codes
     raise ValueError(
         f"q must have the shape of z, {z.shape}, or be integer classes of shape {outer(z, axis)}; "

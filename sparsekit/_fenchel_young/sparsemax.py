@@ -343,6 +343,8 @@ def _loss(z, q, axis, out, n_jobs, gradient):
             *_threads(n_jobs, rows),
         )  # fmt: skip
         if not good:
-            raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
+            raise ValueError(
+                "q, the targets, must be distributions over the classes: entries >= 0 that sum to 1"
+            )
     loss = loss.reshape(outer(z, axis)).astype(z.dtype)[()]
     return loss, result.done() if gradient else None

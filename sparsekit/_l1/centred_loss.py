@@ -17,13 +17,13 @@ from .oba import minimize_oba
 # to normal columns plus a constant, without centring: 6.0 on average at a ratio of 0, 6.3 at 10, 7.0 at 30,
 # 9.4 at 100, 19 at 1e3, 95 at 1e4 (5 of them not solved), 170 at 1e6 (20 not solved); with it always 6.0.
 MIN_MEAN_TO_SPREAD = 30.0
-# Rows from which means and spreads are estimated: any c near the mean will do, and an estimate is enough.
+# Rows from which means and spreads are estimated. Any c near the mean will do.
 SAMPLED_ROWS = 200
 # Rows of a first test. A column that has to be centred hardly varies on them. Without the test the sample of
 # all columns took 0.6 of 1.4 ms of a fit to 300 x 2000 numbers.
 PROBED_ROWS = 8
-# Range of a column on these rows, as a part of its largest entry there, up to which it is sampled: 15 standard
-# deviations of a column that is just far enough.
+# Range of a column on these rows, as a part of its largest entry there, up to which it is sampled. It is 15
+# standard deviations of a column that is just far enough.
 MAX_RANGE = 0.5
 
 

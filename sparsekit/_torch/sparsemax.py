@@ -115,7 +115,7 @@ def sorted_loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     if q.ndim < z.ndim:
         q = torch.nn.functional.one_hot(q.long(), z.shape[dim]).movedim(-1, dim).to(z.dtype)
     if not bool(((q >= 0).all() & ((q.sum(dim) - 1).abs() <= 1e-4).all()).item()):
-        raise ValueError("q must be distributions along axis: entries >= 0 that sum to 1")
+        raise ValueError("q, the targets, must be distributions over the classes: entries >= 0 that sum to 1")
     p = sorted_sparsemax(z, dim)
     slope = p - q
     # tau where there is a finite score: what a member's score exceeds its share by

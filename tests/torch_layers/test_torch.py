@@ -210,3 +210,25 @@ def test_arrays_are_no_tensors():
     for function in (layers.sparsemax, lambda z: layers.sparsemax_loss(z, z)):
         with pytest.raises(TypeError, match=r"must be a tensor; got numpy\.ndarray.*sparsekit\.sparsemax"):
             function(np.ones((2, 3)))
+
+
+def test_arguments_that_do_not_fit_are_named():
+    z, classes = scores(3, 4), torch.tensor([0, 1, 2])
+    for call, said in (
+        (lambda: layers.SparsemaxLoss("sum"), r"dim must be an integer; got 'sum'; pass reduction='sum'"),
+        (lambda: layers.Sparsemax(1.0), r"dim must be an integer; got 1\.0"),
+        (lambda: layers.sparsemax(z, 5), r"dim must lie in -2 \.\. 1; got 5"),
+        (lambda: layers.sparsemax(z[0, 0]), "input must have at least one dimension"),
+        (
+            lambda: layers.sparsemax(z, mask=torch.ones(3, 4)),
+            r"mask must be a tensor of bool; got torch\.float",
+        ),
+        (lambda: layers.sparsemax_loss(z, [0, 1, 2]), "target must be a tensor; got list"),
+        (lambda: layers.sparsemax_loss(z, classes[:2]), r"target must have the shape of input, \(3, 4\), or"),
+        (
+            lambda: layers.sparsemax_loss(z, classes.double()),
+            r"integer classes of shape \(3,\); got torch\.float",
+        ),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            call()

@@ -304,6 +304,8 @@ def span_precision_recall_f1(
     ------
     ValueError
         If lengths disagree or scheme or average are not known.
+    TypeError
+        If a sequence is a string or a number.
 
     Examples
     --------
@@ -319,6 +321,12 @@ def span_precision_recall_f1(
         raise ValueError(f"y_true has {len(y_true)} sequences, y_pred {len(y_pred)}.")
     counts: dict[str, list[int]] = {}
     for i, (true, predicted) in enumerate(zip(y_true, y_pred)):
+        for name, labels in (("y_true", true), ("y_pred", predicted)):
+            if isinstance(labels, str) or not hasattr(labels, "__len__"):
+                raise TypeError(
+                    f"{name}[{i}] must be a sequence of labels; got {shown(labels)}. If {name} is one "
+                    f"sequence, pass [{name}]."
+                )
         if len(true) != len(predicted):
             raise ValueError(f"y_true[{i}] has {len(true)} labels, y_pred[{i}] {len(predicted)}.")
         there, found = set(_spans(true, scheme)), set(_spans(predicted, scheme))

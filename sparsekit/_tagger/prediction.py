@@ -29,7 +29,10 @@ from .sparse_loss import SparseChains
 
 def _has_marginals(model):
     if model.loss not in ("crf", "sparsemap"):
-        raise AttributeError(f"loss={shown(model.loss)} has no probabilities; 'crf' and 'sparsemap' have")
+        raise AttributeError(
+            f"A SequenceTagger with loss={shown(model.loss)} has no probabilities. Fit one with "
+            "loss='crf' or 'sparsemap', or use predict."
+        )
     return True
 
 
@@ -84,7 +87,6 @@ class TaggerPredictionMixin:
         labels = self.classes_[tags].tolist()
         return [labels[i:j] for i, j in pairwise(starts)]
 
-    @available_if(_has_marginals)
     def predict_marginals(self, X: Sequence[Any]) -> list[Any]:
         """Probabilities of the labels at each position; with loss="sparsemap" sparse ones.
 
@@ -104,7 +106,10 @@ class TaggerPredictionMixin:
         ------
         ValueError
             As of `predict`.
+        AttributeError
+            With another loss.
         """
+        _has_marginals(self)  # no `available_if`, which hides the reason
         dense = self.predict_proba(X)
         return [sp.csr_array(p) for p in dense] if self.loss == "sparsemap" else dense
 

@@ -63,8 +63,12 @@ def read(X: Any, names: np.ndarray | None = None, n_features: int | None = None)
     if n_features is not None:
         kinds = kinds or {"matrix" if names is None else "dicts"}
         if ("dicts" in kinds) != (names is not None):
-            wanted = "arrays" if names is None else "dicts of features"
-            raise ValueError(f"X must hold {wanted}, as in fit.")
+            here, there = "dicts of features", "matrices or arrays of numbers"
+            wanted, got = (there, here) if names is None else (here, there)
+            raise ValueError(
+                f"X must hold {wanted}, as in fit; got {got}. Make its features as those of fit were made, "
+                f"or fit again on {got}."
+            )
     if "dicts" in kinds:
         matrix, names = _from_dicts(X, names)
     else:
@@ -106,7 +110,10 @@ def _from_dicts(X, names):
             elif isinstance(position, Iterable) and not isinstance(position, (str, bytes)):
                 items = [(name, True) for name in position]
             else:
-                raise TypeError(f"X[{i}] must be {ONE_OF}; a position is {shown(position)}.")
+                raise TypeError(
+                    f"X[{i}] must be {ONE_OF}; a position is {shown(position)}. Give each position its "
+                    f"features, such as {{'word': {shown(position)}}}."
+                )
             for key, value in items:
                 if type(value) is str:  # what most features are
                     known = strings.get(key)

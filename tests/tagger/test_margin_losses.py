@@ -160,7 +160,7 @@ def test_stream_names_what_is_wrong(data, words):
     model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="not those of the first call"):
         model.partial_fit(X, y, classes=[0, 1, 2, 3])
-    with pytest.raises(ValueError, match="X must hold arrays"):
+    with pytest.raises(ValueError, match="X must hold matrices or arrays of numbers"):
         model.partial_fit(*words)
     with pytest.raises(ValueError, match="expected 2"):
         model.partial_fit([np.zeros((1, 3))], [[0]])

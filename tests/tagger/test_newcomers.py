@@ -96,3 +96,18 @@ def test_features_by_name(sparse):
 def test_what_is_wrong_is_named(X, y, error, message):
     with pytest.raises(error, match=message):
         sk.SequenceTagger().fit(X, y)
+
+
+def test_messages_say_what_to_pass():
+    model = sk.SequenceTagger(loss="perceptron").fit(WORDS, TAGS)
+    with pytest.raises(AttributeError, match=r"loss='perceptron' has no probabilities.*use predict"):
+        model.predict_marginals(WORDS)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(TypeError, match=r"such as \{'word': 'Ada'\}"):
+        model.predict([["Ada", "runs"]])
+    with pytest.raises(ValueError, match="X must hold dicts of features, as in fit; got matrices or arrays"):
+        model.predict([np.ones((2, 3))])
+    with pytest.raises(
+        TypeError, match=r"y_true\[0\] must be a sequence of labels; got 'B'.*pass \[y_true\]"
+    ):
+        sk.metrics.span_f1_score(["B", "I"], ["B", "I"])

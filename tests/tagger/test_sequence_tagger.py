@@ -408,7 +408,7 @@ def test_predictions_name_what_is_wrong(spans, arrays):
     with pytest.raises(ValueError, match="dicts of features, as in fit"):
         model.predict(arrays[0])
     other = sk.SequenceTagger().fit(*arrays)
-    with pytest.raises(ValueError, match="arrays, as in fit"):
+    with pytest.raises(ValueError, match="arrays of numbers, as in fit; got dicts"):
         other.predict(spans[0])
     with pytest.raises(ValueError, match=r"X\[0\] has 4 features; expected 3"):
         other.predict([np.zeros((1, 4))])

@@ -49,7 +49,7 @@ def kernels(cupy, sizes, memory, bandwidth):
             ("feasible_part", _pairs.feasible_part, [(x, p, g, low, high, out)], 48 * n),
             ("longest_step", _pairs.longest_step, [(x, p, low, high)], 32 * n),
             ("pair_norms", _pairs.pair_norms, [(x, p, g, out)], 32 * n),
-            ("log_loss_all", _row_losses.log_loss_all, [(x, low, high, g, p, out)], 48 * n),
+            ("log_loss_all", _row_losses.log_loss_all, [(x, low, low, high, g, p, out)], 56 * n),
             ("piecewise_all", _row_losses.piecewise_all,
              [(x, low, None, high, None, -1.0, 1.0, 0.0, 0.1, g, p, out)], 48 * n),
         ):  # fmt: skip

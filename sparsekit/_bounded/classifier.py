@@ -14,12 +14,13 @@ from .._arrays import namespace
 from .._estimator.block_prediction import by_blocks
 from .._estimator.checks import in_type
 from .._estimator.decorators import available_if, fit_context
-from .._estimator.linear_prediction import LinearClassificationMixin
+from .._estimator.offset import check_offset
+from .._estimator.offset_prediction import OffsetClassificationMixin
 from .._estimator.sklearn_twins import one_against_rest_twin
 from .._estimator.training_data import with_labels
 from .._linalg.special import expit, log_expit
 from .._messages import shown
-from .._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, SolverCallback
+from .._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, Offset, SolverCallback
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
@@ -42,18 +43,19 @@ def _has_probabilities(estimator):
     return True
 
 
-class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEstimator):
+class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
     Logistic regression and support vector machines. For two classes, with :math:`y_i \in \{-1, 1\}` and
-    :math:`m_i = y_i (x_i^T w + b)`, minimises
+    :math:`m_i = y_i (x_i^T w + b + o_i)`, minimises
 
     .. math:: \frac{\sum_i s_i\, \ell(m_i)}{\sum_i s_i}
               + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
               \quad \text{subject to} \quad l \le w \le u,
 
-    s the sample weights times the class weights, :math:`\rho` the ``l1_ratio``. More than two classes are
-    fitted one against the rest, each with the same s. The intercept b has neither bounds nor a penalty.
+    s the sample weights times the class weights, o the ``offset`` of `fit` (zero without one),
+    :math:`\rho` the ``l1_ratio``. More than two classes are fitted one against the rest, each with the same
+    s. The intercept b has neither bounds nor a penalty.
     ``alpha`` has the scale of :class:`sklearn.linear_model.SGDClassifier`; it is 1 / (C n) of ``LinearSVC``
     and ``LogisticRegression``.
 
@@ -98,6 +100,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         Iterations.
     history_ : dict of ndarray
         As in :class:`BoundedRegressor`; ``output`` tells the problem.
+    needs_offset_ : bool
+        Whether the fit had an offset, as in :class:`BoundedRegressor`.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -160,7 +164,9 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -172,6 +178,9 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
+            classes a column for each. Predictions need theirs then.
 
         Returns
         -------
@@ -191,7 +200,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             If the fit stopped before ``tol`` was reached.
         """
         names = _get_feature_names(X)
-        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
         classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
         bounds = check_coefficient_bounds(
@@ -199,9 +208,19 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         )
         X, columns, lower, upper = used_columns(given.X, *bounds)
         weight = normalized(given.weight, X)
+        given.offset = offset = check_offset(given.offset, X, n_outputs)
+        shifts, middle = [None] * n_outputs, 0.0
+        if offset is not None:
+            # the intercepts take up what all rows have
+            table = offset.reshape(len(codes), n_outputs)
+            middle = weight @ table if self.fit_intercept else 0.0
+            shifts = list(namespace(X=X).ascontiguousarray((table - middle).T))
         positive = [1] if n_outputs == 1 else range(n_outputs)
-        losses = [classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight) for k in positive]
-        start = self._start(X, n_outputs, columns)
+        losses = [
+            classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight, shift)
+            for k, shift in zip(positive, shifts)
+        ]
+        start = self._start(X, n_outputs, columns, -middle)
         if start is None:
             start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
         start[:, :-1] = np.clip(start[:, :-1], lower, upper)
@@ -209,8 +228,9 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         def attributes(x):
             return {
                 "coef_": columns.expand(inside(x[:, :-1], lower, upper, X.dtype)),
-                "intercept_": in_type(x[:, -1], X.dtype),
+                "intercept_": in_type(x[:, -1] - middle, X.dtype),
                 "classes_": classes,
+                "needs_offset_": offset is not None,
             }
 
         data = given.for_callbacks()
@@ -219,7 +239,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
 
     @available_if(_has_probabilities)
     @by_blocks
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Probability of each class.
 
         ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
@@ -228,6 +248,8 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
 
         Returns
         -------
@@ -235,7 +257,7 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             Columns in the order of ``classes_``.
         """
         check_is_fitted(self)
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset)
         of = expit if self.loss == "log_loss" else lambda z: np.clip(0.5 * (z + 1.0), 0.0, 1.0)
         if scores.ndim == 1:
             return np.column_stack([of(-scores), of(scores)])
@@ -245,12 +267,14 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
 
     @available_if(_has_probabilities)
     @by_blocks
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
 
         Returns
         -------
@@ -258,10 +282,10 @@ class BoundedClassifier(BoundedEstimatorMixin, LinearClassificationMixin, BaseEs
             -inf where the probability is 0.
         """
         if self.loss == "log_loss" and check_is_fitted(self) is None and len(self.classes_) == 2:
-            scores = self.decision_function(X)
+            scores = self.decision_function(X, offset)
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, offset))
 
     def _twin(self):
         return one_against_rest_twin(

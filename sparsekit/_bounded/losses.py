@@ -165,20 +165,19 @@ class PiecewiseLoss:
 
 
 class LogLoss:
-    """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, 1}; the interface of `PiecewiseLoss`."""
+    """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, 1}; the interface of `PiecewiseLoss`."""
 
     has_kinks = False
     is_logistic = True
     lo = hi = eps = 0.0  # of the conjugates of others
 
-    def __init__(self, sign, weight):
-        self.c, self.s = sign, weight
+    def __init__(self, target, weight, sign):
+        self.t, self.c, self.s = target, sign, weight
         self.kernels = kernel_module("_row_losses", weight)
-        self.t = np.zeros_like(sign)
         self.spread = 1.0
 
     def evaluate(self, z, rows, smoothing=None, previous=None):
-        rows.f = self.kernels.log_loss_all(z, self.c, self.s, rows.u, rows.dual, rows.curvature)
+        rows.f = self.kernels.log_loss_all(z, self.t, self.c, self.s, rows.u, rows.dual, rows.curvature)
         return rows
 
     def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
@@ -186,7 +185,7 @@ class LogLoss:
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
-        return self.kernels.log_loss_along(z, dz, step, self.c, self.s)
+        return self.kernels.log_loss_along(z, dz, step, self.t, self.c, self.s)
 
     def excess(self, z):
         return 0.0
@@ -196,7 +195,7 @@ class LogLoss:
 
     def dual_value(self, rows):
         a = -rows.dual
-        return float(self.s @ (entropies(a) + entropies(1.0 - a)))
+        return float(self.s @ (entropies(a) + entropies(1.0 - a))) - float(rows.u @ self.t)
 
 
 def regression_loss(name, y, weight, *, quantile, epsilon):
@@ -212,16 +211,19 @@ def regression_loss(name, y, weight, *, quantile, epsilon):
     return PiecewiseLoss(y, weight, **shapes[name])
 
 
-def classification_loss(name, sign, weight):
+def classification_loss(name, sign, weight, offset=None):
     """The loss of the name on labels -1 and 1 (n,); ``weight`` sums to one.
 
-    With r = y z - 1: hinge max(0, -r); its square; modified_huber that square down to r = -2, then linear.
+    The predictor is z plus the ``offset`` (n,), None for zero. With r = y (z + offset) - 1: hinge max(0, -r);
+    its square; modified_huber that square down to r = -2, then linear.
     """
     if name == "log_loss":
-        return LogLoss(sign, weight)
+        return LogLoss(np.zeros_like(sign) if offset is None else -offset, weight, sign)
     shapes = {
         "hinge": dict(lo=-1.0, hi=0.0),
         "squared_hinge": dict(lo=-INF, hi=0.0, delta=0.5),
         "modified_huber": dict(lo=-4.0, hi=0.0, delta=0.5),
     }
-    return PiecewiseLoss(sign, weight, sign, **shapes[name])
+    # sign * (z + offset) - 1 is sign * (z - target)
+    target = sign if offset is None else sign - offset
+    return PiecewiseLoss(target, weight, sign, **shapes[name])

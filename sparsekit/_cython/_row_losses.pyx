@@ -19,8 +19,10 @@ cdef extern from "row_losses.h" nogil:
                             double*, double*, double*, Py_ssize_t)
     double sk_piecewise_along(const double*, const double*, double, const double*, const double*, const double*,
                               const double*, sk_piecewise, Py_ssize_t)
-    double sk_log_loss_all(const double*, const double*, const double*, double*, double*, double*, Py_ssize_t)
-    double sk_log_loss_along(const double*, const double*, double, const double*, const double*, Py_ssize_t)
+    double sk_log_loss_all(const double*, const double*, const double*, const double*, double*, double*, double*,
+                           Py_ssize_t)
+    double sk_log_loss_along(const double*, const double*, double, const double*, const double*, const double*,
+                             Py_ssize_t)
 
 
 cdef const double* _start(const double[::1] a) noexcept:  # a pointer: there is nothing to fail
@@ -70,26 +72,27 @@ def piecewise_along(const double[::1] z, const double[::1] dz, double step, cons
     return value
 
 
-def log_loss_all(const double[::1] z, const double[::1] c, const double[::1] s, double[::1] u, double[::1] dual,
-                 double[::1] d):
-    """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
+def log_loss_all(const double[::1] z, const double[::1] t, const double[::1] c, const double[::1] s, double[::1] u,
+                 double[::1] dual, double[::1] d):
+    """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
     cdef Py_ssize_t n = z.shape[0]
     cdef double value
     if n == 0:
         return 0.0
     with nogil:
-        value = sk_log_loss_all(&z[0], &c[0], &s[0], &u[0], &dual[0], &d[0], n)
+        value = sk_log_loss_all(&z[0], &t[0], &c[0], &s[0], &u[0], &dual[0], &d[0], n)
     return value
 
 
-def log_loss_along(const double[::1] z, const double[::1] dz, double step, const double[::1] c, const double[::1] s):
+def log_loss_along(const double[::1] z, const double[::1] dz, double step, const double[::1] t, const double[::1] c,
+                   const double[::1] s):
     """The derivative of `log_loss_all` along z + step dz."""
     cdef Py_ssize_t n = z.shape[0]
     cdef double value
     if n == 0:
         return 0.0
     with nogil:
-        value = sk_log_loss_along(&z[0], &dz[0], step, &c[0], &s[0], n)
+        value = sk_log_loss_along(&z[0], &dz[0], step, &t[0], &c[0], &s[0], n)
     return value
 
 
@@ -118,7 +121,7 @@ cdef double _part(const real[:, ::1] X, const real* w, double b, Py_ssize_t firs
         for i in range(rows):
             z[at + i] = buffer[i] + b
         if logistic:
-            total += sk_log_loss_all(z + at, c + at, s + at, u + at, dual + at, d + at, rows)
+            total += sk_log_loss_all(z + at, t + at, c + at, s + at, u + at, dual + at, d + at, rows)
         else:
             total += sk_piecewise_all(z + at, t + at, NULL if c == NULL else c + at, s + at,
                                       NULL if prev == NULL else prev + at, h, u + at, dual + at, d + at, rows)

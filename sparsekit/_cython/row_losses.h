@@ -39,16 +39,16 @@ SK_MULTI(double, sk_piecewise_along,
     return total;
 }
 
-/* log(1 + exp(-c z)), the same three: dual is -sigma(-c z), d = s sigma (1 - sigma) */
+/* log(1 + exp(-r)), r = c (z - t), the same three: dual is -sigma(-r), d = s sigma (1 - sigma) */
 SK_MULTI(double, sk_log_loss_all,
-         (const double *restrict z, const double *restrict c, const double *restrict s, double *restrict u,
-          double *restrict dual, double *restrict d, sk_size n),
-         (z, c, s, u, dual, d, n)) {
+         (const double *restrict z, const double *restrict t, const double *restrict c, const double *restrict s,
+          double *restrict u, double *restrict dual, double *restrict d, sk_size n),
+         (z, t, c, s, u, dual, d, n)) {
     double total = 0.0;
     SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
         double miss;
-        total += s[i] * sk_logistic(c[i] * z[i], s[i], &miss, &d[i]);
+        total += s[i] * sk_logistic(c[i] * (z[i] - t[i]), s[i], &miss, &d[i]);
         dual[i] = -miss;
         u[i] = s[i] * c[i] * -miss;
     }
@@ -56,13 +56,13 @@ SK_MULTI(double, sk_log_loss_all,
 }
 
 SK_MULTI(double, sk_log_loss_along,
-         (const double *restrict z, const double *restrict dz, double step, const double *restrict c,
-          const double *restrict s, sk_size n),
-         (z, dz, step, c, s, n)) {
+         (const double *restrict z, const double *restrict dz, double step, const double *restrict t,
+          const double *restrict c, const double *restrict s, sk_size n),
+         (z, dz, step, t, c, s, n)) {
     double total = 0.0;
     SK_SIMD_WITH(reduction(+ : total))
     for (sk_size i = 0; i < n; i++) {
-        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i])) * dz[i];
+        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i] - t[i])) * dz[i];
     }
     return total;
 }

@@ -310,7 +310,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "BoundedClassifier": {
-        **_INPUT, **_LINEAR, **_SOLVED, "n_iter_": Integers(("outputs",)),
+        **_INPUT, **_LINEAR, **_SOLVED, **_OFFSET, "n_iter_": Integers(("outputs",)),
         **{name: Floats(("outputs",), ("f8",), finite=False) for name in ("objective_", "dual_gap_")},
     },
     "SparsemaxClassifier": _FY,

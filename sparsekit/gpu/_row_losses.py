@@ -32,6 +32,7 @@ class LogLoss(Protocol):
     """What it reads of the log loss."""
 
     is_logistic: Literal[True]
+    t: DeviceArray
     c: DeviceArray
     s: DeviceArray
 
@@ -89,15 +90,18 @@ def piecewise_along(
 
 
 def log_loss_all(
-    z: DeviceArray, c: DeviceArray, s: DeviceArray, u: DeviceArray, dual: DeviceArray, d: DeviceArray
+    z: DeviceArray, t: DeviceArray, c: DeviceArray, s: DeviceArray, u: DeviceArray, dual: DeviceArray,
+    d: DeviceArray,
+) -> float:  # fmt: skip
+    """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
+    return _value("sk_log_loss_all", z, (z, t, c, s), (u, dual, d))
+
+
+def log_loss_along(
+    z: DeviceArray, dz: DeviceArray, step: float, t: DeviceArray, c: DeviceArray, s: DeviceArray
 ) -> float:
-    """sum_i s_i log(1 + exp(-c_i z_i)), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
-    return _value("sk_log_loss_all", z, (z, c, s), (u, dual, d))
-
-
-def log_loss_along(z: DeviceArray, dz: DeviceArray, step: float, c: DeviceArray, s: DeviceArray) -> float:
     """The derivative of `log_loss_all` along z + step dz."""
-    return _value("sk_log_loss_along", z, (z, dz, float(step), c, s))
+    return _value("sk_log_loss_along", z, (z, dz, float(step), t, c, s))
 
 
 def dense_pass(
@@ -121,7 +125,7 @@ def dense_pass(
         z += b
     filled = rows.u, rows.dual, rows.curvature
     if loss.is_logistic:
-        value = log_loss_all(z, loss.c, loss.s, *filled)
+        value = log_loss_all(z, loss.t, loss.c, loss.s, *filled)
     else:
         shape = loss.lo, loss.hi, loss.eps, delta
         value = piecewise_all(z, loss.t, loss.c, loss.s, prev, *shape, *filled)

@@ -42,14 +42,14 @@ extern "C" __global__ void sk_piecewise_along(const double* __restrict__ z, cons
     if (threadIdx.x == 0) part[blockIdx.x] = total;
 }
 
-extern "C" __global__ void sk_log_loss_all(const double* __restrict__ z, const double* __restrict__ c,
-                                           const double* __restrict__ s, long long n, double* __restrict__ u,
+extern "C" __global__ void sk_log_loss_all(const double* __restrict__ z, const double* __restrict__ t,
+                                           const double* __restrict__ c, const double* __restrict__ s, long long n, double* __restrict__ u,
                                            double* __restrict__ dual, double* __restrict__ d, double* part) {
     __shared__ double room[33];
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
         double miss;
-        total += s[i] * sk_logistic(c[i] * z[i], s[i], &miss, &d[i]);
+        total += s[i] * sk_logistic(c[i] * (z[i] - t[i]), s[i], &miss, &d[i]);
         dual[i] = -miss;
         u[i] = s[i] * c[i] * -miss;
     }
@@ -58,12 +58,12 @@ extern "C" __global__ void sk_log_loss_all(const double* __restrict__ z, const d
 }
 
 extern "C" __global__ void sk_log_loss_along(const double* __restrict__ z, const double* __restrict__ dz, double step,
-                                             const double* __restrict__ c, const double* __restrict__ s, long long n,
-                                             double* part) {
+                                             const double* __restrict__ t, const double* __restrict__ c,
+                                             const double* __restrict__ s, long long n, double* part) {
     __shared__ double room[33];
     double total = 0.0;
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
-        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i])) * dz[i];
+        total -= s[i] * c[i] * sk_miss(c[i] * (z[i] + step * dz[i] - t[i])) * dz[i];
     }
     total = sk::block_sum(total, room);
     if (threadIdx.x == 0) part[blockIdx.x] = total;

@@ -1,4 +1,4 @@
-"""`offset` of the bounded regression: a column whose coefficient is bound to one, for every loss."""
+"""`offset` of the bounded models: a column whose coefficient is bound to one, for every loss."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from row_data import in_blocks
 from sklearn.base import clone
 
-from sparsekit import BoundedRegressor, load, save
+from sparsekit import BoundedClassifier, BoundedRegressor, load, save
 
 
 def data(n=80, p=4):
@@ -63,3 +63,46 @@ def test_on_a_gpu(cupy):
     assert_allclose(there.objective_, here.objective_, rtol=1e-5)
     found = there.predict(cupy.asarray(X), offset=cupy.asarray(offset))
     assert_allclose(found.get(), here.predict(X, offset), atol=1e-2)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "modified_huber"])
+def test_of_classes_it_is_a_column_bound_to_one(loss, fit_intercept):
+    X, scores, offset = data()
+    y = np.where(scores > 10.0, "yes", "no")
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
+    offset = 0.2 * offset - 1.0
+    model = BoundedClassifier(loss, bounds={1: (-1.0, 1.0)}, alpha=0.01, fit_intercept=fit_intercept)
+    pinned = clone(model).set_params(bounds={1: (-1.0, 1.0), 4: (1.0, 1.0)})
+    pinned.fit(np.column_stack([X, offset]), y, weight)
+    for form in (np.asarray, sp.csr_array):
+        model.fit(form(X), y, weight, offset)
+        # the column pays for its coefficient
+        assert_allclose(model.objective_, pinned.objective_ - 0.005, rtol=1e-5)
+        assert 0 <= model.dual_gap_[0] <= 1.001e-6 * model.objective_[0]
+        found = model.decision_function(form(X), offset)
+        assert_allclose(found, X @ model.coef_[0] + model.intercept_ + offset, atol=1e-10)
+    far = clone(model).fit(X, y, weight, offset + 1e4) if fit_intercept else model
+    assert_allclose(far.objective_, model.objective_, rtol=1e-5)
+
+
+def test_classifiers_ask_for_it(cupy):
+    X, scores, offset = data()
+    y = np.digitize(scores, np.quantile(scores, [0.3, 0.6]))
+    offset = 0.1 * np.column_stack([offset, -offset, 0.0 * offset])
+    model = BoundedClassifier(alpha=0.01).fit(X, y, offset=offset)
+    assert model.needs_offset_ and model.coef_.shape == (3, 4)
+    for k in range(3):
+        one = BoundedClassifier(alpha=0.01).fit(X, y == k, offset=offset[:, k])
+        assert_allclose(one.coef_[0], model.coef_[k], atol=1e-6)
+    for call in (model.predict, model.predict_proba, model.predict_log_proba, lambda X: model.score(X, y)):
+        with pytest.raises(ValueError, match="offset"):
+            call(X)
+    assert_allclose(model.predict_proba(X, offset).sum(axis=1), 1.0)
+    assert model.score(X, y, offset=offset) == np.mean(model.predict(X, offset) == y)
+    with pytest.raises(ValueError, match=r"offset.shape == \(80,\), expected \(80, 3\)"):
+        model.fit(X, y, offset=offset[:, 0])
+    again = model.set_params(warm_start=True).fit(X, y, offset=offset)
+    assert again.n_iter_.max() <= 1
+    there = BoundedClassifier(alpha=0.01).fit(*map(cupy.asarray, (X, y)), offset=cupy.asarray(offset))
+    assert_allclose(np.asarray(there.objective_, dtype=float), again.objective_, rtol=1e-5)

@@ -245,16 +245,16 @@ def test_piecewise_losses(cupy, shape, signs, centred):
 def test_log_losses(cupy):
     from sparsekit.gpu import _row_losses as gpu
 
-    z, dz, _, c, s, _ = _rows()
+    z, dz, t, c, s, _ = _rows()
     z[:3] = 0.0, 800.0, -800.0
-    up = [cupy.asarray(a) for a in (z, c, s)]
+    up = [cupy.asarray(a) for a in (z, t, c, s)]
     out, there = np.empty((3, len(z))), [cupy.empty(len(z)) for _ in range(3)]
-    value = _row_losses.log_loss_all(z, c, s, *out)
+    value = _row_losses.log_loss_all(z, t, c, s, *out)
     assert gpu.log_loss_all(*up, *there) == pytest.approx(value, rel=1e-13)
     for here, on_device in zip(out, there):
         np.testing.assert_allclose(on_device.get(), here, rtol=1e-12, atol=1e-300)
     for step in (0.0, -2.0):
-        slope = _row_losses.log_loss_along(z, dz, step, c, s)
+        slope = _row_losses.log_loss_along(z, dz, step, t, c, s)
         assert gpu.log_loss_along(up[0], cupy.asarray(dz), step, *up[1:]) == pytest.approx(slope, rel=1e-11)
 
 
@@ -262,7 +262,7 @@ def test_rows_of_nothing_and_predictors_that_are_no_number(cupy):
     from sparsekit.gpu import _row_losses as gpu
 
     none = cupy.empty(0)
-    assert gpu.log_loss_all(none, none, none, none, none, none) == 0.0
+    assert gpu.log_loss_all(none, none, none, none, none, none, none) == 0.0
     assert gpu.piecewise_along(none, none, 1.0, none, None, none, None, -1.0, 1.0, 0.0, 0.0) == 0.0
     z = cupy.asarray([1.0, np.nan])
     u, dual, d, one = cupy.empty(2), cupy.empty(2), cupy.empty(2), cupy.ones(2)
@@ -283,7 +283,9 @@ def test_passes_over_dense_rows(cupy, dtype, logistic):
     def call(module, xp, *blocks):
         up = [xp.asarray(a) for a in (X, w, t, c, s, prev)]
         z, *filled, gradient = (xp.empty(m) for m in (n, n, n, n, p))
-        loss = LogLoss(up[3], up[4]) if logistic else PiecewiseLoss(up[2], up[4], up[3], lo=-0.3, hi=0.7)
+        loss = (
+            LogLoss(up[2], up[4], up[3]) if logistic else PiecewiseLoss(up[2], up[4], up[3], lo=-0.3, hi=0.7)
+        )
         rows = LossRows(*filled)
         value = module.dense_pass(up[0], up[1], 0.4, loss, 0.2, up[5], z, rows, gradient, *blocks)
         return value, (z, *filled, gradient)

@@ -37,7 +37,7 @@ static void check(const char *what, sk_size n, long double got, long double expe
     printf("FAILED %s, n = %d: %.17g, expected %.17g\n", what, (int)n, (double)got, (double)expected);
 }
 
-static double z[LONGEST], y[LONGEST], s[LONGEST], a[LONGEST], b[LONGEST], c[LONGEST], out[3][LONGEST];
+static double none[LONGEST], z[LONGEST], y[LONGEST], s[LONGEST], a[LONGEST], b[LONGEST], c[LONGEST], out[3][LONGEST];
 static float f[LONGEST], g[LONGEST], h[2 * LONGEST];
 
 static void draw(sk_size n, double scale) {
@@ -70,7 +70,7 @@ static void logistic(sk_size n) {
         check("sk_logistic_all, slope", n, out[0][i], -s[i] * y[i] * p, 1e-14L);
         check("sk_logistic_all, curvature", n, out[1][i], s[i] * p * (1.0L - p), 1e-14L);
     }
-    log_loss = sk_log_loss_all(z, y, s, out[0], out[2], out[1], n);
+    log_loss = sk_log_loss_all(z, none, y, s, out[0], out[2], out[1], n);
     check("sk_log_loss_all", n, log_loss, value, 1e-14L);
 }
 

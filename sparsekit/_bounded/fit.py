@@ -137,6 +137,8 @@ def inside(coef, lower, upper, dtype):
 class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
 
+    _unsaved = ("_multipliers",)  # what `save` leaves out
+
     @property
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
@@ -172,6 +174,9 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
             tol=self.tol, max_iter=self.max_iter, max_time=np.inf if self.max_time is None else self.max_time
         )
         results = []
+        known = getattr(self, "_multipliers", None) if self.warm_start else None
+        if known is None or [len(one) for one in known] != [X.shape[0]] * len(losses):
+            known = [None] * len(losses)
 
         def minimize(x0, callback):
             x, done = x0.copy(), 0
@@ -189,6 +194,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
                 result = minimize_bounded(
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
+                    multipliers=None if known[k] is None else beside(known[k], X),
                 )  # fmt: skip
                 # an optimality of NaN: the objective is a number, and ten times the size of y is none
                 if not np.isfinite(result.fun) or np.isnan(result.optimality):
@@ -220,6 +226,11 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
             for name in ("fun", "dual_gap")
         )
         self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
+        found = [result.multipliers for result in results]
+        if self.warm_start and not missing and not any(one is None for one in found):
+            self._multipliers = found
+        elif hasattr(self, "_multipliers"):
+            del self._multipliers
 
 
 def _side(name, side, absent):

@@ -19,6 +19,8 @@ ABOVE = 1e-6
 # entries of X up to which Newton's method alone is the fastest, and goes on until rounding stops it: another
 # order or weight of the same rows then gives the same answer
 SMALL = 20000
+# smoothing of an envelope that has no curvature
+ENDLESS = 1e100
 EXACT = 1e-12
 
 
@@ -56,6 +58,7 @@ class BoundedRun:
     b: float = 0.0
     begun: bool = False
     spare: LossRows | None = None  # for the objective itself, beside its envelope
+    dual: np.ndarray | None = None  # dual variables (n,) of the best bound of a loss with kinks
 
     def __post_init__(self):
         self.limits = Limits(self.options.max_iter, self.options.max_time)
@@ -66,6 +69,22 @@ class BoundedRun:
         rows = LossRows.empty(self.problem.n, w)
         z, gradient = self.problem.evaluate(w, b, rows)
         self.begin(w, b, z, rows, gradient)
+
+    def begin_with(self, w, b, multipliers):
+        """The same where multipliers of a loss with kinks are known, which may prove that it is the solution.
+
+        ``multipliers`` are dual variables (n,).
+        """
+        self.problem.data.be_exact()
+        self.begin_at(w, b)
+        self.dual = multipliers
+        z = self.problem.predictor(w, b)
+        rows = LossRows.empty(self.problem.n, z)
+        # an envelope without end has the dual variables that it is made around, wherever z is
+        self.problem.loss.evaluate(z, rows, ENDLESS, multipliers)
+        self.certificate.update(w, b, z, rows, self.problem.transposed(rows.u), self.primal)
+        if self.is_done:
+            self.iteration("start")
 
     def begin(self, w, b, z, rows, gradient):
         """Take the first point, which may be the solution."""

@@ -21,7 +21,7 @@ from .scaled_descent import Descent
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 
 
-def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
+def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, multipliers=None):
     """Minimise from (w, b), w within the box.
 
     Parameters
@@ -33,21 +33,25 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     callback : callable, default=None
         ``callback(report)`` after each iteration with copies; a true value or StopIteration stops.
     history : bool, default=False
+    multipliers : ndarray of shape (n,), default=None
+        Dual variables of a loss with kinks, of a result at (w, b), by which it can be proved at once.
 
     Returns
     -------
     OptimizeResult
         x = (w, b), fun, dual_gap, optimality (the gap relative to the objective), nit, n_newton, nfev (passes
-        over X, one or two an evaluation), status, message, success, history.
+        over X, one or two an evaluation), status, message, success, history, multipliers.
     """
     opts, b = opts or BoundedOptions(), float(b)
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS adds in another order with more threads; those of the passes over X do not
     with blas_threads(1):
         try:
-            if run.is_small:
+            if multipliers is not None:
+                run.begin_with(w, b, multipliers)
+            elif run.is_small:
                 run.begin_at(w, b)
-            else:
+            if not run.is_small:
                 Descent(run).approach(w, b)
             refine(run)
             status = outcome.NO_PROGRESS
@@ -58,5 +62,5 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     return OptimizeResult(
         x=np.append(run.w, run.b), fun=run.primal, dual_gap=max(run.gap, 0.0), optimality=run.measure(),
         nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
-        success=status == outcome.CONVERGED, history=run.history.columns(),
+        success=status == outcome.CONVERGED, history=run.history.columns(), multipliers=run.dual,
     )  # fmt: skip

@@ -77,7 +77,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
         )
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
-    fitted = {key: value for key, value in vars(model).items() if key not in parameters}
+    left_out = parameters.keys() | set(getattr(model, "_unsaved", ()))
+    fitted = {key: value for key, value in vars(model).items() if key not in left_out}
     if any(is_device(value) for value in (*fitted.values(), *parameters.values())):
         raise TypeError(f"this {name} is on a GPU: save(model.to_cpu(), path).")
     unknown = sorted(fitted.keys() - CONTRACTS[name].keys())

@@ -9,10 +9,11 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from reference_bounded import CLASSIFICATION, LINEAR, REGRESSION
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
-from sparsekit import BoundedClassifier, BoundedRegressor
+from sparsekit import BoundedClassifier, BoundedRegressor, load, save
 
 LOSSES = REGRESSION + CLASSIFICATION
 REL = 1e-6
@@ -256,3 +257,27 @@ def test_real_data(loss):
         X, y = scale(X)[:200], np.where(y[:200] == 1, 1.0, -1.0)
     for bounds in ((0, None), (-1.0, 0.5)):
         check(estimator(loss, bounds=bounds, alpha=1e-3, l1_ratio=0.5), X, y)
+
+
+@pytest.mark.parametrize("shape", [(200, 8), (3000, 12)])
+@pytest.mark.parametrize("loss", ["absolute", "quantile", "epsilon_insensitive", "hinge"])
+def test_a_refit_from_its_own_solution_is_proved_at_once(loss, shape, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    y = X[:, :4].sum(axis=1) + rng.standard_t(3, shape[0])
+    make, targets = (BoundedClassifier, y > 0) if loss == "hinge" else (BoundedRegressor, y)
+    model = make(loss, bounds=(0, None), alpha=1e-3, warm_start=True).fit(X, targets)
+    before, coef = np.max(model.n_iter_), model.coef_.copy()
+    model.fit(X, targets)
+    assert np.max(model.n_iter_) == 1 < before
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-12)
+    # multipliers of other targets prove nothing wrong
+    other = ~targets if loss == "hinge" else y[::-1].copy()
+    fresh = clone(model).fit(X, other)
+    model.fit(X, other)
+    np.testing.assert_allclose(model.objective_, fresh.objective_, rtol=3e-6)
+    save(model, tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    loaded.fit(X, other)
+    np.testing.assert_allclose(loaded.objective_, fresh.objective_, rtol=3e-6)

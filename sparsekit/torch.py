@@ -54,7 +54,7 @@ def _wide(z):
 def _check_dim(dim, ndim=None):
     """TypeError if ``dim`` is no integer, ValueError if a tensor of ``ndim`` dimensions has no such one."""
     if isinstance(dim, bool) or not isinstance(dim, int | torch.SymInt):
-        hint = f"; pass reduction={dim!r}" if dim in ("mean", "sum", "none") else ""
+        hint = f"; pass reduction={shown(dim)}" if dim in ("mean", "sum", "none") else ""
         raise TypeError(f"dim must be an integer; got {shown(dim)}{hint}")
     if ndim == 0:
         raise ValueError("input must have at least one dimension; got a scalar")

@@ -267,9 +267,9 @@ class RemoteProblem(ProtocolProblem):
             self._lipschitz = most * float(self.loss.hessian_diagonal(self.x).sum())
         return self._lipschitz
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         if len(variables) > MOST_VARIABLES:
-            return super().model(variables, ridge, damping, rough, bend)
+            return super().model(variables, ridge, damping, bend)
         if damping > 0.0 and self._step is not None:
             wanted = HessianOf(variables, bend, damping, self._step)
         else:

@@ -19,12 +19,12 @@ ENDS = (1.0, 0.0)
 _SCALES = (1.0, 0.5, 0.9, 0.0)
 
 
-def duality_gap(loss, problem, x, l1, g, theta=None):
+def duality_gap(loss, problem, x, l1, g):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here.
 
     Infinite where no dual point was found, and the loss has no ``lower_bound``.
 
-    The dual point is made of the derivatives by row at x, or of ``theta`` (n_rows,), at a pass over X more.
+    The dual point is made of the derivatives by row at x.
     """
     l2, fun = problem.l2, problem.f
     problem = problem.inner
@@ -34,11 +34,7 @@ def duality_gap(loss, problem, x, l1, g, theta=None):
     if dual_value is None or state is None:
         return np.nan
     grad = g if l2 is None else g - l2 * x
-    if theta is None:
-        theta = state.u
-    else:
-        theta = loss.in_domain(theta)
-        grad = problem.gradient_of(theta)
+    theta = state.u
     primal, price = fun + l1 @ np.abs(x), 0.0
     free = np.flatnonzero(l1 == 0 if l2 is None else (l1 == 0) & (l2 == 0))
     if free.size:

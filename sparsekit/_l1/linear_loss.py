@@ -114,7 +114,6 @@ class LinearLoss:
         self._slopes: FloatArray | None = None
         self.origin_scale: float | None = None
         self.rows_basis: Any = None  # see `few_rows`
-        self.short_form: Any = None  # see `many_rows`
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
@@ -275,18 +274,3 @@ class LinearLoss:
     def _of_offset(self, theta):
         """What the offset adds to the dual, by row: l(a + o) has the conjugate l*(theta) - theta o."""
         return 0.0 if self.offset is None else theta * self.offset
-
-    def in_domain(self, theta: FloatArray) -> FloatArray:
-        """The closest theta at which the dual objective is finite.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (n,)
-            Derivatives of the loss by row, or what is to become such.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            ``theta``, cut off where it leaves the domain.
-        """
-        return theta

@@ -55,8 +55,6 @@ class LinearProblem(Selection):
     the working variables and answers with their operator and compact design.
     """
 
-    extrapolates = True
-
     def __init__(self, loss, design, intercept, state):
         super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
         self.n_rows = design.shape[0]
@@ -126,15 +124,14 @@ class LinearProblem(Selection):
         """Whether iterations on sorted ``variables`` repay the copy of their columns."""
         return self.design.selection_pays(self._split(variables)[0])
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        Each row's second derivative is the largest within its `radius`. A ``rough`` model may see only some
-        of the rows.
+        Each row's second derivative is the largest within its `radius`.
         """
         cols, has = self._split(variables)
         d = self._curvature(self.radius(damping, bend))
-        operator, design = self.design.model(cols, d, has, ridge, rough)
+        operator, design = self.design.model(cols, d, has, ridge)
         return operator, Move(design, has)
 
     def factor_cost(self, variables):

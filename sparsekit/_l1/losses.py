@@ -85,10 +85,6 @@ class LogisticLoss(LinearLoss):
             self._slopes = slopes  # last: another thread that finds it needs the scale as well
         return self._slopes
 
-    def in_domain(self, theta: FloatArray) -> FloatArray:
-        # dl/dz_i lies between 0 and -s_i y_i
-        return -self.y * np.clip(-theta * self.y, 0.0, self.s if self.s.size else 1.0)
-
     def dual_value(self, theta: FloatArray) -> float:
         s = self.s if self.s.size else 1.0
         t = -theta * self.y

@@ -284,7 +284,7 @@ class MultinomialProblem(Selection):
         """Whether iterations on sorted ``variables`` repay the copy of their features."""
         return len(variables) < 0.6 * self.size
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         Every row's other scores are first raised towards its largest by the row's `radius`, the step being

@@ -11,7 +11,6 @@ from .._messages import shown
 from .._solver import outcome
 from .._solver.outcome import History, Limits
 from .duality import duality_gap
-from .extrapolation import DualExtrapolation
 from .preconditioner import Preconditioner
 
 MESSAGES = outcome.messages(
@@ -35,8 +34,6 @@ _LEAST_BALANCE, _MOST_BALANCE, _RISE = 0.1, 1.0, 10.0
 _SETTLED = 2
 # part of what the end asks for at which models aim
 _AIM = 0.5
-# multiple of the optimality to end at from which iterates are kept
-_EARLIER = 10.0
 
 
 @dataclass(frozen=True)
@@ -69,8 +66,6 @@ class OBAOptions:
         Factor of the penalty from stage to stage; 0 starts with the penalty itself, as the thesis does.
     stage_iter : int, default=1
         Iterations in each stage.
-    rough : float, default=0.1
-        Optimality down to which models of many rows may be made from a part of them.
     model_cycles, gram_cycles : int, default=2, 10
         Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
         matrix; 1 is the thesis' method.
@@ -137,7 +132,6 @@ class OBAOptions:
     growth: float = 1.0
     stage: float = 0.05
     stage_iter: int = 1
-    rough: float = 0.1
     model_cycles: int = 2
     gram_cycles: int = 10
     forcing: float = 0.05
@@ -216,12 +210,8 @@ class OBARun:
     gap: float | None = None
     promised: float = np.inf
     content: bool = False
-    theta: object = None
-    dual: DualExtrapolation | None = None
     bend: float = np.inf
     ridge: float = 0.0
-    rough: bool = False
-    may_be_rough: bool = True
     damping: float = 0.0
     nit: int = 0
     nfev: int = 0
@@ -295,38 +285,6 @@ class OBARun:
         """Take note of a step at the last penalty: whether what such steps still promise is too little."""
         holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
         self.content = holds and self.promised <= self.options.promise_tol * abs(phi)
-
-    def proves(self, problem, x, l1, g, phi):
-        """Whether iterates seem to prove a small gap together, which one at a time does not; keeps theta."""
-        if self.dual is None or self.kernels.on_device or not problem.extrapolates:
-            return False
-        enough = self.options.tol * self.scale
-        if self.absolute > _EARLIER * enough:
-            return False
-        self.dual.add(problem, g, problem.state.u)
-        found = self.dual.combine(x, l1) if self.absolute <= enough else None
-        if found is None:
-            return False
-        theta, violation = found
-        # the dual value falls by about that much where theta is scaled by 1 / (1 + violation)
-        if violation * float(l1 @ np.abs(x)) > self.dual.trust * self.options.gap_tol * abs(phi):
-            return False
-        self.theta = theta
-        return True
-
-    def proved(self, problem, x, l1, g, optimality):
-        """Whether the dual point that several iterates gave proves the gap that is asked for."""
-        theta, self.theta = self.theta, None
-        if optimality > self.options.tol:
-            return False
-        gap = self.certify(problem, x, l1, g, theta)
-        if gap <= self.options.gap_tol * abs(problem.f + self.kernels.orthant.penalty(x, l1)):
-            self.gap = gap
-            return True
-        # variables outside of the working set, mostly
-        if not self.dual.lose_trust():
-            self.dual = None
-        return False
 
     def out_of_budget(self):
         if self.status is None:  # what has ended the run already holds

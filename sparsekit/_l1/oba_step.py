@@ -129,7 +129,7 @@ def minimum_of_model(state, variables, run):
     problem.observe(x, g)
     run.preconditioner.prepare(problem, variables, run.absolute, run.aim)
     ridge = max(run.ridge, problem.least_ridge)
-    operator, move = problem.model(variables, ridge, run.damping, run.rough, run.bend)
+    operator, move = problem.model(variables, ridge, run.damping, run.bend)
     helped = run.preconditioner.attach(operator, problem, variables)
     classes, old = problem.several_classes, x[variables]
     new, n_corrections, promised = minimise_model(
@@ -148,6 +148,5 @@ def minimum_of_model(state, variables, run):
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, promised, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0
-    if bound == 0.0 or not run.rough:  # a rough model may be an estimate
-        bound = max(largest(operator.diag), bound, LEAST_BOUND)
+    bound = max(largest(operator.diag), bound, LEAST_BOUND)
     return trial, bound if np.isfinite(bound) else problem.lipschitz()

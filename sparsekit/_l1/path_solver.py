@@ -23,7 +23,6 @@ from .._typing import FloatArray
 from .blockwise import BlockProblem, mixed, solver_of
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
-from .oba import minimize_oba
 from .oba_run import SCORED_FLOOR
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
@@ -215,9 +214,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     x, before, value, largest_value = x0, None, np.inf, 0.0
     promise = solver_options.get("promise_tol", 0.0)
     end = None if max_time is None else time.perf_counter() + max_time
-    solver, extra = solver_of(loss), {}
-    if solver is minimize_oba:
-        extra["several"] = len(lambdas) > 1
+    solver = solver_of(loss)
     options = solver_options
     for k, lam in enumerate(lambdas):
         left = None
@@ -227,7 +224,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
-        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **extra, **options)
+        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **options)
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return
@@ -258,8 +255,7 @@ def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):
         guess = last + np.log(two / three) / np.log(one / two) * (last - before)
         guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
         stay = value - (two - three) * penalty(last)
-        short = getattr(loss, "short_form", None)
-        found = (short[0] if short else loss).value(guess) + three * penalty(guess)
+        found = loss.value(guess) + three * penalty(guess)
     return guess if found < stay else last
 
 

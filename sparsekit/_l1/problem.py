@@ -29,7 +29,6 @@ class Problem(ABC):
     working = False  # whether it is a working set of another problem
     restricts = False  # whether it has working sets
     several_classes = False  # whether features may be shifted across classes, see ``anchored``
-    extrapolates = False  # whether a better dual point may be made of several iterates
     l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
@@ -52,12 +51,11 @@ class Problem(ABC):
         """Gradient at the current point, written to ``out`` where that is given."""
 
     @abstractmethod
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         A move has ``direction(dx)``, what `try_move` takes for a step of these variables. ``ridge`` times its
-        diagonal is added to the Hessian; ``damping`` and ``bend`` widen where it looks for curvature, and a
-        ``rough`` model may see only some of the rows.
+        diagonal is added to the Hessian; ``damping`` and ``bend`` widen where it looks for curvature.
         """
 
     @abstractmethod

@@ -76,7 +76,7 @@ class QuasiNewtonProblem(Problem):
         self.pairs.update(x - self._x, g - self._g)
         self._x[:], self._g[:] = x, g
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """L-BFGS on sorted ``variables``, and their move.
 
         ``damping`` is not used: the newest pair brings the curvature along the step that went

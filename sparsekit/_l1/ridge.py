@@ -16,9 +16,6 @@ class RidgeProblem(Problem):
     A square has a dual of its own, so that the gap needs no more than `duality.duality_gap` does with them.
     """
 
-    # several iterates' gradients have parts of the ridge in them, which theta has not
-    extrapolates = False
-
     def __init__(self, problem, l2, x=None):
         self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
         self.restricts, self.several_classes = problem.restricts, problem.several_classes
@@ -71,8 +68,8 @@ class RidgeProblem(Problem):
         out += self.l2 * self.x
         return out
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
-        operator, move = self.below.model(variables, ridge, damping, rough, bend)
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+        operator, move = self.below.model(variables, ridge, damping, bend)
         operator.add_diagonal(self.l2[variables])
         return operator, move
 

@@ -20,9 +20,8 @@ from .duality import dual_with_ridge
 from .losses import LeastSquaresLoss
 from .squares import SquaresSolver
 
-# rows for each column from and up to which this is the way (beyond, `many_rows` makes all sums of so many
-# columns in one pass, where a round here is two); columns up to which; and entries of X from which
-_ROWS, _TALLEST, _SUMMED, _MOST, _ENTRIES = 1.3, 60.0, 300, 1000, 5000
+# rows for each column from which this is the way; columns up to which; and entries of X from which
+_ROWS, _MOST, _ENTRIES = 1.3, 1000, 5000
 # columns of the first set, by number and as a part of all, and the part from which all are taken
 _FIRST, _PART, _ALL = 10, 0.05, 0.25
 # columns that ought to join, as a multiple of the set, from which all are taken after as many rounds as are
@@ -52,8 +51,6 @@ def tall_start(loss, l1, l2, x, opts):
         return None, False, None
     (n, p), X = loss.design.shape, loss.design.X
     if X.dtype != np.float64 or not 0 < p <= _MOST or n < _ROWS * p or n * p < _ENTRIES:
-        return None, False, None
-    if p <= _SUMMED and n > _TALLEST * p:
         return None, False, None
     l2 = np.zeros_like(l1) if l2 is None else l2
     if not opts.max_iter or l1[p:].any() or l2[p:].any():

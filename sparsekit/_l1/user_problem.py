@@ -78,7 +78,7 @@ class ProtocolProblem(Problem):
     def expand(self, x):
         return x.copy()
 
-    def model(self, variables, ridge, damping=0.0, rough=False, bend=np.inf):
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
         ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()
         product = self.loss.hessian_product

@@ -31,8 +31,6 @@ _SMALL_SIDE = 600
 _REPAYS = 0.4  # largest part of the entries that is worth a copy for the few iterations with a matrix
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
-_SAMPLE = 20  # rows for each column that a rough model keeps at least
-_STRIDE = 8  # and the part of all rows, 1 in so many
 # widest dense selection whose Gram matrix is always formed; and the widest, and how many rows for each of its
 # columns, where two models in a row have taken so many products that it costs no more, and solves them well
 _DENSE_GRAM = 600
@@ -154,7 +152,7 @@ class CSRDesign(_Scratch):
         gram = scatter * square + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size + 2.0 * self.nnz
         return (_TURN * self.nnz if self._store is None else 0.0) + _COLUMN_PRODUCTS * 2.0 * nnz < gram
 
-    def model(self, cols, d, intercept, ridge, rough=False):
+    def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves.
 
         The operator is a Gram matrix where that costs less than the products it saves.
@@ -280,7 +278,7 @@ class CSCDesign(_Scratch):
             indptr = indptr.astype(np.int32)
         return CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
 
-    def model(self, cols, d, intercept, ridge, rough=False):
+    def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         part = self.select(cols)
         return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
@@ -380,14 +378,14 @@ class DenseDesign(_Scratch):
         rows = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return float(np.dot(d, rows + intercept)) if self.shape[0] else 0.0
 
-    def model(self, cols, d, intercept, ridge, rough=False):
+    def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         m = len(cols)
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
         if self._takes_matrix(size):
-            G, single = self._gram(cols, d, intercept, rough)
+            G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
@@ -404,9 +402,9 @@ class DenseDesign(_Scratch):
 
     def gram(self, cols, d, intercept):
         """A^T diag(d) A for columns ``cols`` in any order (and the intercept)."""
-        return self._gram(np.asarray(cols, dtype=np.int32), d, intercept, False)[0]
+        return self._gram(np.asarray(cols, dtype=np.int32), d, intercept)[0]
 
-    def _gram(self, cols, d, intercept, rough):
+    def _gram(self, cols, d, intercept):
         # the matrix, and whether it holds sums in single precision
         n, size = self.shape[0], len(cols) + intercept
         # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
@@ -417,14 +415,6 @@ class DenseDesign(_Scratch):
         parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(_GRAM_ROOM // max(size, 1) ** 2, 1)))
         block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
         G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
-        if rough and n * size * size >= _SINGLE:
-            stride = min(n // (_SAMPLE * size), _STRIDE)
-            if stride > 1:
-                part, weight = self.X[::stride], d[::stride] * stride
-                _dense.dense_gram(part, cols, weight, G, intercept, block, acc, self.n_threads)
-                # a column that the sample missed would make the model singular
-                if G[0].diagonal().min() > 0:
-                    return G[0], single
         _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
         return G[0], single
 

@@ -26,9 +26,6 @@ _BYTE = 1.0 / 2e12
 _FLOP = 1.0 / 2e13  # of a matrix product
 _EXPECTED_PRODUCTS = 30  # that one model minimisation asks for
 _GRAM_SIDE = 768  # largest side of a matrix that is factorised
-_SAMPLE = 20  # rows for each column that a rough model keeps at least
-_STRIDE = 8  # and the part of all rows, 1 in so many
-_ROUGH_WORK = 1e10  # multiply-adds of a Gram matrix from which a part of the rows is taken
 
 
 def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:
@@ -134,7 +131,7 @@ class DeviceSparse(_Device):
         return position
 
     def model(
-        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float, rough: bool = False
+        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float
     ) -> tuple[GramOperator | RowOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         if self._rows is None:
@@ -205,20 +202,14 @@ class DeviceDense(_Device):
         return float(squares.sum() + (d.sum() if intercept else 0.0))
 
     def model(
-        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float, rough: bool = False
+        self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float
     ) -> tuple[GramOperator | DenseOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
-        n, m = self.shape[0], len(cols)
+        m = len(cols)
         size = m + bool(intercept)
         if 0 < size <= _GRAM_SIDE:
             G = np.empty((1, size, size), like=d)
-            stride = min(n // (_SAMPLE * size), _STRIDE) if rough and n * size**2 >= _ROUGH_WORK else 1
-            if stride > 1:
-                _dense.dense_gram(self.X[::stride], cols, d[::stride] * stride, G)
-                # a column that the sample missed would make the model singular
-                stride = 1 if float(G[0].diagonal().min()) <= 0 else stride
-            if stride <= 1:
-                _dense.dense_gram(self.X, cols, d, G)
+            _dense.dense_gram(self.X, cols, d, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         part = self.X
         if m < self.shape[1]:

@@ -315,18 +315,3 @@ def test_designs(cupy, layout, dtype, monkeypatch):
         assert there.largest_row() == pytest.approx(abs(matrix.astype(float)).sum(axis=1).max())
         slopes = there.slope_range(cupy.asarray(u)).get()
         np.testing.assert_allclose(slopes, exact.slope_range(u), rtol=1e-6, atol=1e-9)
-
-
-def test_a_rough_model_takes_a_part_of_the_rows_that_misses_no_column(cupy, monkeypatch):
-    from sparsekit._linalg import device_design
-    from sparsekit._linalg.as_design import as_design
-
-    monkeypatch.setattr(device_design, "_ROUGH_WORK", 0)
-    X, d = RNG(0).standard_normal((400, 3)), np.ones(400)
-    design, every = as_design(cupy.asarray(X)), cupy.arange(3)
-    rough = design.model(every, cupy.asarray(d), False, 0.0, rough=True)[0].G.get()
-    part = X[::6]  # 400 rows are 20 for each of 20 columns: a stride of 6 for three
-    np.testing.assert_allclose(rough, 6 * part.T @ part)
-    X[np.arange(400) % 6 == 0, 1] = 0.0
-    whole = as_design(cupy.asarray(X)).model(every, cupy.asarray(d), False, 0.0, rough=True)[0].G.get()
-    np.testing.assert_allclose(whole, X.T @ X)

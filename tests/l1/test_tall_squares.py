@@ -246,7 +246,7 @@ def test_where_it_is_no_way():
     assert start(loss, np.ones(61), None, none, options)[0] is None  # a penalty on the intercept
     assert start(loss, l1, np.ones(61), none, options)[0] is None
     assert start(loss, l1, None, none, OBAOptions(max_iter=0))[0] is None
-    for other in (X[:70], X.astype(np.float32), np.tile(X, (10, 1))[:, :60:1][:4000]):
+    for other in (X[:70], X.astype(np.float32)):
         rows = np.resize(y, len(other))
         assert start(LeastSquaresLoss(other, rows, fit_intercept=True), l1, None, none, options)[0] is None
     assert start(LeastSquaresLoss(1e200 * X, y), l1[:60], None, none[:60], options)[1] is False

@@ -45,11 +45,10 @@ cdef class Descent:
 
     cdef readonly Columns columns
     cdef long most_sweeps
-    cdef double floor
 
     def __init__(self, Columns columns, long most_sweeps=MOST_SWEEPS):
         # ``most_sweeps``: of a round
-        self.columns, self.most_sweeps, self.floor = columns, most_sweeps, 0.0
+        self.columns, self.most_sweeps = columns, most_sweeps
 
     def look(self, const double[::1] l1, const double[::1] l2, bint positive):
         """Objective, duality gap and optimality measure at x."""
@@ -149,7 +148,6 @@ cdef class Descent:
         cdef double fun = 0.0, gap = 0.0, worst = 0.0
         cdef int status
         cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
-        self.floor = 0.0
         self._check(l1, l2)
         if near.shape[0] != self.columns.m:
             raise ValueError(f"near must have shape ({self.columns.m},)")
@@ -161,7 +159,7 @@ cdef class Descent:
 
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
              double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
-             bint polish=False, bint only_solved=False, double floor=0.0):
+             bint polish=False, bint only_solved=False):
         """`solve` round after round for one lambda after the other, each from the last one's point.
 
         Parameters
@@ -175,7 +173,6 @@ cdef class Descent:
         points : gets the solutions (k, m)
         report : gets (status, objective, gap, optimality, rounds) of each (k, 5)
         only_solved : whether the first one that is not solved is the last
-        floor : least objective that gap_tol is relative to
 
         Returns how many there are.
         """
@@ -185,7 +182,6 @@ cdef class Descent:
         cdef long rounds
         cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
         cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
-        self.floor = floor
         self._check(l1, l2)
         if v.shape[0] != self.columns.m or points.shape[0] != n or points.shape[1] != self.columns.m:
             raise ValueError(f"v must have shape ({self.columns.m},), points ({n}, {self.columns.m})")
@@ -222,7 +218,7 @@ cdef class Descent:
         cdef Py_ssize_t j
         self.columns.refresh()
         self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * max(fun[0], self.floor):
+        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0 or (
@@ -231,7 +227,7 @@ cdef class Descent:
                 n_set += 1
         status = self._descend(l1, l2, positive, room, n_set, room + self.columns.m + 1, tol, gap_tol, end)
         self._begin(l1, l2, positive, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * max(fun[0], self.floor):
+        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
         return _WORKED if status == _CONVERGED else status
 
@@ -287,7 +283,7 @@ cdef class Descent:
                 self._look_on(l1, l2, positive, active, n_active, &fun, &gap, &worst)
                 if moved_on == 0.0 and stepped:
                     break
-                if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * max(fun, self.floor):
+                if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
                     break
                 face = sweeps_of_a_face(self.columns, active, n_active)
                 if may_step and n_active and n_active <= _LARGEST_FACE and (moved_on == 0.0 or since >= face):
@@ -305,7 +301,7 @@ cdef class Descent:
                 if sweeps >= self.most_sweeps:
                     break
             self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
-            if worst <= _PART * tol and gap <= _PART * gap_tol * max(fun, self.floor):
+            if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
                 return _CONVERGED
             if moved == 0.0 and moved_on == 0.0:
                 return _STALLED

@@ -19,9 +19,6 @@ MESSAGES = outcome.messages(
     not_finite="Stopped where f, its gradient or its curvature is not finite in floating point, at the last "
     "point where it was: scale the variables, or f.",
 )
-# Fits that are only scored are as exact as this part of the objective at zero asks for, where theirs is less.
-# Errors of left-out rows are seldom smaller.
-SCORED_FLOOR = 0.1
 CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
 
 # least part of the diagonal that is added to a matrix in double precision

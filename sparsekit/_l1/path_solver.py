@@ -23,7 +23,6 @@ from .._typing import FloatArray
 from .blockwise import BlockProblem, mixed, solver_of
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
-from .oba_run import SCORED_FLOOR
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
 # least alpha there is the same)
@@ -211,11 +210,9 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     OptimizeResult
         One per penalty. The path ends early when the callback or the time stops it.
     """
-    x, before, value, largest_value = x0, None, np.inf, 0.0
-    promise = solver_options.get("promise_tol", 0.0)
+    x, before, value = x0, None, np.inf
     end = None if max_time is None else time.perf_counter() + max_time
     solver = solver_of(loss)
-    options = solver_options
     for k, lam in enumerate(lambdas):
         left = None
         if before is not None and not isinstance(loss, BlockProblem):  # to look there costs a round
@@ -224,17 +221,11 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
-        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **options)
+        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **solver_options)
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return
         before, x, value = (x if k else None), result.x, result.fun
-        largest_value = max(largest_value, value)
-        if promise and value > 0.0:
-            options = {
-                **solver_options,
-                "promise_tol": promise * max(1.0, SCORED_FLOOR * largest_value / value),
-            }
 
 
 def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):

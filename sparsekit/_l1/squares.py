@@ -19,7 +19,7 @@ from .._cython._square_columns import DenseColumns, GramColumns, SparseColumns
 from .._cython._squares import CONVERGED, MOST_SWEEPS, OUT_OF_TIME, STALLED, WORKED, Descent
 from .._linalg.threads import blas_threads
 from .._solver import outcome
-from .oba_run import MESSAGES, SCORED_FLOOR
+from .oba_run import MESSAGES
 
 # columns up to which there is a Gram matrix, of 32 MB then
 _MOST_GRAM = 2000
@@ -387,7 +387,6 @@ class SquaresSolver:
                     report,
                     not promise,
                     only_solved,
-                    SCORED_FLOOR * self.value_at_zero if promise else 0.0,
                 )
             before = part[-1]
             if self.fit_intercept:

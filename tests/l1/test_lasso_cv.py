@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNetCV, Lasso
 from sklearn.metrics import make_scorer, mean_absolute_error
@@ -171,3 +171,11 @@ def test_the_default_tolerance_chooses_as_scikit_learn_does():
     ratios = [0.1, 0.5, 0.9]
     ours, model = LassoOBACV(l1_ratio=ratios).fit(X, y), ElasticNetCV(l1_ratio=ratios).fit(X, y)
     assert_allclose((ours.alpha_, ours.l1_ratio_), (model.alpha_, model.l1_ratio_), rtol=1e-10)
+
+
+def test_folds_of_nearly_exact_fits_choose_as_exact_folds_do():
+    """Where few columns explain y, the errors of left-out rows are far below the squares of y."""
+    X, y = make_regression(200, 1000, n_informative=10, noise=1.0, random_state=1)
+    y /= y.std()
+    exact = LassoOBACV(tol=1e-9, max_iter=5000).fit(X, y)
+    assert LassoOBACV().fit(X, y).alpha_ == exact.alpha_

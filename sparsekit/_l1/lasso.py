@@ -130,8 +130,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     X is used as it is, without a copy, as in :class:`L1LogisticOBA`. The method is Algorithm 2 of chapter 2
     of [1]_. Fits of dense float64 data with more rows than columns, of at most 1000, start where coordinate
     descent over sums of rows in single precision ends, and ridges at the solution of their linear system:
-    mostly one iteration then certifies it. Where there are at most 128 columns and 200 000 numbers, that
-    descent is the fit.
+    mostly one iteration then certifies it. Where there are at most 128 columns and 200 000 numbers, or at
+    most 128 sparse rows, descent is the fit.
 
     References
     ----------
@@ -265,7 +265,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         else:
             loss = None
             if self.hessian == "exact" and self.alpha > 0.0:
-                loss = small_squares(X, target, weight, fit_intercept, threads)
+                loss = small_squares(X, target, weight, fit_intercept, threads, self.l1_ratio > 0.0)
             if loss is None:
                 loss = squares_of(X, target, mean, weight, fit_intercept, threads)
         x0 = None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.linear_model import ElasticNet
 
@@ -51,6 +52,24 @@ def test_they_are_the_fits_of_oba(l1_ratio, fit_intercept, weighted, handed_on, 
     assert_allclose(model.intercept_, other.intercept_, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, np.float32, "int64 indices"])
+@pytest.mark.parametrize("shape", [(90, 15), (40, 300)])
+def test_of_all_kinds_of_matrices(shape, kind):
+    X, y, s = data(*shape)
+    if kind is not np.float32:
+        X[np.random.default_rng(0).random(shape) < 0.7] = 0.0
+    form = sp.csr_array(X) if kind == "int64 indices" else X.astype(kind) if kind is np.float32 else kind(X)
+    if kind == "int64 indices":
+        form.indices, form.indptr = form.indices.astype(np.int64), form.indptr.astype(np.int64)
+    options = dict(l1_ratio=0.9, max_iter=10**5)
+    model = LassoOBA(0.1, tol=1e-10, **options).fit(form, y, s)
+    peer = ElasticNet(0.1, tol=1e-14, **options).fit(X, y, s)
+    single = kind is np.float32
+    assert_allclose(model.coef_, peer.coef_, atol=2e-6 if single else 1e-8)
+    assert_allclose(model.intercept_, peer.intercept_, atol=2e-6 if single else 1e-8)
+    assert model.dual_gap_ <= (1e-5 if single else 1e-9) * model.objective_
+
+
 def test_as_scikit_learn():
     X, y, _ = data()
     ours = LassoOBA(0.02, l1_ratio=0.7).fit(X, y)
@@ -85,7 +104,9 @@ def test_what_takes_long_is_handed_on(status, max_time, handed_on, monkeypatch):
 def test_which_are_small(monkeypatch):
     X, y, _ = data()
     assert small_squares.small_squares(X, y, None, True, 1) is not None
-    for other in (X[:10], X.astype(np.float32), np.ones((200_000, 2)), np.ones((300, 129)), X[:, :0]):
+    assert small_squares.small_squares(sp.csr_array(X[:10]), y[:10], None, True, 1) is not None
+    assert small_squares.small_squares(sp.csr_array(X[:10]), y[:10], None, True, 1, kinks=False) is None
+    for other in (X[:10], np.ones((200_000, 2)), np.ones((300, 129)), X[:, :0]):
         assert small_squares.small_squares(other, np.ones(len(other)), None, True, 1) is None
     with np.errstate(over="ignore"):
         assert small_squares.small_squares(X * 1e160, y, None, True, 1) is None

@@ -131,7 +131,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     of [1]_. Fits of dense float64 data with more rows than columns, of at most 1000, start where coordinate
     descent over sums of rows in single precision ends, and ridges at the solution of their linear system:
     mostly one iteration then certifies it. Where there are at most 128 columns and 200 000 numbers, or at
-    most 128 sparse rows, descent is the fit.
+    most 400 sparse rows and more columns, descent is the fit.
 
     References
     ----------

@@ -11,12 +11,14 @@ from .losses import LeastSquaresLoss
 from .oba import minimize_oba
 from .squares import minimize_squares, squares_solver
 
-# Columns or sparse rows, and entries of X, up to which this is the way. Times beside OBA's of 290 made
-# problems: 0.70 for columns in float32, 0.73 for sparse columns, 0.56 for sparse rows. With 300 columns they
-# are 1.5, over few dense rows 1 to 80.
-_SIDE, _ENTRIES = 128, 200_000
-# sweeps of a round, after which the columns count as too dependent
-_SWEEPS = 200
+# Columns, sparse rows (fewer than columns) and entries of X up to which this is the way. Times beside OBA's
+# of made problems: 0.67 for columns in float32, 0.70 for sparse columns, 0.47 for sparse rows up to 128 and
+# 0.53 up to 400. With 300 columns they are 1.5, with 500 to 700 sparse rows 0.1 to 2, over few dense rows 1
+# to 80.
+_SIDE, _ROWS, _ENTRIES = 128, 400, 200_000
+# Sweeps of a round, after which the columns count as too dependent. With 200, 3 of 14 problems of sparse rows
+# were left to OBA, which did not solve them; with 5000 none was.
+_SWEEPS = 5000
 
 
 def small_squares(X, target, weight, fit_intercept, n_threads, kinks=True):
@@ -28,7 +30,7 @@ def small_squares(X, target, weight, fit_intercept, n_threads, kinks=True):
         return None
     n, p = X.shape
     few_columns = 0 < p <= min(_SIDE, n) and n * p <= _ENTRIES
-    few_rows = kinks and sp.issparse(X) and 0 < n <= _SIDE and p > 0 and X.nnz <= _ENTRIES
+    few_rows = kinks and sp.issparse(X) and 0 < n <= min(_ROWS, p) and X.nnz <= _ENTRIES
     if not few_columns and not few_rows:
         return None
     solver = squares_solver(X, target, weight, fit_intercept, most_sweeps=_SWEEPS)

@@ -6,11 +6,11 @@ with it. Columns are cut into segments at blocks of rows that fit into a core's 
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from ._operators cimport QuadOperator, soft_step
+from ._orthant cimport below_zero
 
 ctypedef fused real:
     float
@@ -245,7 +245,7 @@ cdef class ColumnOperator(QuadOperator):
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
         cdef Py_ssize_t m = self.cols.shape[0], n = self.store.n, j, i
         cdef int k
-        cdef double h, g, new, move, largest, first = 0.0, last = 0.0, shift = 0.0
+        cdef double h, g, new, move, below, largest, first = 0.0, last = 0.0, shift = 0.0
         cdef bint together = self.intercept and self.diagonal[m] > 0.0 and l1[m] == 0.0
         if n == 0 or n_sweeps == 0:
             return False
@@ -276,8 +276,9 @@ cdef class ColumnOperator(QuadOperator):
                         g += self.pairs[i, 0]
                 if together:
                     g += self.common[j] * shift
-                self.idle[j] = x[j] == 0.0 and fabs(g) <= 0.9 * l1[j]
-                new = soft_step(h, x[j], g, l1[j])
+                below = below_zero(l1[j], self.one_sided)
+                self.idle[j] = x[j] == 0.0 and -0.9 * l1[j] <= g <= 0.9 * below
+                new = soft_step(h, x[j], g, l1[j], below)
                 move = new - x[j]
                 if move == 0.0:
                     continue

@@ -7,10 +7,12 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport sqrt
-from ._blas cimport dgemv, dsyrk, sgemv, ssyrk
+from ._blas cimport dgemv, dsyrk, ssyrk
 
 
 cdef extern from "kernels.h" nogil:
+    void sk_float_rows_dot(const float*, Py_ssize_t, Py_ssize_t, const double*, double*)
+    void sk_float_rows_sum(const float*, Py_ssize_t, Py_ssize_t, const double*, double*)
     void sk_dense_squares(const float*, const double*, Py_ssize_t, Py_ssize_t, float*, Py_ssize_t)
 
 
@@ -23,18 +25,21 @@ ctypedef fused part:
     double
 
 
-cdef void _gemv(bint transposed, const real* A, Py_ssize_t rows, Py_ssize_t cols, const real* v, real* out) noexcept nogil:
+cdef void _gemv(bint transposed, const real* A, Py_ssize_t rows, Py_ssize_t cols, const double* v,
+                double* out) noexcept nogil:
     # out = A v or A^T v; A (rows, cols) in C order is a Fortran (cols, rows) matrix
     cdef int m = <int>cols, n = <int>rows, one = 1
     cdef char trans = b'N' if transposed else b'T'
-    cdef real alpha = 1.0, beta = 0.0
+    cdef double alpha = 1.0, beta = 0.0
     if real is double:
         dgemv(&trans, &m, &n, &alpha, <double*>A, &m, <double*>v, &one, &beta, out, &one)
+    elif transposed:
+        sk_float_rows_sum(A, rows, cols, v, out)
     else:
-        sgemv(&trans, &m, &n, &alpha, <float*>A, &m, <float*>v, &one, &beta, out, &one)
+        sk_float_rows_dot(A, rows, cols, v, out)
 
 
-def dense_matvec(const real[:, ::1] A, const real[::1] v, real[::1] out, Py_ssize_t parts, int n_threads):
+def dense_matvec(const real[:, ::1] A, const double[::1] v, double[::1] out, Py_ssize_t parts, int n_threads):
     """out = A v for A (rows, cols) in C order; neither side may be empty."""
     cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
@@ -43,10 +48,10 @@ def dense_matvec(const real[:, ::1] A, const real[::1] v, real[::1] out, Py_ssiz
                   &out[(n * b) // parts])
 
 
-def dense_rmatvec(const real[:, ::1] A, const real[::1] u, double[::1] out, Py_ssize_t parts, int n_threads):
+def dense_rmatvec(const real[:, ::1] A, const double[::1] u, double[::1] out, Py_ssize_t parts, int n_threads):
     """out = A^T u for A (rows, cols) in C order; neither side may be empty."""
     cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b, j
-    cdef real[:, ::1] work = np.zeros((parts, p), dtype=np.float64 if real is double else np.float32)
+    cdef double[:, ::1] work = np.zeros((parts, p))
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         if (n * (b + 1)) // parts > (n * b) // parts:
             _gemv(True, &A[(n * b) // parts, 0], (n * (b + 1)) // parts - (n * b) // parts, p,

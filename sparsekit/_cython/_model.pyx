@@ -12,7 +12,7 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 
 from ._operators cimport QuadOperator
-from ._orthant cimport median
+from ._orthant cimport below_zero, median
 
 
 cdef struct model_t:
@@ -35,6 +35,7 @@ cdef struct model_t:
     int side  # of the largest matrix that is factorised
     double* matrix
     int n_held
+    bint one_sided  # whether variables with a penalty must not be negative
     bint hard  # whether CG did not get there once: from then on a matrix is factorised
     long n_cg, n_direct
 
@@ -65,7 +66,7 @@ cdef class _Room:
 
 
 def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, const double[::1] l1, double[::1] x,
-                effort):
+                effort, bint one_sided=False):
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the corrective cycle with
@@ -78,6 +79,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     matrix is factorised at once, and ``largest_factor``, up to which it ever is (but with ``op.always_direct``);
     ``sweeps``; ``holds``, rounds in which variables on the wrong side of zero are held there. More than
     ``op.most_steps`` steps of CG, where that is set, are not made.
+
+    ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
 
     q is taken relative to x0, so that small decreases are not lost in rounding.
     Writes the minimiser to ``x``. Returns the decrease of q, and the numbers of cycles, of the first one's
@@ -98,6 +101,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     M = &room.M
     M.x0, M.g0, M.l1, M.x = &x0[0], &g0[0], &l1[0], &x[0]
     M.n_cg = M.n_direct = 0
+    M.one_sided = op.one_sided = one_sided
     M.hard = False
     holds = most_holds
     if op.intercept and not op.knows_common:
@@ -154,23 +158,19 @@ cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
     # eqs. (2.4)-(2.7) on the model: the face in ``kind``, its gradient in ``pg``, where zeta is sgn(x) or sgn(-pg);
     # returns the number of variables that may move
     cdef int j, nf = 0
-    cdef double s, gj, res = 0.0
+    cdef double s, up, down, res = 0.0
     for j in range(M.m):
-        gj = M.grad[j]
-        if M.x[j] > 0.0:
-            M.pg[j] = gj + M.l1[j]
+        up, down = M.grad[j] + M.l1[j], M.grad[j] - below_zero(M.l1[j], M.one_sided)
+        if M.x[j] != 0.0:
+            M.pg[j] = up if M.x[j] > 0.0 else down
             M.kind[j] = 1
-            s = fabs(median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
-        elif M.x[j] < 0.0:
-            M.pg[j] = gj - M.l1[j]
-            M.kind[j] = 1
-            s = fabs(median(gj - M.l1[j], M.x[j], gj + M.l1[j]))
-        elif gj + M.l1[j] < 0.0:
-            M.pg[j] = gj + M.l1[j]
+            s = fabs(median(down, M.x[j], up))
+        elif up < 0.0:
+            M.pg[j] = up
             M.kind[j] = 2
             s = -M.pg[j]
-        elif gj - M.l1[j] > 0.0:
-            M.pg[j] = gj - M.l1[j]
+        elif down > 0.0:
+            M.pg[j] = down
             M.kind[j] = 2
             s = M.pg[j]
         else:
@@ -332,7 +332,7 @@ cdef double _straight(model_t* M) noexcept nogil:
         last = t
         if at < 0:
             break
-        slope += 2.0 * l1[at] * fabs(d[at])
+        slope += (l1[at] + below_zero(l1[at], M.one_sided)) * fabs(d[at])
         if slope + t * curve >= 0.0:
             break
         zero[at] = 2.0
@@ -421,7 +421,7 @@ cdef double _residual(model_t* M) noexcept nogil:
     cdef int j
     cdef double r, worst = 0.0
     for j in range(M.m):
-        r = fabs(median(M.g0[j] - M.l1[j], M.x0[j], M.g0[j] + M.l1[j]))
+        r = fabs(median(M.g0[j] - below_zero(M.l1[j], M.one_sided), M.x0[j], M.g0[j] + M.l1[j]))
         if r > worst:
             worst = r
     return worst

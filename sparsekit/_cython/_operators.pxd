@@ -1,13 +1,13 @@
 from ._factor cimport FaceFactor
 
 
-cdef inline double soft_step(double h, double x, double g, double l1) noexcept nogil:
-    # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0
+cdef inline double soft_step(double h, double x, double g, double l1, double below) noexcept nogil:
+    # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0; ``below`` is the penalty of negative t
     cdef double t = h * x - g
     if t > l1:
         return (t - l1) / h
-    if t < -l1:
-        return (t + l1) / h
+    if t < -below:
+        return (t + below) / h
     return 0.0
 
 
@@ -29,6 +29,8 @@ cdef class QuadOperator:
     cdef public int most_steps
     # whether coordinate descent comes before the first cycle of a model alone
     cdef public bint sweeps_once
+    # whether variables with a penalty must not be negative
+    cdef public bint one_sided
     # steps of the last model that went straight on through zeros, where the projected ones were worse
     cdef readonly int crossed
     cdef readonly long n_products

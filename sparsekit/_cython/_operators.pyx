@@ -1,10 +1,10 @@
 """Operators that hold the Hessian of a quadratic model: the base, a matrix, a callable."""
 import numpy as np
 
-from libc.math cimport fabs
 from libc.string cimport memset
 from ._blas cimport dposv
 from ._factor cimport FaceFactor
+from ._orthant cimport below_zero
 
 
 cdef extern from "kernels.h" nogil:
@@ -166,14 +166,15 @@ cdef class GramOperator(QuadOperator):
 
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil:
         cdef int m = self.size, j, k
-        cdef double h, t, move, largest
+        cdef double h, t, move, largest, below
         for k in range(n_sweeps):
             largest = 0.0
             for j in range(m):
                 h = self.diagonal[j] * (1.0 + self.ridge)
-                if not (h > 0.0) or (x[j] == 0.0 and fabs(grad[j]) <= l1[j]):
+                below = below_zero(l1[j], self.one_sided)
+                if not (h > 0.0) or (x[j] == 0.0 and -l1[j] <= grad[j] <= below):
                     continue
-                t = soft_step(h, x[j], grad[j], l1[j])
+                t = soft_step(h, x[j], grad[j], l1[j], below)
                 move = t - x[j]
                 if move != 0.0:
                     x[j] = t

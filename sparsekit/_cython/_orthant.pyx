@@ -3,24 +3,27 @@ from libc.math cimport fabs
 
 
 def identify(const double[::1] x, const double[::1] g, const double[::1] l1, signed char[::1] kind,
-             double[::1] size):
+             double[::1] size, bint one_sided=False):
     """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
 
     ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
     ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
+    ``one_sided``: variables with a penalty, l1 > 0, must not be negative, as if their penalty were infinite
+    below zero.
     Returns (measure, |F|, |U|).
     """
     cdef Py_ssize_t n = x.shape[0], j, n_free = 0, n_unsure = 0
-    cdef double worst = 0.0, spoilt = 0.0, r
+    cdef double worst = 0.0, spoilt = 0.0, r, up, down
     with nogil:
         for j in range(n):
             size[j] = 0.0
+            up, down = g[j] + l1[j], g[j] - below_zero(l1[j], one_sided)
             if x[j] != 0.0:
                 kind[j] = 1
                 n_free += 1
-                r = fabs(median(g[j] - l1[j], x[j], g[j] + l1[j]))
+                r = fabs(median(down, x[j], up))
             else:
-                r = fabs(g[j]) - l1[j]
+                r = max(-up, down)
                 if r > 0.0:
                     kind[j] = 2
                     size[j] = r
@@ -35,13 +38,13 @@ def identify(const double[::1] x, const double[::1] g, const double[::1] l1, sig
     return worst + spoilt, n_free, n_unsure
 
 
-def measure(const double[::1] x, const double[::1] g, const double[::1] l1):
-    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure."""
+def measure(const double[::1] x, const double[::1] g, const double[::1] l1, bint one_sided=False):
+    """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure; as for `identify`."""
     cdef Py_ssize_t n = x.shape[0], j
     cdef double worst = 0.0, spoilt = 0.0, r
     with nogil:
         for j in range(n):
-            r = fabs(median(g[j] - l1[j], x[j], g[j] + l1[j]))
+            r = fabs(median(g[j] - below_zero(l1[j], one_sided), x[j], g[j] + l1[j]))
             spoilt += g[j] - g[j]
             if r > worst:
                 worst = r
@@ -59,20 +62,24 @@ def penalty(const double[::1] x, const double[::1] l1):
     return total
 
 
-def ista_bound(const double[::1] x, const double[::1] g, const double[::1] l1, double L):
-    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point."""
+def ista_bound(const double[::1] x, const double[::1] g, const double[::1] l1, double L, bint one_sided=False):
+    """Gamma - f(x) of eq. (2.14): the upper model with constant L at its minimiser, the ISTA point.
+
+    ``one_sided`` as for `identify`.
+    """
     cdef Py_ssize_t j
-    cdef double total = 0.0, point, shift, step = 1.0 / L
+    cdef double total = 0.0, point, shift, below, step = 1.0 / L
     with nogil:
         for j in range(x.shape[0]):
-            if x[j] == 0.0 and fabs(g[j]) <= l1[j]:
+            below = below_zero(l1[j], one_sided)
+            if x[j] == 0.0 and -l1[j] <= g[j] <= below:
                 continue
             point = x[j] - step * g[j]
             shift = step * l1[j]
             if point > shift:
                 point -= shift
-            elif point < -shift:
-                point += shift
+            elif point < -step * below:
+                point += step * below
             else:
                 point = 0.0
             shift = point - x[j]

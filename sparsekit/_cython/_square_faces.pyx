@@ -3,33 +3,23 @@ from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc
 
 from ._blas cimport dposv
-from ._square_columns cimport Columns
+from ._square_columns cimport GramColumns
 
 
 # sweeps before the cost of a step is looked at
 cdef int _FIRST_SWEEPS = 4
 # added to the diagonal of a face's matrix, in parts of it, which may be singular
 cdef double _RIDGE = 1e-12
-# variables up to which a face of columns has its system solved directly; steps of conjugate gradients beyond, and
-# the fall of the residual that ends them
-cdef int _DIRECT = 300, _CG_STEPS = 100
-cdef double _CG_FALL = 1e-3
 # steps on faces in a row of which each but the last meets a zero, on faces up to that size
 cdef int _MOST_CROSSINGS = 20, _SMALL_FACE = 100
 
 
-cdef double sweeps_of_a_face(Columns c, const int* face, int k) noexcept nogil:
+cdef double sweeps_of_a_face(GramColumns c, int k) noexcept nogil:
     # sweeps over a face that take as long as the step on it
-    cdef int i
-    cdef double total = 0.0
-    for i in range(k):
-        total += c.length(face[i])
-    if c.has_products and k > _DIRECT:
-        return _CG_STEPS
-    return _FIRST_SWEEPS + (<double>k * k * k / 30.0 + c.matrix_cost(k, total)) / (2.0 * total + 20.0 * k)
+    return _FIRST_SWEEPS + (<double>k * k / 30.0 + k) / (0.5 * c.m + 20.0)
 
 
-cdef double _on_face(Columns c, const double[::1] l1, const double[::1] l2, const int* face, int k) noexcept nogil:
+cdef double _on_face(GramColumns c, const double[::1] l1, const double[::1] l2, const int* face, int k) noexcept nogil:
     # the objective where all but the face is at zero
     cdef double half = 0.0, along = 0.0
     cdef int i
@@ -41,12 +31,12 @@ cdef double _on_face(Columns c, const double[::1] l1, const double[::1] l2, cons
     return half
 
 
-cdef bint step_on_faces(Columns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
+cdef bint step_on_faces(GramColumns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
                         int n_some) except -1 nogil:
     # to the minimiser on the face of the orthant: what would cross zero ends there, or where that is no better
     # the step ends at the first zero; and on from there. False where the face has no minimiser
-    cdef bint direct = not c.has_products or n_some <= _DIRECT, found
-    cdef size_t room = <size_t>n_some * n_some if direct else 4 * <size_t>n_some
+    cdef bint found
+    cdef size_t room = <size_t>n_some * n_some
     cdef int* face = <int*>malloc(sizeof(int) * (n_some + 1))
     cdef double* H = <double*>malloc(sizeof(double) * (room + 2 * n_some))
     if H == NULL or face == NULL:
@@ -54,14 +44,14 @@ cdef bint step_on_faces(Columns c, const double[::1] l1, const double[::1] l2, b
         free(face)
         with gil:
             raise MemoryError
-    found = _step(c, l1, l2, positive, some, n_some, direct, face, H, H + room, H + room + n_some)
+    found = _step(c, l1, l2, positive, some, n_some, face, H, H + room, H + room + n_some)
     free(H)
     free(face)
     return found
 
 
-cdef bint _step(Columns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                bint direct, int* face, double* H, double* d, double* old) noexcept nogil:
+cdef bint _step(GramColumns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+                int* face, double* H, double* d, double* old) noexcept nogil:
     # face, d, old (n_some) and H: work
     cdef int i, k = 0, at, info = 0, one = 1, crossings = 0, most = _MOST_CROSSINGS if n_some <= _SMALL_FACE else 1
     cdef double t, ratio, sign, before
@@ -78,17 +68,15 @@ cdef bint _step(Columns c, const double[::1] l1, const double[::1] l2, bint posi
         for i in range(k):
             j = face[i]
             sign = 1.0 if c.x[j] > 0.0 else -1.0
-            d[i] = c.pull(j) - l1[j] * sign - l2[j] * c.x[j]
+            d[i] = c.pulls[j] - l1[j] * sign - l2[j] * c.x[j]
             old[i] = c.x[j]
-        if direct:
-            c.face_matrix(face, k, H)
-            for i in range(k):
-                H[<Py_ssize_t>i * k + i] = (H[<Py_ssize_t>i * k + i] + l2[face[i]]) * (1.0 + _RIDGE)
-            dposv(&uplo, &k, &one, H, &k, d, &k, &info)
-            if info != 0:
-                return False
-        else:
-            _conjugate_gradients(c, l2, face, k, d, H)
+        for i in range(k):
+            for at in range(i + 1):
+                H[<Py_ssize_t>i * k + at] = c.G[face[i], face[at]]
+            H[<Py_ssize_t>i * k + i] = (H[<Py_ssize_t>i * k + i] + l2[face[i]]) * (1.0 + _RIDGE)
+        dposv(&uplo, &k, &one, H, &k, d, &k, &info)
+        if info != 0:
+            return False
         t, at = 1.0, -1
         for i in range(k):
             if not fabs(d[i]) < INFINITY:
@@ -113,45 +101,7 @@ cdef bint _step(Columns c, const double[::1] l1, const double[::1] l2, bint posi
     return True
 
 
-cdef void _conjugate_gradients(Columns c, const double[::1] l2, const int* face, int k, double* d,
-                               double* room) noexcept nogil:
-    # d becomes about H^-1 d for the second derivatives H on the face, with their diagonal as preconditioner
-    cdef double* r = room
-    cdef double* p = room + k
-    cdef double* q = room + 2 * k
-    cdef double* h = room + 3 * k
-    cdef double rz = 0.0, new, alpha, curve, worst = 0.0, goal
-    cdef int i, steps
-    for i in range(k):
-        h[i] = max(c.curvature[face[i]] + l2[face[i]], 1e-300)
-        r[i], d[i] = d[i], 0.0
-        p[i] = r[i] / h[i]
-        rz += r[i] * p[i]
-        worst = max(worst, fabs(r[i]))
-    goal = _CG_FALL * worst
-    for steps in range(_CG_STEPS):
-        c.face_product(face, k, p, q)
-        curve = 0.0
-        for i in range(k):
-            q[i] += l2[face[i]] * p[i]
-            curve += p[i] * q[i]
-        if not curve > 0.0:
-            return
-        alpha = rz / curve
-        worst = new = 0.0
-        for i in range(k):
-            d[i] += alpha * p[i]
-            r[i] -= alpha * q[i]
-            worst = max(worst, fabs(r[i]))
-            new += r[i] * r[i] / h[i]
-        if worst <= goal:
-            return
-        for i in range(k):
-            p[i] = r[i] / h[i] + (new / rz) * p[i]
-        rz = new
-
-
-cdef void _put(Columns c, Py_ssize_t j, double value) noexcept nogil:
+cdef void _put(GramColumns c, Py_ssize_t j, double value) noexcept nogil:
     if value != c.x[j]:
         c.move(j, value - c.x[j])
         c.x[j] = value

@@ -9,23 +9,21 @@ import time
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 
 from ._operators cimport soft_step
 from ._orthant cimport median
-from ._square_columns cimport Columns
+from ._square_columns cimport GramColumns
 from ._square_faces cimport step_on_faces, sweeps_of_a_face
 
 
 # how `Descent.solve` ended
 CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
 cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
-# variables of the largest face on which there are steps, by its matrix
-cdef int _LARGEST_FACE = 20000
 # sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
 # one round at the most
 cdef int _LOOK = 4, _MOST_LOOKS = 100
-MOST_SWEEPS = 20000
+cdef int _MOST_SWEEPS = 20000
 # nanoseconds, about, between two looks at the interpreter
 cdef double _PATIENCE = 2e6
 # largest face to whose minimiser a solution is taken
@@ -41,21 +39,18 @@ cdef int _STALLS = 2
 
 
 cdef class Descent:
-    """The method, on `Columns`, which hold the point."""
+    """The method, on `GramColumns`, which hold the point."""
 
-    cdef readonly Columns columns
-    cdef long most_sweeps
+    cdef readonly GramColumns columns
 
-    def __init__(self, Columns columns, long most_sweeps=MOST_SWEEPS):
-        # ``most_sweeps``: of a round
-        self.columns, self.most_sweeps = columns, most_sweeps
+    def __init__(self, GramColumns columns):
+        self.columns = columns
 
     def look(self, const double[::1] l1, const double[::1] l2, bint positive):
         """Objective, duality gap and optimality measure at x."""
         cdef double fun = 0.0, gap = 0.0, worst = 0.0
         self._check(l1, l2)
         with nogil:
-            self.columns.refresh()
             self._look(l1, l2, positive, NULL, 0, &fun, &gap, &worst)
         return fun, gap, worst
 
@@ -97,7 +92,7 @@ cdef class Descent:
             elif size > open_pull:
                 open_pull = size
         fun[0] = half + penalty + 0.5 * ridge
-        if open_pull > 0.0 and open_pull > _ROUNDING * max(1.0, self.columns.size_of_residuals()):
+        if open_pull > 0.0 and open_pull > _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))):
             gap[0] = INFINITY
             return
         # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
@@ -216,7 +211,6 @@ cdef class Descent:
         # room (2 m + 2): work
         cdef int n_set = 0, status
         cdef Py_ssize_t j
-        self.columns.refresh()
         self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
@@ -235,8 +229,6 @@ cdef class Descent:
                      double* worst) noexcept nogil:
         # moves leave rounding behind
         self.columns.begin()
-        self.columns.fresh = False
-        self.columns.refresh()
         self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
 
     cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, int* face, double* fun,
@@ -261,9 +253,9 @@ cdef class Descent:
         cdef int sweeps = 0, k, n_active = 0, since = 0, looks
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
         cdef bint may_step = True, stepped
-        while sweeps < self.most_sweeps:
+        while sweeps < _MOST_SWEEPS:
             moved = self._sweep(l1, l2, positive, some, n_some)
-            spent += self._length(some, n_some)
+            spent += self._length(n_some)
             n_active = 0
             for k in range(n_some):
                 if self.columns.x[some[k]] != 0.0:
@@ -279,17 +271,17 @@ cdef class Descent:
                         break
                 sweeps += _LOOK
                 since += _LOOK
-                spent += (_LOOK + 1) * self._length(active, n_active)
-                self._look_on(l1, l2, positive, active, n_active, &fun, &gap, &worst)
+                spent += (_LOOK + 1) * self._length(n_active)
+                self._look(l1, l2, positive, active, n_active, &fun, &gap, &worst)
                 if moved_on == 0.0 and stepped:
                     break
                 if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
                     break
-                face = sweeps_of_a_face(self.columns, active, n_active)
-                if may_step and n_active and n_active <= _LARGEST_FACE and (moved_on == 0.0 or since >= face):
+                face = sweeps_of_a_face(self.columns, n_active)
+                if may_step and n_active and (moved_on == 0.0 or since >= face):
                     may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
                     since, stepped = 0, may_step
-                    spent += face * self._length(active, n_active)
+                    spent += face * self._length(n_active)
                 elif moved_on == 0.0:
                     break
                 if spent >= _PATIENCE:
@@ -298,29 +290,18 @@ cdef class Descent:
                         PyErr_CheckSignals()
                         if time.perf_counter() >= end:
                             return _OUT_OF_TIME
-                if sweeps >= self.most_sweeps:
+                if sweeps >= _MOST_SWEEPS:
                     break
-            self._look_on(l1, l2, positive, some, n_some, &fun, &gap, &worst)
+            self._look(l1, l2, positive, some, n_some, &fun, &gap, &worst)
             if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
                 return _CONVERGED
             if moved == 0.0 and moved_on == 0.0:
                 return _STALLED
         return _STALLED
 
-    cdef double _length(self, const int* some, int n_some) noexcept nogil:
+    cdef double _length(self, int n_some) noexcept nogil:
         # of a sweep, in nanoseconds, about
-        cdef int k
-        cdef double total = 0.0
-        for k in range(n_some):
-            total += 2.0 * self.columns.length(some[k]) + 20.0
-        return total
-
-    cdef void _look_on(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                       double* fun, double* gap, double* worst) noexcept nogil:
-        cdef int k
-        for k in range(n_some):
-            self.columns.pulls[some[k]] = self.columns.pull(some[k])
-        self._look(l1, l2, positive, some, n_some, fun, gap, worst)
+        return n_some * (0.5 * self.columns.m + 20.0)
 
     cdef double _sweep(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
                        int n_some) noexcept nogil:
@@ -331,10 +312,10 @@ cdef class Descent:
         for k in range(n_some):
             j = some[k]
             h = self.columns.curvature[j] + l2[j]
-            p = self.columns.pull(j)
+            p = self.columns.pulls[j]
             if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if positive else fabs(p)) <= l1[j]):
                 continue
-            t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j])
+            t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j], l1[j])
             if positive and t < 0.0:
                 t = 0.0
             move = t - self.columns.x[j]

@@ -106,6 +106,52 @@ SK_MULTI(void, sk_axpy,
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
 
+/* out (n) = A v and out (p) = A^T u for rows of floats, A (n, p) in C order. Vectors and sums are doubles: with
+ * four rows at once the loops wait for A alone. */
+SK_MULTI(void, sk_float_rows_dot,
+         (const float *restrict A, sk_size n, sk_size p, const double *restrict v, double *restrict out),
+         (A, n, p, v, out)) {
+    sk_size i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const float *restrict r = A + i * p, *restrict s = r + p, *restrict t = s + p, *restrict w = t + p;
+        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+        SK_SIMD_WITH(reduction(+ : a, b, c, d))
+        for (sk_size j = 0; j < p; j++) {
+            a += r[j] * v[j];
+            b += s[j] * v[j];
+            c += t[j] * v[j];
+            d += w[j] * v[j];
+        }
+        out[i] = a;
+        out[i + 1] = b;
+        out[i + 2] = c;
+        out[i + 3] = d;
+    }
+    for (; i < n; i++) {
+        const float *restrict r = A + i * p;
+        double a = 0.0;
+        SK_SIMD_WITH(reduction(+ : a))
+        for (sk_size j = 0; j < p; j++) a += r[j] * v[j];
+        out[i] = a;
+    }
+}
+SK_MULTI(void, sk_float_rows_sum,
+         (const float *restrict A, sk_size n, sk_size p, const double *restrict u, double *restrict out),
+         (A, n, p, u, out)) {
+    sk_size i = 0;
+    for (sk_size j = 0; j < p; j++) out[j] = 0.0;
+    for (; i + 4 <= n; i += 4) {
+        const float *restrict r = A + i * p, *restrict s = r + p, *restrict t = s + p, *restrict w = t + p;
+        const double a = u[i], b = u[i + 1], c = u[i + 2], d = u[i + 3];
+        for (sk_size j = 0; j < p; j++) out[j] += a * r[j] + b * s[j] + (c * t[j] + d * w[j]);
+    }
+    for (; i < n; i++) {
+        const float *restrict r = A + i * p;
+        const double a = u[i];
+        for (sk_size j = 0; j < p; j++) out[j] += a * r[j];
+    }
+}
+
 
 /* Rows of a model copy of X: row i holds entries start[i] .. stop[i] of (index, value), with
  * 16-bit column numbers where they fit and float32 values. The copy serves Hessians only,

@@ -64,8 +64,9 @@ class PositiveBlockProblem(BlockProblem):
     def _made(self, columns):
         intercept = self.spec.fit_intercept
         if self.has_room(columns):
-            X = self.gathered.matrix(columns)
-            return squares_solver(X, self.values, self.weight, intercept, positive=True)
+            X, centre = self.gathered.matrix(columns), self.centre()[columns]
+            sums = moments(X, self.values, self.weight, centre, 0.0)
+            return squares_solver(sums, centre, self._square(), intercept, positive=True)
         if len(columns) > MOST_VARIABLES:
             raise MemoryError(
                 f"the {len(columns)} columns that the model may need do not fit into this process, and are "
@@ -73,10 +74,10 @@ class PositiveBlockProblem(BlockProblem):
                 "GiB) or the penalty higher."
             )
         sums = self.blocks.map_reduce(moments_of_block, self.spec, self.fold, columns, self.centre()[columns])
-        return squares_solver(
-            np.empty((0, len(columns))), self.values, self.weight, intercept, positive=True, sums=sums,
-            centre=self.centre()[columns],
-        )  # fmt: skip
+        return squares_solver(sums, self.centre()[columns], self._square(), intercept, positive=True)
+
+    def _square(self):
+        return float(self.values @ (self.values if self.weight is None else self.weight * self.values))
 
     def centre(self) -> np.ndarray:
         """What is taken off dense columns, (p,): their means, by a round, so that products keep digits."""

@@ -25,6 +25,7 @@ from .._solver import outcome
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .duality import ENDS, dual_with_ridge, gap_of
+from .least_squares_session import LeastSquaresSession
 from .null_intercept import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -211,6 +212,8 @@ def minimize_on_blocks(
 
 def solver_of(loss: Any) -> Any:
     """The solver of what the loss is: its own ``minimizer``, that of blocks, or that of main memory."""
+    if isinstance(loss, LeastSquaresSession):
+        return LeastSquaresSession.minimize
     own = getattr(loss, "minimizer", None)
     return own or (minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba)
 

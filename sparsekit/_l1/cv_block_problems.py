@@ -87,9 +87,6 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
 class SquaresBlockProblem(BlocksMixin, SquaresProblem):
     """Numbers in blocks."""
 
-    def _solver(self):
-        return None
-
     def training(self, fold, index):
         part = super().training(fold, index)
         part._set_targets()

@@ -7,35 +7,32 @@ that models get. `cv_block_problems` has those over blocks of rows.
 from __future__ import annotations
 
 import copy
-import time
 from numbers import Real
 
 import numpy as np
 
 from .._arrays import beside, is_device, to_host
-from .._cython._squares import Descent
+from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
 from .._estimator.offset import with_rows_offset
 from .._estimator.used_columns import UsedColumns
 from .._messages import shown
 from .._solver import outcome
+from . import plan
 from .coefficients import all_classes, center_target, l1_weights, unpack
 from .cv_device import DeviceAccuracy, DeviceSquaredErrors
 from .fit import logistic_of, nonnegative_of, squares_of
 from .fold_scores import accuracy, is_accuracy
+from .least_squares_session import LeastSquaresSession
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
-from .squares import SquaresSolver, descends, means_of, moments, squares_solver, takes_gram, tame
+from .squares import SquaresSolver, means_of, moments, squares_solver, tame
 
 # numbers of the moments of all folds that are kept, and predictions that are made at once
 _KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
 # columns up to which solutions are kept whole
 _FEW = 1000
-# rows of wide data up to which paths descend
-_FEW_ROWS = 128
-# sweeps of a round of the descent along a path, beyond which columns count as nearly equal
-_SWEEPS = 200
 
 
 class PathProblem:
@@ -291,9 +288,9 @@ class LogisticProblem(PathProblem):
 class SquaresProblem(PathProblem):
     """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
 
-    With second derivatives (``hessian="exact"``) its paths are those of `SquaresSolver`. Where X has more
-    rows than columns, the sums over rows that these need are made once, and a fold's are those of all rows
-    less its left-out ones'. On a GPU they are OBA's.
+    In main memory and with second derivatives (``hessian="exact"``) its paths are those of `SquaresSolver`
+    where a Gram matrix of all columns is within the limits of `plan`. It is made once, and a fold's is that
+    of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
     """
 
     moments = None
@@ -304,7 +301,8 @@ class SquaresProblem(PathProblem):
         self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
     ):  # fmt: skip
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
-        self.positive, self.compiled = positive, hessian == "exact" and not is_device(X)
+        self.positive = positive
+        self.compiled = hessian == "exact" and not is_device(X) and not isinstance(X, BlockedMatrix)
         self._set_targets()
 
     def _set_targets(self):
@@ -317,10 +315,11 @@ class SquaresProblem(PathProblem):
         return self.values if self.shift is None else self.values - self.shift
 
     def prepare(self, folds):
-        if not (self.compiled and takes_gram(self.X)):
+        X = self.X
+        if not self.compiled or not plan.path_takes_gram(*X.shape, getattr(X, "nnz", None)):
             return
-        n, p = self.X.shape
-        self._centre = means_of(self.X, self.weight) if self.fit_intercept else np.zeros(p)
+        n, p = X.shape
+        self._centre = self._centres()
         self._y_centre = self.offset
         tests = np.concatenate([test for _, test in folds])
         self._left_out: list = []
@@ -332,6 +331,9 @@ class SquaresProblem(PathProblem):
             self.moments = self._moments_of(slice(None))
         if not tame(self.moments.gram, self.moments.square):
             self.moments = None
+
+    def _centres(self):
+        return means_of(self.X, self.weight) if self.fit_intercept else np.zeros(self.X.shape[1])
 
     def _moments_of(self, rows):
         weight = None if self.weight is None else self.weight[rows]
@@ -361,69 +363,68 @@ class SquaresProblem(PathProblem):
         return part
 
     def start(self, options):
+        if not self.compiled:
+            return super().start(options)
         solver = self._solver()
-        return super().start(options) if solver is None else self._start_of(solver, options)
-
-    def _start_of(self, solver, options):
         v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
         x_null = solver.null_model(v, options)
         return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         if isinstance(loss, SquaresSolver):
-            if self.has_rows and not (self.positive or self.lazily or options.get("promise_tol")):
-                return self._descend_or_else(loss, l1, lambdas, x0, options, max_time, callback)
-            return loss.iterate(
+            results = loss.iterate(
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback,
                 lazily=self.lazily,
             )  # fmt: skip
+            return self._refined(results, loss, l1, lambdas, options) if self.has_rows else results
+        if isinstance(loss, LeastSquaresSession):
+            return loss.iterate(
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
+            )
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
-    def descend(self, alphas, n_lambdas, eps, options, *, coefs, callback=None, **limits):
-        """The `RegularizationPath` by `SquaresSolver`, or None where that is not the way."""
-        # over many columns and rows OBA's second derivatives take from a third to all of the time
-        few = takes_gram(self.X) or (self.X.shape[0] <= _FEW_ROWS and not hasattr(self.X, "nnz"))
-        solver = self._solver() if self.positive or few else None
-        if solver is None:
-            return None
-        _, v, x_null, largest = self._start_of(solver, options)
-        if alphas is None:
-            alphas = penalty_grid(largest / self.scale, n_lambdas, eps, self.l1_ratio)
-        lambdas = l1_weights(alphas, self.scale)
-        callback = self.columns.with_whole_variables(callback, 1)
-        results = self.path(solver, v, lambdas, x_null, options, callback=callback, **limits)
-        path = collect_path(
-            results, alphas, largest / self.scale, 1, self.columns, self.fit_intercept, scale=self.scale,
-            coefs=coefs, dtype=self.X.dtype,
-        )  # fmt: skip
+    def path_of_all_rows(self, alphas, n_lambdas, eps, options, *, coefs, callback=None, max_time=None):
+        """The `RegularizationPath` of falling alphas, or of a grid of ``n_lambdas``."""
+        with named_overflow(self.X):
+            solver, v, x_null, largest = self.start(options)
+            largest /= self.scale
+            if alphas is None:
+                alphas = penalty_grid(largest, n_lambdas, eps, self.l1_ratio)
+            lambdas = l1_weights(alphas, self.scale)
+            callback = self.columns.with_whole_variables(callback, 1)
+            results = self.path(solver, v, lambdas, x_null, options, max_time, callback)
+            path = collect_path(
+                results, alphas, largest, 1, self.columns, self.fit_intercept, scale=self.scale, coefs=coefs,
+                dtype=self.X.dtype,
+            )  # fmt: skip
         path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
         return path
 
-    def _descend_or_else(self, solver, v, lambdas, x, options, max_time, callback):
-        """The path by the descent, and from where that takes long on by OBA."""
-        begin, done = time.perf_counter(), 0
-        solver.descent = Descent(solver.columns, _SWEEPS)
-        mixing = {"l1_ratio": self.l1_ratio, "callback": callback}
-        for result in solver.iterate(v, lambdas, x, options, max_time=max_time, only_solved=True, **mixing):
-            if result.status == outcome.STOPPED:
-                yield result
-                return
-            if not solver.proves(result, options["tol"]):
-                break
+    def _refined(self, results, solver, v, lambdas, options):
+        """The results, those that the Gram matrix does not prove solved again by `LeastSquaresSession`."""
+        squares = None
+        for result, lam in zip(results, lambdas):
+            ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
+            if not (ended or options.get("promise_tol") or solver.proves(result, options["tol"])):
+                squares = self._least_squares() if squares is None else squares
+                l2 = (1.0 - self.l1_ratio) * lam * v
+                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, **options)
             yield result
-            x, done = result.x, done + 1
-        if done == len(lambdas):
-            return
-        loss, l1, _, _ = super().start(options)
-        left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
-        yield from iterate_path(loss, l1, lambdas[done:], x, options, max_time=left, **mixing)
 
     def _solver(self):
-        if not (self.compiled and descends(self.X, self.moments is not None, self.positive)):
-            return None
-        centre = None if self.moments is None else self._centre
-        return squares_solver(
-            self.X, self.target, self.weight, self.fit_intercept, self.positive, self.moments, centre
+        """The solver of paths, whose Gram matrix is known or is worth to be made."""
+        if self.moments is None:
+            if not plan.path_takes_gram(*self.X.shape, getattr(self.X, "nnz", None)):
+                return self._least_squares()
+            self._centre, self._y_centre = self._centres(), 0.0
+        square = float(self.target @ (self.target if self.weight is None else self.weight * self.target))
+        sums = self._moments_of(slice(None)) if self.moments is None else self.moments
+        solver = squares_solver(sums, self._centre, square, self.fit_intercept, self.positive)
+        return self._least_squares() if solver is None else solver
+
+    def _least_squares(self):
+        return LeastSquaresSession(
+            self.X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
         )
 
     def judge(self, rows, y, model, scorer, score_params):

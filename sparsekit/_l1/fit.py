@@ -19,9 +19,11 @@ from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem, mixed, solver_of
 from .centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from .coefficients import pack
+from .least_squares_session import LeastSquaresSession
 from .losses import LeastSquaresLoss
 from .magnitudes import check_result, named_overflow
 from .multinomial import logistic_loss
+from .nonnegative import NonnegativeSquares
 from .null_intercept import null_intercept
 from .oba import minimize_oba
 
@@ -159,13 +161,15 @@ def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
     """`squares_of` coefficients >= 0."""
     if isinstance(X, BlockedMatrix):
         return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
-    if is_device(X):
-        from .nonnegative import NonnegativeSquares  # few need it
+    return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
-        return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept)
-    from .squares import squares_solver
 
-    return squares_solver(X, target, weight, fit_intercept, positive=True)
+def least_squares_of(X, target, offset, weight, fit_intercept, n_threads, positive, hessian):
+    """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
+    if isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact":
+        make = nonnegative_of if positive else squares_of
+        return make(X, target, offset, weight, fit_intercept, n_threads)
+    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):

@@ -79,7 +79,7 @@ def project_free(problem, free, theta, g, x):
         step = np.asarray(system.solve(to_host(g[free])), like=g)
         moved = moved + step
         theta = theta - change(step)
-        g = problem.exact_gradient_of(theta, free)
+        g = problem.gradient_of(theta)
         price = system.price(to_host(g[free]), at, to_host(moved))
         if best is None or price < best[3]:
             best = theta, g, moved, price

@@ -28,13 +28,11 @@ from .fit import (
     TOL,
     OBAEstimatorMixin,
     check_positive,
-    nonnegative_of,
-    squares_of,
+    least_squares_of,
     weights_in_units,
 )
 from .magnitudes import named_overflow
 from .path import lasso_path
-from .small_squares import small_squares
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
@@ -58,10 +56,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         ``penalty_weights`` multiply both.
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
-        least squares. Such fits take coordinate descent and steps on the faces of the positive orthant: over
-        the Gram matrix of X, or where X has fewer rows than columns over a copy, float64 in Fortran's order
-        or sparse columns; on a GPU OBA with one orthant. They make no model by L-BFGS: ``hessian="lbfgs"`` is
-        an error.
+        least squares. They have no model by L-BFGS: ``hessian="lbfgs"`` is an error.
     fit_intercept : bool, default=True
         Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
@@ -128,10 +123,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     Notes
     -----
     X is used as it is, without a copy, as in :class:`L1LogisticOBA`. The method is Algorithm 2 of chapter 2
-    of [1]_. Fits of dense float64 data with more rows than columns, of at most 1000, start where coordinate
-    descent over sums of rows in single precision ends, and ridges at the solution of their linear system:
-    mostly one iteration then certifies it. Where there are at most 128 columns and 200 000 numbers, or at
-    most 400 sparse rows and more columns, descent is the fit.
+    of [1]_. In main memory its quadratic model is the loss itself, a Gram matrix of the columns in use. The
+    gradient of all columns in double precision adds columns, corrects rounding and certifies the solution.
+    Without an L1 part a fit is one linear system. Where the Gram matrix would be larger than pays, and on a
+    GPU, the model has the rows or columns of X.
 
     References
     ----------
@@ -260,14 +255,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         threads = count_threads(self.n_jobs)
         if self.positive:
             check_positive(self.hessian)
-            with named_overflow(X):
-                loss = nonnegative_of(X, target, mean, weight, fit_intercept, threads)
-        else:
-            loss = None
-            if self.hessian == "exact" and self.alpha > 0.0:
-                loss = small_squares(X, target, weight, fit_intercept, threads, self.l1_ratio > 0.0)
-            if loss is None:
-                loss = squares_of(X, target, mean, weight, fit_intercept, threads)
+        with named_overflow(X):
+            loss = least_squares_of(
+                X, target, mean, weight, fit_intercept, threads, self.positive, self.hessian
+            )
         x0 = None
         last = getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries

@@ -58,26 +58,19 @@ class LinearProblem(Selection):
     def __init__(self, loss, design, intercept, state):
         super().__init__(loss, design, intercept, state, design.shape[1] + bool(intercept))
         self.n_rows = design.shape[0]
-        self._slopes = self._known = None
+        self._slopes = None
 
     def start(self, x):
         moved, offset = bool(x.any()), self.loss.offset
         z = self.move_all().direction(x) if moved else np.zeros_like(self.state.z)
         self.state.set(z if offset is None else z + offset)
-        self.state.at_origin, self._known = not moved and offset is None, None
-        return self.state.f
-
-    def start_at(self, x, z, slopes):
-        self.state.set(z.copy())
-        self.state.at_origin, self._known = False, slopes
+        self.state.at_origin = not moved and offset is None
         return self.state.f
 
     def gradient(self, out=None):
         out = np.empty(self.size, like=self.state.u) if out is None else out
         p = self.design.shape[1]
-        if self._known is not None:
-            out[:p], self._known = self._known, None
-        elif self.state.at_origin and self._slopes is not None:
+        if self.state.at_origin and self._slopes is not None:
             np.subtract(self._slopes[:, 1], self._slopes[:, 0], out=out[:p])
             out[:p] *= 0.5
         else:
@@ -205,14 +198,6 @@ class LinearProblem(Selection):
         self.design.rmatvec(theta, grad[:p])
         if self.intercept:
             grad[-1] = theta.sum()
-        return grad
-
-    def exact_gradient_of(self, theta, free):
-        """`gradient_of` whose entries ``free`` are sums in double precision whatever X is in."""
-        grad = self.gradient_of(theta)
-        if getattr(self.design, "rounds", False):
-            cols, _ = self._split(free)
-            grad[cols] = self.design.exact_products(cols, theta)
         return grad
 
     def free_system(self, free):

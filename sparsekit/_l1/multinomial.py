@@ -337,10 +337,6 @@ class MultinomialProblem(Selection):
         place = np.arange(self.size, like=self.like) if self.place is None else self.place
         return ClassMove(self.design, place, self.intercept, K)
 
-    def exact_gradient_of(self, theta, free):
-        """`gradient_of`, whose sums are in double precision whatever X is in."""
-        return self._gather(theta)
-
     def free_system(self, free):
         """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
 

@@ -29,8 +29,6 @@ from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
 from .ridge import RidgeProblem
-from .ridge_squares import ridge_start
-from .tall_squares import tall_start
 from .user_problem import as_problem
 from .working_set import WorkingSet
 
@@ -100,12 +98,7 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
-        exact = opts.hessian == "exact"
-        for start in (ridge_start, tall_start) if exact else ():
-            x, opts, result = _by_start(start, loss, problem, l1, l2, x, opts, callback, history, gap)
-            if result is not None:
-                return result
-        if l2 is not None and exact and (short := few_rows(loss, l1, l2)) is not None:
+        if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
         # variables that no solution can use are never looked at again
         part = problem.screened(l1)
@@ -118,20 +111,6 @@ def minimize_oba(
             result.grad = problem.gradient() if gradient else None
             result.n_data_passes = problem.passes()
         return result
-
-
-def _by_start(way, loss, problem, l1, l2, x, opts, callback, history, gap):
-    """The result from the start that ``way`` finds, or None; and where, and with what time, others go on."""
-    begun = time.perf_counter()
-    start, enough, known = way(loss, l1, l2, x, opts)
-    if start is None:
-        return x, opts, None
-    opts = replace(opts, max_time=max(opts.max_time - (time.perf_counter() - begun), 0.0))
-    if not enough:
-        return start, opts, None
-    return start, opts, _minimize(
-        loss, problem, l1, start, len(x), opts, callback, history, gap, steps=1, known=known
-    )  # fmt: skip
 
 
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
@@ -164,20 +143,13 @@ def _joined(before, result, history):
     return result
 
 
-def _minimize(
-    loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels, *, steps=0,
-    known=None,
-):  # fmt: skip
-    # ``steps``: iterations that led to x, which is no worse than zero; ``known``: see `Problem.start_at`
+def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels):
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
-    problem.start(x) if known is None else problem.start_at(x, *known)
+    problem.start(x)
     kernels = make_kernels(x)
-    if (
-        x.any()
-        and not steps
-        and not problem.f + kernels.orthant.penalty(x, l1)
-        <= as_number(loss.value(np.zeros(n_variables, like=x)), "loss.value")
+    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
+        loss.value(np.zeros(n_variables, like=x)), "loss.value"
     ):
         # a start worse than zero (or not even finite) may lie where the loss is flat
         x = np.zeros_like(x)
@@ -188,9 +160,6 @@ def _minimize(
         opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
     )
     run.certify = partial(kernels.certificate, loss) if gap else _no_gap
-    run.nit = steps
-    if steps:
-        run.report(problem, x, problem.f + kernels.orthant.penalty(x, l1), g, l1, len(x), 0)
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
         run.status = outcome.UNBOUNDED

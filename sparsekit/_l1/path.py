@@ -350,15 +350,12 @@ def lasso_path(
     penalty = columns.restrict(penalty)
     if positive:
         check_positive(hessian)
-    descended = None
-    if not isinstance(X, BlockedMatrix) and not is_device(X):
+    if not isinstance(X, BlockedMatrix) and not is_device(X) and hessian == "exact":
         problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
         problem.columns = columns
-        descended = problem.mixing(l1_ratio).descend(
+        path = problem.mixing(l1_ratio).path_of_all_rows(
             alphas, n_lambdas, eps, options, max_time=max_time, callback=callback, coefs=coefs
         )
-    if descended is not None:
-        path = descended
         path.feature_names = feature_names
         warn_if_path_unconverged(path, options, "lasso_path")
         return path

@@ -42,10 +42,6 @@ class Problem(ABC):
     def start(self, x):
         """Go to x, and return f there."""
 
-    def start_at(self, x, z, slopes):
-        """`start` where the rows' predictions z are known, and the gradient of the loss in the features."""
-        return self.start(x)
-
     @abstractmethod
     def gradient(self, out=None):
         """Gradient at the current point, written to ``out`` where that is given."""

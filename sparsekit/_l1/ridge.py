@@ -59,10 +59,6 @@ class RidgeProblem(Problem):
         self.x = x.copy()
         return self.below.start(x) + self._half(x)
 
-    def start_at(self, x, z, slopes):
-        self.x = x.copy()
-        return self.below.start_at(x, z, slopes) + self._half(x)
-
     def gradient(self, out=None):
         out = self.below.gradient(out)
         out += self.l2 * self.x

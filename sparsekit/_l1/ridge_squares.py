@@ -21,11 +21,7 @@ import time
 import numpy as np
 from scipy.linalg import lapack
 
-from .._arrays import is_device
-from .._linalg.design import DenseDesign
 from .._linalg.special import largest
-from .centred_squares import CentredSquares
-from .losses import LeastSquaresLoss
 
 # what sums in single precision cost, in products and as a part of the side of their matrix; the steps after
 # which their number is judged; largest side, of 64 MB then
@@ -40,57 +36,49 @@ _BLOCK = 2**18
 _NOTHING = 1e-16
 # distance from the end of the second system at which the gradient of the first one is rounding
 _EXACT = 1e-4
+# part of the goal to which a system without a ridge is solved, where the gap is the objective itself
+_LEAST_NORM = 1e-6
 # part of the diagonal that keeps a matrix in single precision above zero
 _ROUNDING = 1e-6
 
 
-def ridge_start(loss, l1, l2, x, opts):
-    """Variables near the solution, or None where this is no way to it, whether they are near enough; None.
+def is_ridge(l1, l2, n_rows):
+    """Whether `RidgeSystem` solves the problem with penalties l1, l2 (p,).
 
-    ``l2`` (n_variables,) are the weights of half of each square, or None; ``x`` is where it begins. Sets the
-    loss' ``origin_scale``.
+    Features with a ridge and features without one are left to others. So are features without a ridge whose
+    number is at most that of the rows.
     """
-    if type(loss) is not LeastSquaresLoss or is_device(l1) or l1.any():
-        return None, False, None
-    l2, p = np.zeros_like(l1) if l2 is None else l2, loss.n_features
-    if not loss.design.nnz or not opts.max_iter or bool(l2[p:].any()):
-        return None, False, None
-    # some features without a ridge are left to OBA, and none with one where rows determine the solution
-    if not l2.any():
-        if loss.design.shape[0] >= p:
-            return None, False, None
-    elif not l2[:p].min() > 0.0:
-        return None, False, None
-    with np.errstate(over="ignore", invalid="ignore"):
-        system = RidgeSystem(loss, l2[:p], opts)
-        if not system.tame:
-            return None, False, None
-        w, done = system.solve(x[:p])
-        if not np.isfinite(w).all():
-            return None, False, None
-        return system.variables(w), done, None
+    return not l1.any() and bool(l2.all() if l2.any() else n_rows < len(l2))
 
 
-class RidgeSystem(CentredSquares):
-    """The system of weights l2 (p,), all > 0 or all 0, and when it counts as solved."""
+class RidgeSystem:
+    """The systems of a `LeastSquares`, for one weight after another. Their matrix is made once."""
 
-    def __init__(self, loss, l2, opts):
-        super().__init__(loss, opts)
-        self.l2, self.least = l2, float(l2.min())
-        self.root = np.sqrt(self.s) if self.s.size else 1.0
+    def __init__(self, squares):
+        self.squares, self.data = squares, squares.rows
+        self.y, self.target, self.square = squares.y, squares.gradient_at_zero, squares.value_at_zero
+        self.shape = self.data.X.shape
+        self.root = 1.0 if self.data.root is None else self.data.root
+        self._columns = self._rows = self._ratios = None
+
+    def rows(self, w):
+        """B w, (n,)."""
+        return self.data.product(w)[0]
+
+    def columns(self, u):
+        """B^T u, (p,)."""
+        return self.data.transposed_product(u)
 
     def _diagonal(self):
         """Diagonal of the first system, (p,)."""
-        design, s = self.design, self.s
-        if not isinstance(design, DenseDesign):
-            squared = design.private()
-            squared.data = np.square(design.data)
-            squares = squared.rmatvec(s if s.size else np.ones(design.shape[0]))
-        elif s.size:
-            squares = np.einsum("ij,ij,i->j", design.X, design.X, s, dtype=np.float64)
+        data, X = self.data, self.data.X
+        s = np.ones(self.shape[0]) if data.s is None else data.s
+        if data.is_sparse:
+            squared = type(X)((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
+            squares = squared.T @ s
         else:
-            squares = np.einsum("ij,ij->j", design.X, design.X, dtype=np.float64)
-        return np.maximum(squares - self.total * self.means**2, 0.0) + self.l2
+            squares = np.einsum("ij,ij,i->j", X, X, s, dtype=np.float64)
+        return np.maximum(squares - data.total * data.means**2, 0.0) + self.l2
 
     def distance(self, w, residual, gap):
         """How far w (p,) is from the end, in parts of what that asks for.
@@ -102,11 +90,13 @@ class RidgeSystem(CentredSquares):
         value = 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
         return (gap / max(self.gap_goal * value, 1e-300)) ** 0.5
 
-    def solve(self, x):
-        """Coefficients (p,) near the solution, from x, and whether they are near enough."""
+    def solve(self, x, l2, goal):
+        """Coefficients (p,) near the solution for weights l2, from x, and whether they meet the goal."""
+        self.l2, self.least = l2, float(l2.min())
+        self.goal, self.gap_goal, self.end = goal.violation, goal.gap, goal.end
         w = np.zeros_like(x)
         if not self.least:
-            self.goal *= _EXACT
+            self.goal *= _LEAST_NORM
             return self._by_columns(w, lambda r: r, np.inf, _MANY)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)
@@ -114,8 +104,8 @@ class RidgeSystem(CentredSquares):
                 return start, True
             if self._value(x) <= self.square:
                 w = x
-        side, wide = min(self.design.shape), self.design.shape[0] < self.design.shape[1]
-        direct = isinstance(self.design, DenseDesign) and side <= _SIDE
+        side, wide = min(self.shape), self.shape[0] < self.shape[1]
+        direct = not self.data.is_sparse and side <= _SIDE
         if not direct or side > _AT_ONCE:
             # by the diagonal where the columns decide, by the ridge where the rows do
             scales = self.l2 if wide else self._diagonal()
@@ -209,7 +199,9 @@ class RidgeSystem(CentredSquares):
 
     def _column_products(self):
         """The first system in single precision."""
-        M = self.single_products()
+        if self._columns is None:
+            self._columns = self.data.gram(None, self.shape[1], np.float32)
+        M = self._columns.astype(np.float32)
         M[np.diag_indices(len(M))] += self.l2.astype(np.float32)
         return M
 
@@ -220,18 +212,21 @@ class RidgeSystem(CentredSquares):
         system is as small as the ridge, and lost in rounding; its square, with the size of the others, is
         added there, which changes nothing, as y is centred.
         """
-        n, p = self.design.shape
+        n, p = self.shape
         by = np.sqrt(self.least / self.l2).astype(np.float32)
-        K = np.zeros((n, n), dtype=np.float32)
-        size = max(_BLOCK // n, 2 * n, 1)
-        for at in range(0, p, size):
-            block = self.single(slice(None), slice(at, at + size))
-            if by.min() < 1.0:
-                block *= by[at : at + size]
-            K += block @ block.T
-        if self.centred:
-            root = (self.root * np.ones(n)).astype(np.float32)
-            K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
+        if self._rows is None or not np.array_equal(self._ratios, by):
+            K = np.zeros((n, n), dtype=np.float32)
+            size = max(_BLOCK // n, 2 * n, 1)
+            for at in range(0, p, size):
+                block = self.data.block(slice(None), slice(at, at + size), np.float32)
+                if by.min() < 1.0:
+                    block *= by[at : at + size]
+                K += block @ block.T
+            if self.data.centred:
+                root = (self.root * np.ones(n)).astype(np.float32)
+                K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
+            self._rows, self._ratios = K, by
+        K = self._rows.copy()
         K[np.diag_indices(n)] += np.float32(self.least)
         return K
 

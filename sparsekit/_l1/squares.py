@@ -15,16 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
-from .._cython._square_columns import DenseColumns, GramColumns, SparseColumns
-from .._cython._squares import CONVERGED, MOST_SWEEPS, OUT_OF_TIME, STALLED, WORKED, Descent
+from .._cython._square_columns import GramColumns
+from .._cython._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
 from .._linalg.threads import blas_threads
 from .._solver import outcome
 from .oba_run import MESSAGES
 
-# columns up to which there is a Gram matrix, of 32 MB then
-_MOST_GRAM = 2000
-# the same of sparse rows where there are more than so many entries of the matrix for each of theirs
-_FEW, _PER_ENTRY = 800, 4.0
 # rows whose products are added up at once
 _BLOCK = 4096
 # a product of two entries of a row takes as long as so many of dense columns, and an entry that is made dense
@@ -138,23 +134,6 @@ def tame(sums, square):
     return bool(np.isfinite(sums).all() and np.abs(sums).max(initial=0.0) < _WILD and square < _WILD)
 
 
-def takes_gram(X):
-    """Whether the sums over X's rows (n, p) are the cheaper form."""
-    n, p = X.shape
-    # products of columns with few entries are many zeros, which the descent does not skip
-    many = sp.issparse(X) and p > _FEW and p * p > _PER_ENTRY * X.nnz
-    return p <= min(n, _MOST_GRAM) and not many
-
-
-def descends(X, summed, positive):
-    """Whether `SquaresSolver` is the way along a path; ``summed``: the sums over rows are known.
-
-    Over sparse columns OBA takes from a third to all of its time: a text's words move one after another here.
-    But for coefficients that must not be negative there is nothing else.
-    """
-    return summed or positive or not sp.issparse(X) or takes_gram(X)
-
-
 def means_of(X, weight):
     """Weighted means of the columns of X (n, p), float64."""
     total = X.shape[0] if weight is None else weight.sum()
@@ -162,50 +141,16 @@ def means_of(X, weight):
     return np.asarray(X.T @ s, dtype=np.float64).ravel() / total
 
 
-def data_columns(X, y, weight, fit_intercept):
-    """The compiled squares of X itself, whose target y is centred already, and the columns' means.
+def squares_solver(sums, centre, target_square, fit_intercept, positive=False):
+    """A `SquaresSolver` of the `Moments` of columns less ``centre``, or None where squares overflow.
 
-    X is copied where it is not float64 in Fortran's order, or sparse columns.
+    ``target_square`` is the weighted sum of the squares of the centred target.
     """
-    means = means_of(X, weight) if fit_intercept else np.zeros(X.shape[1])
-    total = X.shape[0] if weight is None else float(weight.sum())
-    if sp.issparse(X):
-        X = X.tocsc()
-        X.sort_indices()
-        data = np.asarray(X.data, dtype=np.float64)
-        s = np.ones(len(data)) if weight is None else weight[X.indices]
-        owner = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-        squares = np.bincount(owner, weights=s * data**2, minlength=X.shape[1])
-        curvature = np.maximum(squares - total * means**2, 0.0)
-        starts, rows = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
-        return SparseColumns(starts, rows, data, y, weight, means, curvature), means
-    X = np.asfortranarray(X, dtype=np.float64)
-    s = np.ones(X.shape[0]) if weight is None else weight
-    squares = np.einsum("ij,ij,i->j", X, X, s)
-    return DenseColumns(X, y, weight, means, np.maximum(squares - total * means**2, 0.0)), means
-
-
-def squares_solver(
-    X, target, weight, fit_intercept, positive=False, sums=None, centre=None, most_sweeps=MOST_SWEEPS
-):  # fmt: skip
-    """A `SquaresSolver`, or None where squares are beyond the numbers of floating point.
-
-    ``target`` is centred where there is an intercept. ``sums`` are the `Moments` where they are known, of
-    columns less ``centre``.
-    """
-    if sums is None and takes_gram(X):
-        centre = means_of(X, weight) if fit_intercept else np.zeros(X.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = moments(X, target, weight, centre, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        if sums is not None:
-            columns, means, _ = sums.columns(fit_intercept)
-            means = means + centre
-        else:
-            columns, means = data_columns(X, target, weight, fit_intercept)
-        square = float(target @ target if weight is None else target @ (weight * target))
-    if tame(np.asarray(columns.curvature), square):
-        return SquaresSolver(columns, means, fit_intercept, positive, most_sweeps)
+        gram, means, _ = sums.columns(fit_intercept)
+        means = means + centre
+    if tame(np.asarray(gram.curvature), target_square):
+        return SquaresSolver(gram, means, fit_intercept, positive)
     if positive:
         raise ValueError("The squares of X or y overflow: bring the columns of X and y to sizes near 1.")
     return None
@@ -224,12 +169,10 @@ class SquaresSolver:
         Whether the variables end with an intercept; y's mean is not in it.
     positive : bool
         Whether no coefficient may be below zero.
-    most_sweeps : int
-        Of a round of the descent.
     """
 
-    def __init__(self, columns, means, fit_intercept, positive=False, most_sweeps=MOST_SWEEPS):
-        self.columns, self.descent = columns, Descent(columns, most_sweeps)
+    def __init__(self, columns, means, fit_intercept, positive=False):
+        self.columns, self.descent = columns, Descent(columns)
         self.means, self.fit_intercept = means, fit_intercept
         self.positive = positive
         self.p = len(means)
@@ -332,17 +275,6 @@ class SquaresSolver:
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
         return self.solve(l1, l2, max_time=left, **options)
 
-    @staticmethod
-    def minimizer(*args, **options):
-        """What `OBAEstimatorMixin` asks a loss for: `minimize_squares`."""
-        return minimize_squares(*args, **options)
-
-    def l1_vector(self, penalty):
-        """Penalty of each variable, (p,) and 0 for the intercept, of one number or one a feature."""
-        out = np.zeros(self.n_variables)
-        out[: self.p] = penalty
-        return out
-
     @property
     def n_variables(self):
         """Features and the intercept."""
@@ -419,13 +351,3 @@ class SquaresSolver:
             message=MESSAGES[status],
             optimality=worst / self.origin_scale, dual_gap=gap,
         )  # fmt: skip
-
-
-def minimize_squares(solver, l1, x0=None, *, l2=None, callback=None, history=False, max_time=None, **options):
-    """What `minimize_oba` is for a loss, of a `SquaresSolver`: penalties l1 and l2 of all variables."""
-    p = solver.p
-    l2 = np.zeros(p) if l2 is None else l2[:p]
-    return solver.minimize(
-        np.minimum(l1[:p], _LARGEST), np.minimum(l2, _LARGEST), x0, callback=callback, history=history,
-        max_time=max_time, **options,
-    )  # fmt: skip

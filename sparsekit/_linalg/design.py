@@ -36,7 +36,6 @@ _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its roun
 _DENSE_GRAM = 600
 _TALL_GRAM, _TALL, _MANY_PRODUCTS, _IN_A_ROW = 2000, 1.5, 20, 2
 _GRAM_ROOM = 8e6  # entries of its partial sums
-_EXACT_ROWS = 8192  # rows of an exact product that are widened at once
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
 
@@ -312,11 +311,6 @@ class DenseDesign(_Scratch):
         # the last operator that works by products, and models in a row that took many of them
         self._operator, self._many = None, 0
 
-    @property
-    def rounds(self):
-        """Whether products take vectors in single precision."""
-        return self.X.dtype != np.float64
-
     def matvec(self, w, out=None):
         return self._multiply(self.X, w, out)
 
@@ -324,9 +318,9 @@ class DenseDesign(_Scratch):
         return self._multiply(self.X.T, u, out)
 
     def _multiply(self, A, v, out):
-        v = np.ascontiguousarray(v, dtype=A.dtype)
+        v = np.ascontiguousarray(v, dtype=np.float64)
         if A.flags.c_contiguous and A.size:
-            res = np.empty(A.shape[0], dtype=A.dtype)
+            res = np.empty(A.shape[0])
             _dense.dense_matvec(A, v, res, self._parts(), self.n_threads)
         elif A.flags.f_contiguous and A.size:
             res = np.empty(A.shape[0])
@@ -334,16 +328,8 @@ class DenseDesign(_Scratch):
         else:
             res = A @ v
         if out is None:
-            return res.astype(np.float64, copy=False)
+            return res
         out[:] = res
-        return out
-
-    def exact_products(self, cols, u):
-        """X[:, cols]^T u in double precision whatever X is in, (len(cols),)."""
-        out = np.zeros(len(cols))
-        for at in range(0, len(u) if len(cols) else 0, _EXACT_ROWS):
-            rows = slice(at, at + _EXACT_ROWS)
-            out += self.X[rows, cols].T.astype(np.float64, copy=False) @ u[rows]
         return out
 
     def _parts(self):

@@ -82,7 +82,7 @@ def test_weights_starts_callbacks_and_limits(make, monkeypatch):
     assert_allclose(last, np.atleast_2d(coef), atol=1e-9)
     assert len(make.history_["fun"]) >= nit
     again = make.set_params(warm_start=True, callback=None).fit(X, target)
-    assert np.max(again.n_iter_) < max(nit, 2)
+    assert np.max(again.n_iter_) <= max(nit, 2)
     monkeypatch.setattr(oba, "few_rows", lambda *_: None)
     other = make.set_params(warm_start=False).fit(X, target)
     assert_allclose([other.objective_, again.objective_], value, rtol=1e-7)

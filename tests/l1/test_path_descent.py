@@ -1,4 +1,4 @@
-"""Paths of least squares by descent over sums of rows, and by OBA from where that takes long on."""
+"""Paths of least squares: by a Gram matrix of all columns, by working sets, against OBA on the loss."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
-from sparsekit._l1 import cv_problems, squares
-from sparsekit._l1.cv_problems import SquaresProblem
+from sparsekit._l1 import squares
+from sparsekit.optimize import LeastSquaresLoss, minimize_oba
 
 
 def data(n=80, p=20, copies=False):
@@ -18,63 +18,42 @@ def data(n=80, p=20, copies=False):
     return X, X[:, :4] @ [3.0, -2.0, 1.0, 0.5] + rng.standard_normal(n) + 7.0, rng.uniform(0.2, 2.0, n)
 
 
-def never_descend(monkeypatch):
-    monkeypatch.setattr(SquaresProblem, "descend", lambda *_, **options: None)
-
-
-def counted(monkeypatch):
-    """How many penalties OBA was given."""
-    seen, plain = [], cv_problems.iterate_path
-    monkeypatch.setattr(
-        cv_problems,
-        "iterate_path",
-        lambda *given, **options: (seen.append(len(given[2])), plain(*given, **options))[1],
-    )
-    return seen
-
-
 @pytest.mark.parametrize("kind", ["tall", "few rows", "sparse", "single"])
 @pytest.mark.parametrize("options", [{}, {"l1_ratio": 0.4}, {"l1_ratio": 0.0}, {"fit_intercept": False}])
-def test_the_descent_finds_what_oba_finds(kind, options, monkeypatch):
-    X, y, weight = data(*((30, 60) if kind == "few rows" else (80, 20)))
+def test_paths_find_what_oba_finds(kind, options):
+    X, y, weight = data(*((30, 400) if kind == "few rows" else (80, 20)))
     X = sp.csr_array(np.where(X > 0.7, X, 0.0)) if kind == "sparse" else X
     X = X.astype(np.float32) if kind == "single" else X
     tol = 1e-6 if kind == "single" else 1e-9  # which OBA reaches
     options = dict(n_lambdas=6, eps=0.01, tol=tol, sample_weight=weight, penalty_weights={1: 0.0}, **options)
-    seen = counted(monkeypatch)
     path = lasso_path(X, y, **options)
-    assert seen == []
-    never_descend(monkeypatch)
-    other = lasso_path(X, y, **options)
-    assert_allclose(path.lambdas, other.lambdas, rtol=10 * tol)
-    assert_allclose(path.objectives, other.objectives, rtol=10 * tol)
-    assert_allclose(path.coefs, other.coefs, atol=1e-3 if kind == "single" else 1e-5)
-    assert_allclose(path.intercepts, other.intercepts, atol=1e-3 if kind == "single" else 1e-5)
-    assert path.coefs.dtype == other.coefs.dtype == X.dtype
+    ratio, fit_intercept = options.get("l1_ratio", 1.0), options.get("fit_intercept", True)
+    mean = np.average(y, weights=weight) if fit_intercept else 0.0
+    loss = LeastSquaresLoss(X, y - mean, weight, fit_intercept=fit_intercept)
+    v = loss.l1_vector(np.where(np.arange(X.shape[1]) == 1, 0.0, 1.0)) * weight.sum()
+    for k, lam in enumerate(path.lambdas):
+        found = minimize_oba(loss, ratio * lam * v, l2=(1 - ratio) * lam * v, tol=tol)
+        assert path.objectives[k] == pytest.approx(found.fun / weight.sum(), rel=10 * tol)
+        assert_allclose(path.coefs[:, k], found.x[: X.shape[1]], atol=1e-3 if kind == "single" else 1e-5)
+    assert path.coefs.dtype == X.dtype
     assert not path.statuses.any()
     assert (path.dual_gaps <= 10 * tol * path.objectives).all()
 
 
-@pytest.mark.parametrize("chunk", [40, 2**20])
-@pytest.mark.parametrize("sweeps", [1, 5])
-def test_what_takes_long_is_left_to_oba(sweeps, chunk, monkeypatch):
-    monkeypatch.setattr(squares, "_CHUNK", chunk)
-    X, y, _ = data(copies=True)
-    options = dict(n_lambdas=10, eps=1e-5, tol=1e-9)
-    monkeypatch.setattr(cv_problems, "_SWEEPS", sweeps)
-    seen = counted(monkeypatch)
-    path = lasso_path(X, y, **options)
-    assert len(seen) == 1 and 0 < seen[0] < 10
-    assert path.coefs.shape == (20, 10) and not path.statuses.any()
+@pytest.mark.parametrize("shape", [(80, 20), (60, 400)])
+def test_columns_that_are_nearly_copies(shape):
+    X, y, _ = data(*shape, copies=True)
+    path = lasso_path(X, y, n_lambdas=10, eps=1e-5, tol=1e-9)
+    assert not path.statuses.any()
     assert (path.dual_gaps <= 1e-8 * path.objectives).all()
-    never_descend(monkeypatch)
-    assert_allclose(path.objectives, lasso_path(X, y, **options).objectives, rtol=1e-8)
+    loss = LeastSquaresLoss(X, y - y.mean(), fit_intercept=True)
+    found = minimize_oba(loss, loss.l1_vector(path.lambdas[5] * len(y)), tol=1e-9)
+    assert path.objectives[5] == pytest.approx(found.fun / len(y), rel=1e-7)
 
 
-@pytest.mark.parametrize("sweeps", [1, 200])
-def test_a_callback_and_the_time_end_it(sweeps, monkeypatch):
-    X, y, _ = data()
-    monkeypatch.setattr(cv_problems, "_SWEEPS", sweeps)
+@pytest.mark.parametrize("p", [20, 400])
+def test_a_callback_and_the_time_end_it(p):
+    X, y, _ = data(80, p)
     seen = []
 
     def enough(result):
@@ -86,7 +65,7 @@ def test_a_callback_and_the_time_end_it(sweeps, monkeypatch):
     assert 1 < len(path.lambdas) < 10 and path.statuses[-1] == 3 and not path.statuses[:-1].any()
     with pytest.warns(match="did not converge"):
         path = lasso_path(X, y, n_lambdas=10, max_time=1e-9)
-    assert path.coefs.shape == (20, 10)
+    assert path.coefs.shape == (p, 10)
     assert path.statuses[-1] == 2 and set(path.statuses) <= {0, 2}
 
 
@@ -120,24 +99,6 @@ def test_entries_of_columns_that_hardly_vary_are_centred_first():
     assert not squares._by_entries(sp.csr_array(rng.standard_normal((50, 10))), None)
 
 
-def test_columns_with_few_entries_go_by_oba_and_find_the_same(monkeypatch):
-    rng = np.random.default_rng(5)
-    X = sp.random_array((200, 40), density=0.03, format="csr", rng=rng)
-    y = X @ rng.standard_normal(40) + 0.1 * rng.standard_normal(200)
-    options = dict(alphas=4, eps=0.05, cv=2, tol=1e-9)
-    assert squares.takes_gram(X)
-    path, chosen = lasso_path(X, y, n_lambdas=5, tol=1e-9), LassoOBACV(**options).fit(X, y)
-    monkeypatch.setattr(squares, "_FEW", 10)
-    assert not squares.takes_gram(X[:, :30]) and squares.takes_gram(X[:, :10])
-    assert squares.takes_gram(X[:, :30].toarray())
-    seen = counted(monkeypatch)
-    other = LassoOBACV(**options).fit(X, y)
-    assert len(seen) >= 3  # two folds and the last fit
-    assert_allclose(other.mse_path_, chosen.mse_path_, rtol=1e-4)
-    assert_allclose(other.coef_, chosen.coef_, atol=1e-6)
-    assert_allclose(lasso_path(X, y, n_lambdas=5, tol=1e-9).objectives, path.objectives, rtol=1e-8)
-
-
 @pytest.mark.parametrize("fit", ["path", "cv", "single"])
 def test_what_is_left_of_nearly_noiseless_data_is_no_rounding(fit):
     rng = np.random.default_rng(6)
@@ -154,11 +115,3 @@ def test_what_is_left_of_nearly_noiseless_data_is_no_rounding(fit):
     expected = 0.5 * np.mean((y - X @ coef - b) ** 2) + alpha * np.abs(coef).sum()
     assert value == pytest.approx(expected, rel=1e-8)
     assert 0 <= gap <= 100 * tol * value
-
-
-def test_folds_without_rows_of_their_own_descend_to_the_end(monkeypatch):
-    X, y, _ = data(copies=True)
-    options = dict(alphas=[0.1, 1e-4], cv=3, refit=False, tol=1e-8)
-    expected = LassoOBACV(**options).fit(X, y)
-    monkeypatch.setattr(cv_problems, "_SWEEPS", 1)
-    assert_allclose(LassoOBACV(**options).fit(X, y).mse_path_, expected.mse_path_, rtol=1e-6)

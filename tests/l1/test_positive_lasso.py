@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ElasticNet, ElasticNetCV
 
 from sparsekit import LassoOBA, LassoOBACV, StabilitySelection, lasso_path
-from sparsekit._l1.squares import SquaresSolver, data_columns, moments
+from sparsekit._l1.squares import SquaresSolver, moments
 
 TIGHT = dict(tol=1e-10, max_iter=500)
 WEIGHTS = np.random.default_rng(0).uniform(0.1, 3.0, 80) * (np.arange(80) > 4)
@@ -133,10 +133,10 @@ def test_cross_validation_and_paths_are_those_of_scikit_learn(ratio):
 def test_warm_starts_history_and_selection():
     X, y, _ = problem("plain")
     model = LassoOBA(1.0, positive=True, warm_start=True, history=True).fit(X, y)
-    assert len(model.history_["fun"]) == model.n_iter_
+    assert len(model.history_["fun"]) == model.n_iter_ + 1
     assert model.history_["fun"][-1] == pytest.approx(model.objective_)
     assert clone(model).fit(X.astype(np.float32), y).coef_.dtype == np.float32
-    assert model.fit(X, y).n_iter_ == 1
+    assert model.fit(X, y).n_iter_ <= 1
     chosen = StabilitySelection(LassoOBA(positive=True), n_pairs=3, random_state=0).fit(X, y)
     assert chosen.transform(X).shape[1] < 10
 
@@ -152,17 +152,13 @@ def test_where_it_is_not_to_be_had():
         LassoOBA(positive=True).fit(X * 1e160, y)
 
 
-@pytest.mark.parametrize("form", ["gram", "dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_each_form_of_the_squares_is_that_of_plain_sums(form, weighted):
+def test_the_gram_matrix_has_the_squares_of_plain_sums(weighted):
     """Value, gap and optimality at any point, and sweeps that solve to them."""
     X, y, s = problem("weights" if weighted else "plain")
     weight = np.ones(80) if s is None else s
     y = y - np.average(y, weights=weight)
-    if form == "gram":
-        columns, means, _ = moments(X, y, s, np.zeros(10), 0.0).columns(True)
-    else:
-        columns, means = data_columns(sp.csc_array(X) if form == "sparse" else X, y, s, True)
+    columns, means, _ = moments(X, y, s, np.zeros(10), 0.0).columns(True)
     assert_allclose(means, np.average(X, axis=0, weights=weight))
     centred = X - means
     solver = SquaresSolver(columns, means, True)

@@ -1,4 +1,4 @@
-"""Ridges of least squares are one linear system: its solution, and what is left where that is not enough."""
+"""Ridges of least squares: the solution of one linear system, and fits where that is not enough."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA, lasso_path
 from sparsekit._l1 import ridge_squares as module
+from sparsekit._l1.least_squares import Goal, LeastSquares
 from sparsekit._l1.losses import LeastSquaresLoss
-from sparsekit._l1.oba_run import OBAOptions
-from sparsekit._l1.ridge_squares import ridge_start
+from sparsekit._l1.ridge_squares import RidgeSystem, is_ridge
 from sparsekit._solver import outcome
 from sparsekit.optimize import minimize_oba
 
@@ -36,7 +36,7 @@ def reference(X, y, weight, l2, intercept):
     "weighted, intercept, plain", [(True, True, False), (False, True, True), (True, False, True)]
 )
 @pytest.mark.parametrize("how", ["at once", "factor after steps", "steps"])
-def test_the_start_is_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
+def test_the_system_has_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 100)
     if how != "at once":
         monkeypatch.setattr(module, "_AT_ONCE", 0)
@@ -44,16 +44,18 @@ def test_the_start_is_the_solution(how, shape, layout, weighted, intercept, plai
     X, y, weight = data(*shape)
     weight = weight if weighted else None
     l2 = np.full(shape[1], 3.0) if plain else 0.5 + np.arange(shape[1]) % 4
-    loss = LeastSquaresLoss(layout(X), y, weight, fit_intercept=intercept)
-    every = np.append(l2, 0.0) if intercept else l2
-    options, start = OBAOptions(tol=1e-9), np.zeros(loss.n_variables)
-    x, enough, _ = ridge_start(loss, 0.0 * every, every, start, options)
-    assert enough
-    assert_allclose(x, reference(X, y, weight, l2, intercept), rtol=1e-6, atol=1e-7)
-    assert_allclose(loss.origin_scale, np.abs(loss.gradient(start)).max())
-    again = ridge_start(loss, 0.0 * every, every, x, options)
+    best, mean = reference(X, y, weight, l2, intercept), np.average(y, weights=weight) if intercept else 0.0
+    squares = LeastSquares(layout(X), y - mean, weight, intercept)
+    system, start = RidgeSystem(squares), np.zeros(shape[1])
+    goal = Goal(1e-9 * squares.origin_scale, 1e-8, np.inf)
+    w, is_solved = system.solve(start, l2, goal)
+    assert is_solved
+    assert_allclose(w, best[: shape[1]], rtol=1e-6, atol=1e-7)
+    again = system.solve(w, l2, goal)
     assert again[1]
-    assert_allclose(again[0], x, rtol=1e-6, atol=1e-7)
+    assert_allclose(again[0], w, rtol=1e-6, atol=1e-7)
+    other = reference(X, y, weight, 3.0 * l2, intercept)
+    assert_allclose(system.solve(w, 3.0 * l2, goal)[0], other[: shape[1]], rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -74,17 +76,19 @@ def test_a_fit_needs_one_step_and_says_how_good_it_is(shape, layout, dtype):
     assert model.dual_gap_ <= 1e-4 * half and model.objective_ - half <= model.dual_gap_ + 1e-6 * half
     assert_allclose(model.coef_, best[:-1], atol=2e-3)
     assert model.n_iter_ == 1 and len(seen) == 1 and seen[0].x.size == shape[1] + 1
-    assert_allclose(model.history_["fun"], [seen[0].fun / total])
+    assert_allclose(model.history_["fun"][-1], seen[0].fun / total)
 
 
-def test_where_it_is_not_taken():
+def test_which_problems_are_ridges():
+    ones, none = np.ones(8), np.zeros(8)
+    assert is_ridge(none, ones, 30) and is_ridge(none, none, 5)
+    assert not is_ridge(ones, ones, 30) and not is_ridge(none, none, 30)
+    assert not is_ridge(none, np.append(0.0, ones[1:]), 30)
     X, y, _ = data(30, 8)
-    loss, ones, none, start = LeastSquaresLoss(X, y), np.ones(8), np.zeros(8), np.zeros(8)
-    assert ridge_start(loss, ones, ones, start, OBAOptions())[0] is None
-    assert ridge_start(loss, none, np.append(0.0, ones[1:]), start, OBAOptions())[0] is None
-    assert ridge_start(loss, none, ones, start, OBAOptions(max_iter=0))[0] is None
-    assert ridge_start(LeastSquaresLoss(0.0 * X, y), none, ones, start, OBAOptions())[0] is None
-    assert ridge_start(LeastSquaresLoss(1e200 * X, y), none, ones, start, OBAOptions())[1] is False
+    empty = LassoOBA(1.0, l1_ratio=0.0).fit(0.0 * X, y)
+    assert not empty.coef_.any() and empty.dual_gap_ <= 1e-12 * empty.objective_
+    with pytest.raises(ValueError, match="X is too large"):
+        LassoOBA(1.0, l1_ratio=0.0).fit(1e200 * X, y)
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (12, 60)])

@@ -185,7 +185,7 @@ def test_rounding_ends_a_fit_with_a_warning():
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(300, 30)) * 10.0 ** rng.uniform(-3, 3, 30)).astype(np.float32)
     y = X @ rng.normal(size=30).astype(np.float32) + 100 * rng.normal(size=300)
-    model = LassoOBA(0.5, tol=1e-12)
+    model = LassoOBA(0.5, tol=1e-17)
     with pytest.warns(ConvergenceWarning, match="rounding errors allow no further progress"):
         model.fit(in_blocks(X, (0, 100, 300)), y)
     assert model.n_rounds_ <= 20 and model.n_iter_ < 200

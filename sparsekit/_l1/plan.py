@@ -1,0 +1,46 @@
+"""Which algorithm solves a problem: every size threshold of the least-squares solvers, with its evidence.
+
+Evidence is the processor time of fits of benchmarks/l1_grid.py, one thread of an AMD EPYC with AVX-512, from
+problems that the value was not chosen on.
+"""
+
+from __future__ import annotations
+
+# Gram matrix of all columns: for at least as many rows as columns, and at most this many columns (32 MB).
+# Beyond, OBA works on its own working sets.
+MAX_GRAM_COLUMNS = 2000
+# Gram matrix of a working set, fewer rows than columns: at most this many columns. At 1000 rows OBA is
+# faster from 954 columns on (0.8 against 1.2 s), and a set of 1832 takes 31 s against 7 s.
+MAX_WORKING_COLUMNS = 1000
+# The same as a multiple of the rows, without a ridge. With one a solution may use more columns than rows, and
+# a Gram matrix has more entries than X: the multiple is 1 then (0.2 against 1.3 s).
+MAX_COLUMNS_PER_ROW = 3
+# Sparse working sets: entries of the Gram matrix for each entry of these columns, beyond this many columns.
+# 1500 x 1200 of density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA.
+MAX_GRAM_FILL = 4
+SMALL_GRAM = 128
+# Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them.
+SMALL_PATH = 300
+# Sparse columns become dense blocks where a row of the working set has this part of its entries.
+DENSE_PART = 0.02
+# Products of dense X with a vector gather its columns where this part of the vector is not zero.
+FEW_COLUMNS = 0.1
+
+
+def all_columns_fit(n_rows, n_columns, n_entries):
+    """Whether a Gram matrix of all columns is within the limits; ``n_entries`` of a sparse X, else None."""
+    if not n_columns <= min(n_rows, MAX_GRAM_COLUMNS):
+        return False
+    return n_entries is None or n_columns <= SMALL_GRAM or n_columns**2 <= MAX_GRAM_FILL * n_entries
+
+
+def path_takes_gram(n_rows, n_columns, n_entries):
+    """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty."""
+    return n_columns <= SMALL_PATH or all_columns_fit(n_rows, n_columns, n_entries)
+
+
+def working_set_fits(n_rows, n_working, has_ridge, n_entries):
+    """Whether a Gram matrix of some columns is within the limits, where one of all columns is not."""
+    if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
+        return False
+    return n_working <= (n_rows if has_ridge else min(MAX_WORKING_COLUMNS, MAX_COLUMNS_PER_ROW * n_rows))

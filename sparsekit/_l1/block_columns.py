@@ -70,7 +70,7 @@ class RemoteColumns:
 
     def __init__(self, problem, columns):
         self.whole, self.variables = problem, problem.variables(columns)
-        self.loss, self.n_variables = self, len(self.variables)
+        self.loss, self.n_variables, self.n_features = self, len(self.variables), len(columns)
         self.origin_scale = None
         self.with_hessian = True
         mask = np.zeros(problem.n_variables, dtype=bool)

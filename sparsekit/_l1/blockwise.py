@@ -26,6 +26,7 @@ from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
 from .duality import ENDS, dual_with_ridge, gap_of
 from .least_squares_session import LeastSquaresSession
+from .nonnegative import minimize_nonnegative, one_sided
 from .null_intercept import null_intercept
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -43,6 +44,8 @@ _TIGHTEST = 1e-7
 # a bound is broken by more than rounding
 _SLACK = 1e-9
 _MOST_EXPANSIONS = 100
+# slope at a feature >= 0 without a penalty that is rounding, as a part of the largest one at zero
+_OPEN = 1e-9
 # part of the columns of one Hessian beyond which it is no longer worth to do with these
 _FULL = 0.9
 # a fall of the optimality that is progress, where the solver sees none
@@ -56,6 +59,7 @@ class BlockProblem:
     census : of the blocks.
     values, weight : codes or targets, less the offset, and weights of all rows, (n,), or None.
     shift : offsets of all rows' scores, (n,) or (n, n_classes), or None; targets are less theirs already.
+    positive : whether coefficients must be >= 0; of least squares.
     fold : rows that it misses have no weight, see `RowBlocks.set_folds`; None misses none.
     gathered : columns that are here already; another problem's on the same blocks may be shared.
     """
@@ -69,6 +73,7 @@ class BlockProblem:
     fold: int | None = None
     gathered: GatheredColumns | None = None
     shift: np.ndarray | None = None
+    positive: bool = False
     origin_scale: float | None = None
     value_at_zero: float | None = None
     _reach: np.ndarray | None = None
@@ -175,10 +180,14 @@ class BlockProblem:
         """The smallest factor of l1 at which the null model ``x_null`` is optimal."""
         return largest(self.sizes(self.open(x_null))[l1 > 0] / l1[l1 > 0])
 
-    @staticmethod
-    def sizes(g: np.ndarray) -> np.ndarray:
+    def sizes(self, g: np.ndarray) -> np.ndarray:
         """How large a penalty has to be that keeps a variable with gradient g at zero."""
-        return np.abs(g)
+        return np.maximum(-g, 0.0) if self.positive else np.abs(g)
+
+    @property
+    def minimize(self) -> Any:
+        """The solver of a working set."""
+        return minimize_nonnegative if self.positive else minimize_oba
 
     def null_model(self, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
         """Variables of the best model in which every penalised coefficient is zero."""
@@ -190,7 +199,7 @@ class BlockProblem:
             # its scale is that of the unpenalised variables alone
             loss.origin_scale = None
             options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
-            x[at] = minimize_oba(loss, np.zeros(len(at)), x[at], **options).x
+            x[at] = self.minimize(loss, np.zeros(len(at)), x[at], gap=False, **options).x
         return x
 
 
@@ -249,6 +258,8 @@ class Run:
         self.options = options
         problem, l1 = self.problem, self.l1
         x = problem.start() if x is None else x
+        if problem.positive:
+            x = np.append(np.maximum(x[: problem.n_features], 0.0), x[problem.n_features :])
         try:
             g = problem.open(x)
             mask = problem.may_move(l1)
@@ -324,7 +335,7 @@ class Run:
             loss.with_hessian = self.options["hessian"] == "exact"
         begun = time.perf_counter() - self.begun
         rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
-        result = minimize_oba(
+        result = problem.minimize(
             loss, self.l1[variables], x[variables], tol=self.aim(before), max_iter=rest,
             max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
             callback=None if self.callback is None else self._report_to(variables, x),
@@ -376,7 +387,9 @@ class Run:
         problem, l1, l2 = self.problem, self.l1, self.l2
         variables = problem.variables(columns)
         part = problem.working(columns)
-        free = np.flatnonzero((l1[variables] == 0.0) & (l2[variables] == 0.0))
+        bare = (l1 == 0.0) & (l2 == 0.0)
+        movable = bare & ((x > 0.0) | (np.arange(len(x)) >= problem.n_features)) if problem.positive else bare
+        free = np.flatnonzero(movable[variables])
         value, own, moved = part.look(x[variables], free)
         while True:
             move = np.zeros(problem.n_variables)
@@ -390,21 +403,24 @@ class Run:
         problem._known = x.copy(), g
         penalised = l1 > 0
         ratios = np.zeros(problem.n_variables)
-        ratios[penalised] = np.abs(g[penalised]) / l1[penalised]
+        ratios[penalised] = problem.sizes(g)[penalised] / l1[penalised]
         self.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
         # on the working set the gradient at x itself is known
-        slopes = g.copy() if self.has_ridge else g
+        sizes = problem.sizes(g)
+        if largest(sizes[bare & ~movable]) > _OPEN * problem.origin_scale:
+            moved = None  # at a feature without a penalty there is no dual point
         g[variables] = own + l2[variables] * x[variables]
-        self.optimality = measure(x, g, l1) / problem.origin_scale
+        sided = one_sided(l1, problem.n_features) if problem.positive else l1
+        self.optimality = measure(x, g, sided, problem.positive) / problem.origin_scale
         self.gap = gap_of(problem.spec, self.fun, -np.inf)
         if moved is not None and (part.is_here or last or self.stuck or self.optimality <= self.target):
             if self.has_ridge:
                 # each scale costs a round where columns are not here
                 scales = {} if part.is_here else {"parts": ENDS}
-                dual = dual_with_ridge(lambda s: part.dual_value(s, move), slopes, l1, l2, **scales)
+                dual = dual_with_ridge(lambda s: part.dual_value(s, move), sizes, l1, l2, **scales)
             else:
                 dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
-            self.gap = gap_of(problem.spec, self.fun, dual)
+            self.gap = max(gap_of(problem.spec, self.fun, dual), 0.0)
         return g, problem.by_feature(ratios)
 
     def _verdict(self, status, complete, before):

@@ -10,8 +10,8 @@ from sklearn.metrics import get_scorer
 from .._estimator.block_data import BlockedMatrix
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
+from .blockwise import BlockProblem
 from .cv_problems import Judge, LogisticProblem, SquaresProblem
-from .fit import block_squares
 
 
 class BlocksMixin:
@@ -52,9 +52,9 @@ class BlocksMixin:
         return Judge(self, seen, y[rows], model, scorer, score_params, offset)
 
     def make_loss(self, X):
-        return block_squares(self.positive)(
+        return BlockProblem(
             X.blocks, X.census, self.spec(X), self.values_of_rows(), self.weight, self.n_threads, self.fold,
-            self.gathered, self.shift_of_scores(),
+            self.gathered, self.shift_of_scores(), self.positive,
         )  # fmt: skip
 
 

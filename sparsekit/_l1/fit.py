@@ -135,17 +135,8 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=Fal
     """
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
-        return block_squares(positive)(X.blocks, X.census, spec, target, weight, n_threads)
+        return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads, positive=positive)
     return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
-
-
-def block_squares(positive):
-    """The kind of problem that least squares in blocks are."""
-    if not positive:
-        return BlockProblem
-    from .block_squares import PositiveBlockProblem  # few need it
-
-    return PositiveBlockProblem
 
 
 def check_positive(hessian):

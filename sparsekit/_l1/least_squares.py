@@ -33,7 +33,7 @@ from . import plan
 from .centred_rows import CentredRows
 from .duality import dual_with_ridge
 from .minimise_model import Effort
-from .nonnegative import BARE
+from .nonnegative import one_sided
 from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
 from .working_columns import WorkingColumns
@@ -259,7 +259,7 @@ class LeastSquares:
 
     def _one_sided(self, l1):
         """Penalties that say which variables must be >= 0: all that have one."""
-        return np.maximum(l1, BARE) if self.positive else l1
+        return one_sided(l1, len(l1)) if self.positive else l1
 
     def _run_oba(self, w, slopes, l1, l2):
         """Minimiser near w (m,) by Algorithm 1 of OBA, ``slopes`` (m,) being the negative gradient there.

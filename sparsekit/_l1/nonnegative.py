@@ -1,4 +1,4 @@
-"""Least squares with coefficients >= 0 by OBA on a GPU, where the descent of `squares` has no twin.
+"""Least squares with coefficients >= 0 by OBA.
 
 A variable that must not be negative is one whose penalty below zero is infinite. The model's orthant is then
 always the positive one; and of the dual, |X_j^T theta| <= l1_j, one half is left, -X_j^T theta <= l1_j. Which
@@ -35,18 +35,24 @@ class NonnegativeSquares(LeastSquaresLoss):
 
 
 def minimize_nonnegative(loss, l1, x0=None, **options):
-    """`minimize_oba` of a `NonnegativeSquares`, from x0 or, where that is negative, zero."""
+    """`minimize_oba` of a loss with features first, from x0 or, where that is negative, zero."""
     p = loss.n_features
-    l1 = l1.copy()
-    l1[:p] = np.maximum(l1[:p], BARE)
+    l1 = one_sided(l1, p)
     if x0 is not None:
         x0 = x0.copy()
         x0[:p] = np.maximum(x0[:p], 0.0)
     return minimize_oba(loss, l1, x0, make_kernels=OneSided, **options)
 
 
+def one_sided(l1, n_features):
+    """Penalties that say which variables must not be negative: those of all features are > 0."""
+    l1 = l1.copy()
+    l1[:n_features] = np.maximum(l1[:n_features], BARE)
+    return l1
+
+
 class OneSided(Kernels):
-    """The kernels of a GPU for variables of which those with a penalty must not be negative."""
+    """Kernels for variables of which those with a penalty must not be negative."""
 
     def __init__(self, like):
         super().__init__(like)

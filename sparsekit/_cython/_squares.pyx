@@ -17,7 +17,7 @@ from ._square_columns cimport GramColumns
 from ._square_faces cimport step_on_faces, sweeps_of_a_face
 
 
-# how `Descent.solve` ended
+# how a penalty of `Descent.path` ended
 CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
 cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
 # sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
@@ -45,14 +45,6 @@ cdef class Descent:
 
     def __init__(self, GramColumns columns):
         self.columns = columns
-
-    def look(self, const double[::1] l1, const double[::1] l2, bint positive):
-        """Objective, duality gap and optimality measure at x."""
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0
-        self._check(l1, l2)
-        with nogil:
-            self._look(l1, l2, positive, NULL, 0, &fun, &gap, &worst)
-        return fun, gap, worst
 
     def _check(self, const double[::1] l1, const double[::1] l2):
         if l1.shape[0] != self.columns.m or l2.shape[0] != self.columns.m:
@@ -123,39 +115,12 @@ cdef class Descent:
                     total += size * size / (2.0 * l2[j])
         return total
 
-    def solve(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive, double tol,
-              double gap_tol, double end, bint polish=False):
-        """One round from x: sweeps over a working set until it is solved, and a full pass.
-
-        Parameters
-        ----------
-        l1, l2 : penalties (m,)
-        near : sizes of pulls (m,) from which a variable at zero is in the set
-        positive : whether x >= 0
-        tol : optimality measure that is asked for, not relative
-        gap_tol : duality gap that is asked for, in parts of the objective
-        end : when to stop, by `time.perf_counter`
-        polish : whether a solution is taken on to the minimiser on its face
-
-        Returns (status, objective, gap, optimality) after the pass: CONVERGED, WORKED where another round is of
-        use, STALLED where nothing moved, or OUT_OF_TIME.
-        """
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0
-        cdef int status
-        cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
-        self._check(l1, l2)
-        if near.shape[0] != self.columns.m:
-            raise ValueError(f"near must have shape ({self.columns.m},)")
-        with nogil:
-            status = self._round(l1, l2, near, positive, tol, gap_tol, end, &room[0], &fun, &gap, &worst)
-            if status == _CONVERGED and polish:
-                self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
-        return status, fun, gap, worst
-
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
              double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
-             bint polish=False, bint only_solved=False):
-        """`solve` round after round for one lambda after the other, each from the last one's point.
+             bint polish=False):
+        """Minimise for one lambda after the other, each from the last one's point.
+
+        A round is sweeps over a working set until it is solved, and a look at all variables.
 
         Parameters
         ----------
@@ -163,15 +128,17 @@ cdef class Descent:
         lambdas : penalties (k,)
         l1_ratio : part of the penalty that is L1
         before : penalty that x solves, or 0
-        positive, tol, gap_tol, end, polish : as for `solve`
+        positive : whether x >= 0
+        tol : optimality measure that is asked for, not relative
+        gap_tol : duality gap that is asked for, in parts of the objective
+        end : when to stop, by `time.perf_counter`
+        polish : whether a solution is taken on to the minimiser on its face
         max_rounds : rounds of each penalty at the most
         points : gets the solutions (k, m)
-        report : gets (status, objective, gap, optimality, rounds) of each (k, 5)
-        only_solved : whether the first one that is not solved is the last
-
-        Returns how many there are.
+        report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED
+            where another round is of use, STALLED where nothing moved, or OUT_OF_TIME
         """
-        cdef Py_ssize_t k, j, n = lambdas.shape[0], done = 0
+        cdef Py_ssize_t k, j, n = lambdas.shape[0]
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
         cdef int how = 0, stalls
         cdef long rounds
@@ -200,10 +167,7 @@ cdef class Descent:
                     self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
                 points[k, :] = self.columns.x
                 report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
-                before, done = lam, k + 1
-                if only_solved and how != _CONVERGED:
-                    break
-        return done
+                before = lam
 
     cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
                     double tol, double gap_tol, double end, int* room, double* fun, double* gap,

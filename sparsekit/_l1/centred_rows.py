@@ -29,13 +29,17 @@ class CentredRows:
     centred : bool
         Whether there is an intercept.
     n_threads : int
+    means : ndarray of shape (p,)
+        m, where it is known, or another centre.
     """
 
-    def __init__(self, X, s, centred, n_threads=1):
+    def __init__(self, X, s, centred, n_threads=1, means=None):
         self.X, self.s, self.centred = X, s, centred
         self.design = as_design(X, n_threads).private()
         self.n, self.p = X.shape
         self.is_sparse = sp.issparse(X)
+        if means is not None:
+            self.means = means
         self.total = float(self.n) if s is None else float(s.sum())
 
     @cached_property
@@ -115,13 +119,13 @@ class CentredRows:
     def gram(self, columns, n_new, dtype):
         """The last ``n_new`` rows of B_c^T S B_c for columns c in any order, (n_new, len(columns)), float64.
 
-        Of all columns if ``columns`` is None. Sums over dense rows are in ``dtype``, those over sparse ones
-        of entries that are rounded to float32.
+        Of all columns if ``columns`` is None. Sums are in ``dtype``; sparse entries are rounded to it.
         """
         size = self.p if columns is None else len(columns)
         first = size - n_new
-        if self.is_sparse and self._is_thin(columns, size):
-            return self._gram_of_entries(np.arange(size) if columns is None else columns)[first:]
+        if self.is_sparse and self._is_thin(columns, size, dtype):
+            columns = np.arange(size) if columns is None else columns
+            return self._gram_of_entries(columns, dtype)[first:]
         out = np.zeros((n_new, size), dtype=dtype)
         X = self
         if self.is_sparse and columns is not None:
@@ -132,28 +136,35 @@ class CentredRows:
         return out.astype(np.float64, copy=False)
 
     def _selected(self, columns):
-        part = CentredRows(self.X[:, columns].tocsr(), self.s, self.centred)
-        part.means = self.means[columns]
-        return part
+        return CentredRows(self.X[:, columns].tocsr(), self.s, self.centred, means=self.means[columns])
 
-    def _is_thin(self, columns, size):
+    def _is_thin(self, columns, size, dtype):
         """Whether products of entries are fewer than those of dense rows, and no column is full."""
         columns = slice(None) if columns is None else columns
         per_row = float(self._entries[columns].sum()) / self.n
-        if per_row**2 > plan.DENSE_PART * size**2:
+        dense = plan.DENSE_PART if dtype == np.float32 else plan.DENSE_PART_DOUBLE
+        if per_row**2 > dense * size**2:
             return False
         return not self.centred or bool(self._filled[columns].max(initial=0.0) <= _FULL * self.total)
 
-    def _gram_of_entries(self, columns):
+    def _gram_of_entries(self, columns, dtype):
         d = np.ones(self.n) if self.s is None else self.s
-        if self.X.format == "csr":
+        if dtype == np.float64:
+            A = (self.X if len(columns) == self.p else self.X[:, columns]).tocsr().astype(np.float64)
+            found = (A.T @ (A if self.s is None else sp.diags_array(self.s) @ A)).toarray()
+        elif self.X.format == "csr":
             found = self.design.gram(columns, d, False)
         else:
             found = self.design.select(columns).gram(np.arange(len(columns)), d, False)
         if self.centred:
-            means = self.means[columns]
-            found -= self.total * np.outer(means, means)
+            # about any centre, whose distance from the means loses no more digits
+            sums, means = self.total_of(columns, d), self.means[columns]
+            found -= np.outer(sums, means) + np.outer(means, sums - self.total * means)
         return found
+
+    def total_of(self, columns, d):
+        """Weighted sums of columns, (len(columns),)."""
+        return self.design.rmatvec(d)[columns]
 
     def _blocks(self, width):
         size = max(_BLOCK // max(width, 1), 2 * width if width < 512 else 512, 1)

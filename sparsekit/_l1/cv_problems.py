@@ -19,6 +19,7 @@ from .._estimator.used_columns import UsedColumns
 from .._messages import shown
 from .._solver import outcome
 from . import plan
+from .centred_rows import CentredRows
 from .coefficients import all_classes, center_target, l1_weights, unpack
 from .cv_device import DeviceAccuracy, DeviceSquaredErrors
 from .fit import logistic_of, nonnegative_of, squares_of
@@ -27,7 +28,7 @@ from .least_squares_session import LeastSquaresSession
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
-from .squares import SquaresSolver, means_of, moments, squares_solver, tame
+from .squares import GramPath, moments
 
 # numbers of the moments of all folds that are kept, and predictions that are made at once
 _KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
@@ -288,7 +289,7 @@ class LogisticProblem(PathProblem):
 class SquaresProblem(PathProblem):
     """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
 
-    In main memory and with second derivatives (``hessian="exact"``) its paths are those of `SquaresSolver`
+    In main memory and with second derivatives (``hessian="exact"``) its paths are those of `GramPath`
     where a Gram matrix of all columns is within the limits of `plan`. It is made once, and a fold's is that
     of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
     """
@@ -319,8 +320,7 @@ class SquaresProblem(PathProblem):
         if not self.compiled or not plan.path_takes_gram(*X.shape, getattr(X, "nnz", None)):
             return
         n, p = X.shape
-        self._centre = self._centres()
-        self._y_centre = self.offset
+        self._centre, self._y_centre = self._centres(), self.offset
         tests = np.concatenate([test for _, test in folds])
         self._left_out: list = []
         if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
@@ -329,15 +329,15 @@ class SquaresProblem(PathProblem):
                 self.moments = sum(self._left_out[1:], self._left_out[0])
         else:
             self.moments = self._moments_of(slice(None))
-        if not tame(self.moments.gram, self.moments.square):
+        if not self.moments.is_finite:
             self.moments = None
 
     def _centres(self):
-        return means_of(self.X, self.weight) if self.fit_intercept else np.zeros(self.X.shape[1])
+        return CentredRows(self.X, self.weight, self.fit_intercept).means
 
     def _moments_of(self, rows):
         weight = None if self.weight is None else self.weight[rows]
-        with np.errstate(over="ignore", invalid="ignore"):  # see `tame`
+        with np.errstate(over="ignore", invalid="ignore"):
             return moments(self.X[rows], self._unshifted()[rows], weight, self._centre, self._y_centre)
 
     def training(self, fold, index):
@@ -371,11 +371,12 @@ class SquaresProblem(PathProblem):
         return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
-        if isinstance(loss, SquaresSolver):
+        if isinstance(loss, GramPath) and callback is not None:
+            loss = self._least_squares()  # whose iterations a callback can follow
+        if isinstance(loss, GramPath):
             results = loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback,
-                lazily=self.lazily,
-            )  # fmt: skip
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
+            )
             return self._refined(results, loss, l1, lambdas, options) if self.has_rows else results
         if isinstance(loss, LeastSquaresSession):
             return loss.iterate(
@@ -405,7 +406,7 @@ class SquaresProblem(PathProblem):
         squares = None
         for result, lam in zip(results, lambdas):
             ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
-            if not (ended or options.get("promise_tol") or solver.proves(result, options["tol"])):
+            if not (ended or options.get("promise_tol") or solver.is_certified(result, options["tol"])):
                 squares = self._least_squares() if squares is None else squares
                 l2 = (1.0 - self.l1_ratio) * lam * v
                 result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, **options)
@@ -416,11 +417,11 @@ class SquaresProblem(PathProblem):
         if self.moments is None:
             if not plan.path_takes_gram(*self.X.shape, getattr(self.X, "nnz", None)):
                 return self._least_squares()
-            self._centre, self._y_centre = self._centres(), 0.0
-        square = float(self.target @ (self.target if self.weight is None else self.weight * self.target))
+            self._centre, self._y_centre = self._centres(), self.offset
         sums = self._moments_of(slice(None)) if self.moments is None else self.moments
-        solver = squares_solver(sums, self._centre, square, self.fit_intercept, self.positive)
-        return self._least_squares() if solver is None else solver
+        if sums.is_finite:
+            return GramPath(sums, self._centre, self.fit_intercept, self.positive)
+        return self._least_squares()
 
     def _least_squares(self):
         return LeastSquaresSession(

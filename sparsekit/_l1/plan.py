@@ -21,8 +21,10 @@ MAX_GRAM_FILL = 4
 SMALL_GRAM = 128
 # Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them.
 SMALL_PATH = 300
-# Sparse columns become dense blocks where a row of the working set has this part of its entries.
+# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this: for
+# sums in single precision, which have a kernel, and for those in double precision.
 DENSE_PART = 0.02
+DENSE_PART_DOUBLE = 0.003
 # Products of dense X with a vector gather its columns where this part of the vector is not zero.
 FEW_COLUMNS = 0.1
 

@@ -83,8 +83,9 @@ class WorkingColumns:
         if size == self.p and self.has_all:
             self._take_all()
             return
-        n_new = size if self.rows.is_sparse else len(joins)
-        new = self.rows.gram(columns, n_new, np.float64)
+        # sparse sums of some rows cost as much as those of all
+        n_new, dtype = (size, np.float32) if self.rows.is_sparse else (len(joins), np.float64)
+        new = self.rows.gram(columns, n_new, dtype)
         if n_new < size:
             whole = np.empty((size, size))
             whole[:n_old, :n_old], whole[n_old:] = self.gram, new
@@ -93,7 +94,7 @@ class WorkingColumns:
         self.columns, self.gram = columns, np.ascontiguousarray(new)
 
     def _take_all(self):
-        single = self.p > SINGLE_COLUMNS
+        single = self.p > SINGLE_COLUMNS or self.rows.is_sparse
         self.columns = np.arange(self.p)
         self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)
         if single:

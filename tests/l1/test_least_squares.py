@@ -176,8 +176,9 @@ def test_descent_looks_at_the_clock():
     X, y = data(200, 40)
     columns, l1 = GramColumns(X.T @ X, X.T @ y, y @ y), np.full(40, 0.01)
     columns.set_point(np.zeros(40))
-    status = Descent(columns).solve(l1, 0 * l1, l1, False, 0.0, 0.0, 0.0)[0]
-    assert status == OUT_OF_TIME
+    points, report = np.empty((1, 40)), np.empty((1, 5))
+    Descent(columns).path(np.ones(40), l1[:1], 1.0, 0.0, False, 0.0, 0.0, 9, 0.0, points, report)
+    assert report[0, 0] == OUT_OF_TIME
 
 
 @pytest.mark.parametrize("shape", [(400, 60), (40, 150)])

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ElasticNet, ElasticNetCV
 
 from sparsekit import LassoOBA, LassoOBACV, StabilitySelection, lasso_path
-from sparsekit._l1.squares import SquaresSolver, moments
+from sparsekit._l1.squares import GramPath, moments
 
 TIGHT = dict(tol=1e-10, max_iter=500)
 WEIGHTS = np.random.default_rng(0).uniform(0.1, 3.0, 80) * (np.arange(80) > 4)
@@ -152,29 +152,28 @@ def test_where_it_is_not_to_be_had():
         LassoOBA(positive=True).fit(X * 1e160, y)
 
 
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_gram_matrix_has_the_squares_of_plain_sums(weighted):
-    """Value, gap and optimality at any point, and sweeps that solve to them."""
+def test_the_report_of_a_path_is_that_of_plain_sums(weighted, positive):
+    """Value, gap and optimality where few rounds end, and a solution where they do not."""
     X, y, s = problem("weights" if weighted else "plain")
     weight = np.ones(80) if s is None else s
     y = y - np.average(y, weights=weight)
-    columns, means, _ = moments(X, y, s, np.zeros(10), 0.0).columns(True)
-    assert_allclose(means, np.average(X, axis=0, weights=weight))
-    centred = X - means
-    solver = SquaresSolver(columns, means, True)
-    w = np.where(np.arange(10) % 3 == 0, 2.0, 0.0)
-    solver.go_to(w)
-    l1, l2 = np.full(10, 50.0), np.full(10, 3.0)
-    fun, gap, worst = solver.descent.look(l1, l2, False)
-    r = y - centred @ w
-    assert fun == pytest.approx(0.5 * weight @ r**2 + 50 * np.abs(w).sum() + 1.5 * w @ w)
-    assert_allclose(columns.pulls, centred.T @ (weight * r), atol=1e-8)
-    g = -centred.T @ (weight * r) + l2 * w
-    assert worst == pytest.approx(np.abs(np.median([g - 50, w, g + 50], axis=0)).max())
-    theta = [t * weight * r for t in (0.3, 0.7, 1.0)]
-    for dual in theta:  # any dual value bounds the optimum from below, and so the gap must not be smaller
-        beyond = np.maximum(np.abs(centred.T @ dual) - 50, 0.0)
-        at = weight > 0
-        value = dual @ y - 0.5 * (dual[at] ** 2 / weight[at]).sum() - (beyond**2 / 6.0).sum()
-        best = solver.solve(l1, l2, **TIGHT).fun
-        assert value <= best * (1 + 1e-10) and fun - best <= gap * (1 + 1e-10)
+    path = GramPath(moments(X, y, s, np.zeros(10), 0.0), np.zeros(10), True, positive)
+    assert_allclose(path.means, np.average(X, axis=0, weights=weight))
+    centred, lam = X - path.means, 0.1 * path.origin_scale
+    loose, tight = (dict(tol=tol, max_iter=rounds) for tol, rounds in ((0.3, 1), (1e-10, 500)))
+    for ratio in (1.0, 0.6):
+        [found], [best] = (
+            list(path.iterate(np.ones(10), [lam], np.zeros(10), options, l1_ratio=ratio))
+            for options in (loose, tight)
+        )
+        w, l1, l2 = found.x[:10], ratio * lam, (1 - ratio) * lam
+        r = y - centred @ w
+        assert found.fun == pytest.approx(0.5 * weight @ r**2 + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w)
+        g = -centred.T @ (weight * r) + l2 * w
+        low = np.full(10, -np.inf) if positive else g - l1
+        worst = np.abs(np.median([low, w, g + l1], axis=0)).max()
+        assert found.optimality == pytest.approx(worst / path.origin_scale, abs=1e-9)
+        assert found.fun - best.fun <= found.dual_gap * (1 + 1e-9)
+        assert best.dual_gap <= 1e-9 * best.fun and best.success

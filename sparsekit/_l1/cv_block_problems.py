@@ -11,7 +11,8 @@ from .._estimator.block_data import BlockedMatrix
 from .._row_blocks.gather import GatheredColumns
 from .block_loss import LossOfBlocks
 from .blockwise import BlockProblem
-from .cv_problems import Judge, LogisticProblem, SquaresProblem
+from .cv_problems import LogisticProblem, SquaresProblem
+from .judges import Judge
 
 
 class BlocksMixin:

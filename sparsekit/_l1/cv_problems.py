@@ -7,33 +7,28 @@ that models get. `cv_block_problems` has those over blocks of rows.
 from __future__ import annotations
 
 import copy
-from numbers import Real
 
 import numpy as np
 
 from .._arrays import beside, is_device, to_host
 from .._estimator.block_data import BlockedMatrix
 from .._estimator.checks import in_type
-from .._estimator.offset import with_rows_offset
 from .._estimator.used_columns import UsedColumns
 from .._messages import shown
 from .._solver import outcome
 from . import plan
 from .centred_rows import CentredRows
 from .coefficients import all_classes, center_target, l1_weights, unpack
-from .cv_device import DeviceAccuracy, DeviceSquaredErrors
 from .fit import logistic_of, nonnegative_of, squares_of
-from .fold_scores import accuracy, is_accuracy
+from .judges import DeviceAccuracy, DeviceSquaredErrors, Judge, SquaredErrors, is_accuracy
 from .least_squares_session import LeastSquaresSession
 from .magnitudes import named_overflow
 from .null_intercept import null_intercept
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
 from .squares import GramPath, moments
 
-# numbers of the moments of all folds that are kept, and predictions that are made at once
-_KEPT, _AT_ONCE = 2 * 10**7, 4 * 10**6
-# columns up to which solutions are kept whole
-_FEW = 1000
+# Numbers of the moments of all folds that are kept.
+_KEPT = 2 * 10**7
 
 
 class PathProblem:
@@ -142,87 +137,6 @@ class PathProblem:
             if result is None:
                 return
             yield result
-
-
-class Judge:
-    """Scores models one after another on a fold's left-out rows.
-
-    ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
-    coefficients do not use. ``model`` gets each model's coefficients in turn; ``offset`` is that of the rows.
-    Where there are ``codes``, the numbers of the rows' classes, the score is plain accuracy.
-    """
-
-    codes = None
-
-    def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
-        self.problem, self.seen, self.y, self.offset = problem, seen, y, offset
-        self.model, self.scorer, self.score_params = model, scorer, score_params
-        self._scores = []
-
-    def add(self, part, x):
-        """Score the solution x of the fold's problem ``part``."""
-        coef, intercept = part.unpacked(x)
-        X, coef = self.seen(coef)
-        if self.codes is not None:
-            self._scores.append(accuracy(X, self.codes, coef, intercept))
-            return
-        columns = self.problem.columns
-        X, coef = columns.widen(X), columns.expand(coef)
-        self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
-        self.model.n_features_in_ = X.shape[1]
-        model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
-        score = self.scorer(model, X, self.y, **self.score_params)
-        score = score.item() if hasattr(score, "item") else score
-        if not isinstance(score, Real):
-            raise ValueError(f"scoring must return a number; got {shown(score)}.")
-        self._scores.append(score)
-
-    def scores(self):
-        """One a model, in their order."""
-        return np.array(self._scores)
-
-
-class SquaredErrors:
-    """Minus the mean squared errors of models on a fold's left-out rows X (n, p), of all models at once."""
-
-    def __init__(self, X, y, weight):
-        self.X, self.y, self.weight = X, y, weight
-        self._solutions = []
-
-    def add(self, part, x):
-        """Take the solution x of the fold's problem ``part``."""
-        p = self.X.shape[1]
-        intercept = float(x[p]) + part.offset if part.fit_intercept else 0.0
-        if p <= _FEW:
-            self._solutions.append((None, x[:p], intercept))
-            return
-        at = np.flatnonzero(x[:p])
-        self._solutions.append((at, x[at], intercept))
-
-    def _in_columns(self):
-        """Columns that are used, and the solutions there (n_columns, n_models)."""
-        if self.X.shape[1] <= _FEW:
-            return np.arange(self.X.shape[1]), np.array([values for _, values, _ in self._solutions]).T
-        used = np.zeros(self.X.shape[1], dtype=bool)
-        for at, _, _ in self._solutions:
-            used[at] = True
-        columns = np.flatnonzero(used)
-        coefs = np.zeros((len(columns), len(self._solutions)))
-        for k, (at, values, _) in enumerate(self._solutions):
-            coefs[np.searchsorted(columns, at), k] = values
-        return columns, coefs
-
-    def scores(self):
-        """One a model, in their order."""
-        columns, coefs = self._in_columns()
-        intercepts = np.array([intercept for *_, intercept in self._solutions])
-        X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
-        errors, size = np.zeros(len(intercepts)), max(1, _AT_ONCE // len(intercepts))
-        for at in range(0, len(self.y), size):
-            rows = slice(at, at + size)
-            squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
-            errors += squares.sum(axis=0) if self.weight is None else self.weight[rows] @ squares
-        return -errors / (len(self.y) if self.weight is None else self.weight.sum())
 
 
 class LogisticProblem(PathProblem):

@@ -28,9 +28,8 @@ from .._estimator.monitor import PartsMonitor
 from .._messages import numbers, shown
 from .coefficients import l1_weights
 from .fit import OBA_CONSTRAINTS
-from .fold_scores import start_between
 from .path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
-from .scored_path import MOST_WIDENING, ScoredPath
+from .scored_path import MOST_WIDENING, ScoredPath, start_between
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0

@@ -158,7 +158,7 @@ class LeastSquares:
         if promise_tol:
             goal = Goal(np.inf, promise_tol, end)
         first, before, is_solved = nit, np.inf, False
-        with np.errstate(over="ignore", invalid="ignore"), blas_threads(self.n_threads):
+        with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
             if not self.positive and is_ridge(l1, l2, self.rows.n):
                 is_solved = self._solve_system(l2, goal)
                 nit += 1

@@ -17,7 +17,9 @@ from sklearn.preprocessing import scale
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._l1 import cv_search, fold_scores
+from sparsekit._l1 import cv_search
+from sparsekit._l1.judges import is_accuracy
+from sparsekit._l1.scored_path import start_between
 
 TIGHT = 1e-8
 
@@ -74,16 +76,16 @@ def test_accuracy_is_that_of_the_scorer(data, make, request):
 
 @pytest.mark.parametrize("scoring, plain", [("accuracy", True), ("balanced_accuracy", False), ("f1", False)])
 def test_only_accuracy_is_counted_without_its_scorer(scoring, plain):
-    assert fold_scores.is_accuracy(get_scorer(scoring)) == plain
-    assert not fold_scores.is_accuracy(make_scorer(accuracy_score, normalize=False))
-    assert not fold_scores.is_accuracy(make_scorer(accuracy_score, greater_is_better=False))
+    assert is_accuracy(get_scorer(scoring)) == plain
+    assert not is_accuracy(make_scorer(accuracy_score, normalize=False))
+    assert not is_accuracy(make_scorer(accuracy_score, greater_is_better=False))
 
 
 @pytest.mark.parametrize("data", ["cancer", "iris"])
 def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
     X, y = request.getfixturevalue(data)
     starts = []
-    between = fold_scores.start_between
+    between = start_between
 
     def note(whole, solutions, x_null):
         starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))

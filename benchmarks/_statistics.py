@@ -50,7 +50,7 @@ def corrections(problem, lam):
         Percentage of coefficients that are zero.
     """
     from sparsekit import minimize_oba
-    from sparsekit._l1.losses import LogisticLoss
+    from sparsekit._l1.losses.losses import LogisticLoss
 
     solver = peers.Liblinear()
     fit = solver.fit(*solver.data(problem), 1.0 / lam, LIBLINEAR_TOL, 1000)

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import _common
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.block_loss import LossOfBlocks, Sparse, gradient_of_block
+from sparsekit._l1.losses.block_loss import LossOfBlocks, Sparse, gradient_of_block
 from sparsekit._row_blocks import dask_blocks
 from sparsekit._row_blocks.blocks import ListOfBlocks, LocalBlocks
 

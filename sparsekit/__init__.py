@@ -52,12 +52,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._fenchel_young.sparsemax import sparsemax_loss_and_gradient as sparsemax_loss_and_gradient
     from ._fenchel_young.sparsemax import sparsemax_support_size as sparsemax_support_size
     from ._fenchel_young.sparsemax import sparsemax_threshold as sparsemax_threshold
-    from ._l1.lasso import LassoOBA as LassoOBA
-    from ._l1.lasso_cv import LassoOBACV as LassoOBACV
-    from ._l1.logistic import L1LogisticOBA as L1LogisticOBA
-    from ._l1.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
-    from ._l1.path import l1_logistic_path as l1_logistic_path
-    from ._l1.path import lasso_path as lasso_path
+    from ._l1.estimators.lasso import LassoOBA as LassoOBA
+    from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
+    from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
+    from ._l1.estimators.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
+    from ._l1.paths.path import l1_logistic_path as l1_logistic_path
+    from ._l1.paths.path import lasso_path as lasso_path
     from ._saved.models import load as load
     from ._saved.models import save as save
     from ._stability.selection import StabilitySelection as StabilitySelection
@@ -104,12 +104,12 @@ _EXPORTS = {
     "FactorGraph": "_factor_graph.graph",
     "Imply": "_factor_graph.linear_factors",
     "Knapsack": "_factor_graph.linear_factors",
-    "L1LogisticOBA": "_l1.logistic",
-    "L1LogisticOBACV": "_l1.logistic_cv",
+    "L1LogisticOBA": "_l1.estimators.logistic",
+    "L1LogisticOBACV": "_l1.estimators.logistic_cv",
     "LPSparseMAPClassifier": "_factor_graph.classifier",
     "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
-    "LassoOBA": "_l1.lasso",
-    "LassoOBACV": "_l1.lasso_cv",
+    "LassoOBA": "_l1.estimators.lasso",
+    "LassoOBACV": "_l1.estimators.lasso_cv",
     "Matching": "_factor_graph.structured_factors",
     "Or": "_factor_graph.linear_factors",
     "OrOut": "_factor_graph.logic_factors",
@@ -124,8 +124,8 @@ _EXPORTS = {
     "Xor": "_factor_graph.linear_factors",
     "XorOut": "_factor_graph.linear_factors",
     "fenchel_young_path": "_fenchel_young.path",
-    "l1_logistic_path": "_l1.path",
-    "lasso_path": "_l1.path",
+    "l1_logistic_path": "_l1.paths.path",
+    "lasso_path": "_l1.paths.path",
     "load": "_saved.models",
     "lp_sparsemap": "_factor_graph.lp_sparsemap",
     "minimize_nqn": "_bounded.minimize_nqn",

@@ -7,9 +7,9 @@ from scipy.optimize import OptimizeResult
 
 from ._bounded.minimize_nqn import minimize_nqn
 from ._bounded.nonsmooth_problems import nonsmooth_problems
-from ._l1.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
-from ._l1.oba import OBAOptions
-from ._l1.oba import minimize_oba as _minimize_oba
+from ._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from ._l1.solver.oba import OBAOptions
+from ._l1.solver.oba import minimize_oba as _minimize_oba
 from ._typing import Hessian, SmoothLoss, SolverCallback
 
 __all__ = [

@@ -13,10 +13,10 @@ from .._messages import shown
 
 # where the classes are: a file names one of these and nothing else is ever imported
 CLASSES = {
-    "L1LogisticOBA": "_l1.logistic",
-    "L1LogisticOBACV": "_l1.logistic_cv",
-    "LassoOBA": "_l1.lasso",
-    "LassoOBACV": "_l1.lasso_cv",
+    "L1LogisticOBA": "_l1.estimators.logistic",
+    "L1LogisticOBACV": "_l1.estimators.logistic_cv",
+    "LassoOBA": "_l1.estimators.lasso",
+    "LassoOBACV": "_l1.estimators.lasso_cv",
     "BoundedRegressor": "_bounded.regressor",
     "BoundedClassifier": "_bounded.classifier",
     "SparsemaxClassifier": "_fenchel_young.classifier",

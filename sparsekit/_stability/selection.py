@@ -32,11 +32,11 @@ from .._estimator.monitor import PartsMonitor
 from .._estimator.offset import check_offset
 from .._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
 from .._estimator.validation import validate_data
-from .._l1.coefficients import penalty_of
-from .._l1.lasso import LassoOBA
-from .._l1.logistic import L1LogisticOBA
-from .._l1.null_intercept import unless_zero
-from .._l1.path_solver import penalty_grid, warn_if_path_unconverged
+from .._l1.estimators.lasso import LassoOBA
+from .._l1.estimators.logistic import L1LogisticOBA
+from .._l1.losses.null_intercept import unless_zero
+from .._l1.paths.coefficients import penalty_of
+from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
 from .._linalg.structure import sound
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._cython import _orthant
-from .._l1.oba import minimize_oba
-from .._l1.oba_run import MESSAGES, OBAOptions
-from .._l1.user_problem import ProtocolProblem
+from .._l1.losses.user_problem import ProtocolProblem
+from .._l1.solver.oba import minimize_oba
+from .._l1.solver.oba_run import MESSAGES, OBAOptions
 from .._solver import outcome
 
 # length of the difference for the first curvature, relative to that of the point

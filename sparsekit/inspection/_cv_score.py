@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
-from .._l1.lasso_cv import LassoOBACV
-from .._l1.logistic_cv import L1LogisticOBACV
+from .._l1.estimators.lasso_cv import LassoOBACV
+from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._messages import shown
 from ._axes import COLORS, closes_its_figure, get_axes, with_options
 

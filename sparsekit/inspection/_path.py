@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
 from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._fenchel_young.path import fenchel_young_path
-from .._l1.lasso import LassoOBA
-from .._l1.lasso_cv import LassoOBACV
-from .._l1.logistic import L1LogisticOBA
-from .._l1.logistic_cv import L1LogisticOBACV
-from .._l1.path import l1_logistic_path
-from .._l1.path_solver import RegularizationPath
+from .._l1.estimators.lasso import LassoOBA
+from .._l1.estimators.lasso_cv import LassoOBACV
+from .._l1.estimators.logistic import L1LogisticOBA
+from .._l1.estimators.logistic_cv import L1LogisticOBACV
+from .._l1.paths.path import l1_logistic_path
+from .._l1.paths.path_solver import RegularizationPath
 from .._typing import Array
 from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
 

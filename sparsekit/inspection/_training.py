@@ -33,13 +33,13 @@ from .._factor_graph.label_sets import logic
 from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
 from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._fenchel_young.loss import FenchelYoungLoss
-from .._l1.coefficients import check_penalty_weights, l1_weights, pack
-from .._l1.lasso import LassoOBA
-from .._l1.lasso_cv import LassoOBACV
-from .._l1.logistic import L1LogisticOBA
-from .._l1.logistic_cv import L1LogisticOBACV
-from .._l1.losses import LeastSquaresLoss
-from .._l1.multinomial import logistic_loss
+from .._l1.estimators.lasso import LassoOBA
+from .._l1.estimators.lasso_cv import LassoOBACV
+from .._l1.estimators.logistic import L1LogisticOBA
+from .._l1.estimators.logistic_cv import L1LogisticOBACV
+from .._l1.losses.losses import LeastSquaresLoss
+from .._l1.losses.multinomial import logistic_loss
+from .._l1.paths.coefficients import check_penalty_weights, l1_weights, pack
 from .._linalg.threads import count_threads
 from .._messages import shown
 from .._typing import MatrixLike

@@ -140,7 +140,7 @@ def test_folds_that_lack_a_class(cupy):
 
 
 def test_many_scores_are_made_in_parts(cupy, monkeypatch):
-    from sparsekit._l1 import judges
+    from sparsekit._l1.paths import judges
 
     X, y, s = _data()
     given = map(cupy.asarray, (X, y, s))

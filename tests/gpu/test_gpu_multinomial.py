@@ -7,8 +7,8 @@ from scipy.special import softmax
 
 from sparsekit import L1LogisticOBA
 from sparsekit._cython import _multinomial as on_cpu
-from sparsekit._l1.multinomial import MultinomialLoss
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.losses.multinomial import MultinomialLoss
+from sparsekit._l1.solver.oba import minimize_oba
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_loss(cupy, make, weighted):
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("gram", [False, True])
 def test_models(cupy, make, gram, monkeypatch):
-    from sparsekit._l1 import multinomial
+    from sparsekit._l1.losses import multinomial
 
     if not gram:
         monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)

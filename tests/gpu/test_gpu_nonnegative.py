@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA
-from sparsekit._l1.minimise_model import Effort
-from sparsekit._l1.nonnegative import BARE
+from sparsekit._l1.solver.minimise_model import Effort
+from sparsekit._l1.solver.nonnegative import BARE
 
 TIGHT = dict(tol=1e-10, max_iter=500, positive=True)
 
@@ -83,7 +83,7 @@ def test_without_a_penalty_it_is_nonnegative_least_squares(cupy, layout):
 
 
 def test_many_columns_are_solved_on_working_sets(cupy, monkeypatch):
-    from sparsekit._l1.linear_problem import LinearProblem
+    from sparsekit._l1.losses.linear_problem import LinearProblem
 
     used = []
     restrict = LinearProblem.restrict

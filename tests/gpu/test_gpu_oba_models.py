@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _model, _operators, _orthant
-from sparsekit._l1.minimise_model import Effort
+from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit.gpu import _model as gpu_model
 from sparsekit.gpu import _operators as gpu_operators
 
@@ -153,7 +153,7 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
 
 
 def test_lbfgs_operator(cupy):
-    from sparsekit._l1.lbfgs import LBFGS
+    from sparsekit._l1.solver.lbfgs import LBFGS
 
     rng, n = RNG(8), 40
     A = rng.standard_normal((n, n))

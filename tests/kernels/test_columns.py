@@ -8,7 +8,7 @@ from test_kernels import _matrix
 from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._rows import ModelRows, RowOperator
-from sparsekit._l1.minimise_model import Effort
+from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit._linalg import design
 from sparsekit._linalg.as_design import as_design
 

@@ -16,7 +16,7 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import scale
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
-from sparsekit._l1 import oba
+from sparsekit._l1.solver import oba
 
 ALL = [L1LogisticOBA(), LassoOBA(0.1), L1LogisticOBACV(Cs=3, cv=3)]
 names = [type(model).__name__ for model in ALL]

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._l1.centred_loss import MIN_MEAN_TO_SPREAD, centre_of, subtract_centre
+from sparsekit._l1.solver.centred_loss import MIN_MEAN_TO_SPREAD, centre_of, subtract_centre
 
 # three columns to be centred and two that are not
 SHIFT = np.array([1e6, -1e5, 0.0, 4096.0, 3.0])

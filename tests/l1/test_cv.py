@@ -17,9 +17,9 @@ from sklearn.preprocessing import scale
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._l1 import cv_search
-from sparsekit._l1.judges import is_accuracy
-from sparsekit._l1.scored_path import start_between
+from sparsekit._l1.estimators import cv_search
+from sparsekit._l1.paths.judges import is_accuracy
+from sparsekit._l1.paths.scored_path import start_between
 
 TIGHT = 1e-8
 

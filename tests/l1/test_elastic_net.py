@@ -13,8 +13,8 @@ from sklearn.linear_model import ElasticNet, ElasticNetCV, LogisticRegression, R
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, StabilitySelection, l1_logistic_path
-from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit.metrics import kkt_violation
 from sparsekit.optimize import minimize_oba as public_oba
 
@@ -141,7 +141,7 @@ def test_weights_of_both_parts_and_a_free_intercept(working_set):
     # glmnet's penalty.factor: variables without l1 or without l2, or neither, side by side
     from scipy.optimize import minimize
 
-    from sparsekit._l1.oba_run import OBAOptions
+    from sparsekit._l1.solver.oba_run import OBAOptions
 
     X, _, codes = data(80, 12)
     loss = LogisticLoss(sp.csr_matrix(X), 2.0 * codes - 1.0, fit_intercept=True)

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path
-from sparsekit._l1 import oba
-from sparsekit._l1.few_rows import FewRows, few_rows
-from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit._l1.solver import oba
+from sparsekit._l1.solver.few_rows import FewRows, few_rows
 
 
 def data(n=20, p=150, seed=0):

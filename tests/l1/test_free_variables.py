@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.free_variables import FreeSystem
-from sparsekit._l1.multinomial import MultinomialLoss
+from sparsekit._l1.losses.free_variables import FreeSystem
+from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit.optimize import LogisticLoss, ProbitLoss, minimize_oba
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._l1 import lbfgs as lbfgs_module
-from sparsekit._l1.lbfgs import LBFGS
-from sparsekit._l1.multinomial import MultinomialLoss
-from sparsekit._l1.quasi_newton import QuasiNewtonProblem
-from sparsekit._l1.user_problem import ProtocolProblem
+from sparsekit._l1.losses.multinomial import MultinomialLoss
+from sparsekit._l1.losses.user_problem import ProtocolProblem
+from sparsekit._l1.solver import lbfgs as lbfgs_module
+from sparsekit._l1.solver.lbfgs import LBFGS
+from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 

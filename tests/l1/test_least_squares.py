@@ -10,7 +10,7 @@ from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._cython._square_columns import GramColumns
 from sparsekit._cython._squares import OUT_OF_TIME, Descent
 from sparsekit._l1 import plan
-from sparsekit._l1.centred_rows import CentredRows
+from sparsekit._l1.solver.centred_rows import CentredRows
 from sparsekit.metrics import kkt_violation
 from sparsekit.optimize import LeastSquaresLoss, minimize_oba
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparsekit as sk
-from sparsekit._l1.lbfgs import LBFGS
+from sparsekit._l1.solver.lbfgs import LBFGS
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

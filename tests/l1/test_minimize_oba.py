@@ -13,8 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.preprocessing import StandardScaler
 from test_oba_reference import problems, small_problem
 
-from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._l1.solver.oba import minimize_oba
 
 LOSSES = {
     "logistic": (LogisticLoss, ref.logistic),

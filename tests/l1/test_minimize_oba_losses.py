@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from test_minimize_oba import LOSSES, check_certificate, fraction_of_largest
 from test_oba_reference import small_problem
 
-from sparsekit._l1.losses import LeastSquaresLoss
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.losses.losses import LeastSquaresLoss
+from sparsekit._l1.solver.oba import minimize_oba
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sparsekit._l1.losses import LogisticLoss
-from sparsekit._l1.multinomial import MultinomialLoss
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.losses.losses import LogisticLoss
+from sparsekit._l1.losses.multinomial import MultinomialLoss
+from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.class_products import rmatmat
@@ -72,7 +72,7 @@ def test_value_gradient_and_hessian(intercept, weighted):
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("gram", [False, True])
 def test_model_operators_are_the_hessian(K, make, gram, monkeypatch):
-    from sparsekit._l1 import multinomial
+    from sparsekit._l1.losses import multinomial
 
     if not gram:
         monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)
@@ -216,7 +216,7 @@ def forms(X):
 @pytest.mark.parametrize("form", ["F", "csr", "csc", "int64"])
 @pytest.mark.parametrize("gram", [False, True])
 def test_every_form_gives_the_same_answer(form, gram, monkeypatch):
-    from sparsekit._l1 import multinomial
+    from sparsekit._l1.losses import multinomial
 
     if not gram:
         monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)

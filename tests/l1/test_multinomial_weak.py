@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import L1LogisticOBA
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._operators import GramOperator
-from sparsekit._l1.class_shift import anchored, centred
-from sparsekit._l1.minimise_model import Effort
+from sparsekit._l1.losses.class_shift import anchored, centred
+from sparsekit._l1.solver.minimise_model import Effort
 
 
 def fit(X, y, C):

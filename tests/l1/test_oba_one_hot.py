@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.oba_run import Kernels, OBARun
-from sparsekit._l1.preconditioner import Preconditioner
+from sparsekit._l1.solver.oba_run import Kernels, OBARun
+from sparsekit._l1.solver.preconditioner import Preconditioner
 from sparsekit.gpu._model import crossing_step
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython import _columns, _factor, _model, _operators, _single_factor
-from sparsekit._l1 import linear_problem as _linear_problem
-from sparsekit._l1 import preconditioner as _preconditioner
-from sparsekit._l1.minimise_model import Effort
-from sparsekit._l1.multinomial import MultinomialLoss
+from sparsekit._l1.losses import linear_problem as _linear_problem
+from sparsekit._l1.losses.multinomial import MultinomialLoss
+from sparsekit._l1.solver import preconditioner as _preconditioner
+from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 

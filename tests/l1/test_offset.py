@@ -20,8 +20,8 @@ from sparsekit import (
     load,
     save,
 )
-from sparsekit._l1 import null_intercept as null_intercept_module
-from sparsekit._l1.null_intercept import null_intercept
+from sparsekit._l1.losses import null_intercept as null_intercept_module
+from sparsekit._l1.losses.null_intercept import null_intercept
 from sparsekit.inspection import sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 

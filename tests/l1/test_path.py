@@ -11,7 +11,7 @@ from sklearn.linear_model import lasso_path as sklearn_lasso_path
 from sklearn.preprocessing import scale
 
 from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path, lasso_path
-from sparsekit._l1.path_solver import _ahead
+from sparsekit._l1.paths.path_solver import _ahead
 from sparsekit.metrics import kkt_violation
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
-from sparsekit._l1 import squares
+from sparsekit._l1.solver import gram_path as squares
 from sparsekit.optimize import LeastSquaresLoss, minimize_oba
 
 

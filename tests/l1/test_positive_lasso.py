@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ElasticNet, ElasticNetCV
 
 from sparsekit import LassoOBA, LassoOBACV, StabilitySelection, lasso_path
-from sparsekit._l1.squares import GramPath, moments
+from sparsekit._l1.solver.gram_path import GramPath, moments
 
 TIGHT = dict(tol=1e-10, max_iter=500)
 WEIGHTS = np.random.default_rng(0).uniform(0.1, 3.0, 80) * (np.arange(80) > 4)

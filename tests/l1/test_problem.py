@@ -6,12 +6,12 @@ import inspect
 import numpy as np
 import pytest
 
-from sparsekit._l1 import oba
-from sparsekit._l1.linear_problem import LinearProblem
-from sparsekit._l1.multinomial import MultinomialProblem
-from sparsekit._l1.problem import Problem
-from sparsekit._l1.quasi_newton import QuasiNewtonProblem
-from sparsekit._l1.user_problem import ProtocolProblem
+from sparsekit._l1.losses.linear_problem import LinearProblem
+from sparsekit._l1.losses.multinomial import MultinomialProblem
+from sparsekit._l1.losses.problem import Problem
+from sparsekit._l1.losses.user_problem import ProtocolProblem
+from sparsekit._l1.solver import oba
+from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 
 # what one with working sets, with a factor, with a dual has beside what every problem has
 SETS, FACTOR, DUAL = {"restrict", "absorb"}, {"factor", "drift"}, {"project_free"}

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA, lasso_path
-from sparsekit._l1 import ridge_squares as module
-from sparsekit._l1.least_squares import Goal, LeastSquares
-from sparsekit._l1.losses import LeastSquaresLoss
-from sparsekit._l1.ridge_squares import RidgeSystem, is_ridge
+from sparsekit._l1.losses.losses import LeastSquaresLoss
+from sparsekit._l1.solver import ridge_squares as module
+from sparsekit._l1.solver.least_squares import Goal, LeastSquares
+from sparsekit._l1.solver.ridge_squares import RidgeSystem, is_ridge
 from sparsekit._solver import outcome
 from sparsekit.optimize import minimize_oba
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython._orthant import measure
-from sparsekit._l1.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
-from sparsekit._l1.oba import minimize_oba as solve
+from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._l1.solver.oba import minimize_oba as solve
 from sparsekit._linalg.design import CSRDesign
 from sparsekit.optimize import minimize_oba
 

@@ -7,7 +7,7 @@ import pytest
 from source_imports import imports, module_name, python_files
 
 # Floors, lowest first. A module may import from its own floor and from those below.
-KERNELS, PIECES, SOLVERS, ESTIMATORS, TOOLS = range(5)
+KERNELS, PIECES, LOSSES, SOLVERS, ESTIMATORS, TOOLS = range(6)
 FLOORS = {
     "_cython": KERNELS,
     "gpu": KERNELS,
@@ -22,25 +22,12 @@ FLOORS = {
     "_compare": TOOLS,
     "__main__": TOOLS,
 }
-# The wings, one a system: solvers and losses, and these files with estimators and what only estimators use.
+# Rooms of a wing: the folder is the floor.
+ROOMS = {"losses": LOSSES, "solver": SOLVERS, "plan": SOLVERS, "paths": ESTIMATORS, "estimators": ESTIMATORS}
+# The wings, one a system. Those without rooms are solvers and losses, and these files with estimators and
+# what only estimators use.
 WINGS = {
-    "_l1": {
-        "coefficients",
-        "cv_block_problems",
-        "cv_problems",
-        "cv_search",
-        "fit",
-        "judges",
-        "lasso",
-        "lasso_cv",
-        "logistic",
-        "logistic_cv",
-        "magnitudes",
-        "path",
-        "path_solver",
-        "prediction",
-        "scored_path",
-    },
+    "_l1": ROOMS,
     "_bounded": {"classifier", "fit", "regressor"},
     "_fenchel_young": {"classifier", "classifier_cv", "messages", "path", "prediction"},
     "_extreme": {
@@ -82,6 +69,8 @@ def floor(module):
     parts = module.split(".")
     if len(parts) == 1:
         return ESTIMATORS
+    if WINGS.get(parts[1]) is ROOMS:
+        return ROOMS[parts[2]] if len(parts) > 2 else LOSSES
     if parts[1] in WINGS:
         return ESTIMATORS if len(parts) > 2 and parts[2] in WINGS[parts[1]] else SOLVERS
     return FLOORS.get(parts[1], ESTIMATORS)
@@ -99,20 +88,28 @@ def upward(text, name, is_package=False):
 @pytest.mark.parametrize(
     "name, text, expected",
     [
-        ("sparsekit._l1.oba", "from .losses import LogisticLoss\nimport numpy.linalg", []),
+        ("sparsekit._l1.solver.oba", "from ..losses.losses import LogisticLoss\nimport numpy.linalg", []),
         (
-            "sparsekit._l1.oba",
-            "from .logistic import L1LogisticOBA",
-            ["sparsekit._l1.logistic.L1LogisticOBA"],
+            "sparsekit._l1.solver.oba",
+            "from ..estimators.logistic import L1LogisticOBA",
+            ["sparsekit._l1.estimators.logistic.L1LogisticOBA"],
         ),
-        ("sparsekit._l1.oba", "from .._estimator import base", ["sparsekit._estimator.base"]),
-        ("sparsekit._l1.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
-        ("sparsekit._l1.oba", "def f():\n  import sparsekit._compare as c", ["sparsekit._compare"]),
+        ("sparsekit._l1.solver.oba", "from ..._estimator import base", ["sparsekit._estimator.base"]),
+        ("sparsekit._l1.solver.oba", "from sparsekit import metrics", ["sparsekit.metrics"]),
+        ("sparsekit._l1.solver.oba", "def f():\n  import sparsekit._compare as c", ["sparsekit._compare"]),
         ("sparsekit._linalg.design", "from .. import _l1", ["sparsekit._l1"]),
         ("sparsekit._linalg.design", "from .._cython._model import solve", []),
         ("sparsekit._cython.helper", "from .._linalg import design", ["sparsekit._linalg.design"]),
-        ("sparsekit._l1.logistic", "from .oba import minimize_oba\nfrom .. import metrics", []),
-        ("sparsekit._l1.logistic", "from .._compare import engine", ["sparsekit._compare.engine"]),
+        (
+            "sparsekit._l1.estimators.logistic",
+            "from ..solver.oba import minimize_oba\nfrom ... import metrics",
+            [],
+        ),
+        (
+            "sparsekit._l1.estimators.logistic",
+            "from ..._compare import engine",
+            ["sparsekit._compare.engine"],
+        ),
     ],
 )
 def test_the_scan_sees_imports_that_go_up(name, text, expected):
@@ -121,7 +118,7 @@ def test_the_scan_sees_imports_that_go_up(name, text, expected):
 
 def test_the_scan_sees_what_is_imported_when_a_module_is():
     text = "import a\nif TYPE_CHECKING:\n  import b\nif True:\n  import c\ndef f():\n  import d"
-    found = imports(text, "sparsekit._l1.logistic", False)
+    found = imports(text, "sparsekit._l1.estimators.logistic", False)
     assert found == [("a", True), ("b", False), ("c", True), ("d", False)]
 
 

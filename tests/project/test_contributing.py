@@ -12,7 +12,7 @@ from sparsekit._bounded.losses import LossRows, PiecewiseLoss
 from sparsekit._cython import _glm
 from sparsekit._factor_graph.factors import AT_LEAST
 from sparsekit._factor_graph.linear_factors import Budget
-from sparsekit._l1.losses import LinearLoss
+from sparsekit._l1.losses.losses import LinearLoss
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import sparsekit
 from sparsekit._bounded.nonsmooth_problems import NonsmoothProblem
 from sparsekit._factor_graph.solution import BatchSolution, Gradients, Solution
 from sparsekit._factor_graph.variables import Variable
-from sparsekit._l1.path_solver import RegularizationPath
+from sparsekit._l1.paths.path_solver import RegularizationPath
 
 MODULES = ("sparsekit", *(f"sparsekit.{name}" for name in sparsekit._SUBMODULES))
 # optional packages that the examples of a module need

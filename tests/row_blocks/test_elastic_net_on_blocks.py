@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from row_data import in_blocks, labels, text
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
-from sparsekit._l1 import block_columns
+from sparsekit._l1.solver import block_columns
 
 X, SCORES = text(p=60, density=0.2)
 WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, 500)

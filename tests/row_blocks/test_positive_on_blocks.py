@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
-from sparsekit._l1.block_loss import LossOfBlocks
-from sparsekit._l1.blockwise import BlockProblem, Run
+from sparsekit._l1.losses.block_loss import LossOfBlocks
+from sparsekit._l1.solver.blockwise import BlockProblem, Run
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
 
@@ -61,9 +61,9 @@ def test_a_loose_gap_is_a_bound(columns):
 
 def test_working_sets_grow_until_the_whole_is_proved(columns, monkeypatch):
     """From two columns on, with those that a round names."""
-    monkeypatch.setattr("sparsekit._l1.blockwise._FIRST", 2)
-    monkeypatch.setattr("sparsekit._l1.blockwise._FIRST_SHARE", 0.0)
-    monkeypatch.setattr("sparsekit._l1.blockwise._LEAST_GROWTH", 5)
+    monkeypatch.setattr("sparsekit._l1.solver.blockwise._FIRST", 2)
+    monkeypatch.setattr("sparsekit._l1.solver.blockwise._FIRST_SHARE", 0.0)
+    monkeypatch.setattr("sparsekit._l1.solver.blockwise._LEAST_GROWTH", 5)
     model = LassoOBA(1e-4, positive=True, tol=1e-8).fit(X, Y)
     found = clone(model).set_params(warm_start=True).fit(in_blocks(X), Y)
     assert_allclose(found.objective_, model.objective_, rtol=1e-8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sparsekit as sk
-from sparsekit._l1.oba import minimize_oba
+from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg.class_design import design_of
 from sparsekit._tagger.constraints import allowed_by
 from sparsekit._tagger.loss import ChainLoss

@@ -1,0 +1,317 @@
+"""The Lasso and the elastic net with alpha, and l1_ratio, chosen by cross-validation over warm paths."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metadata_routing import _raise_for_params
+
+from ..._arrays import host_only, to_host
+from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import check_penalties, in_units
+from ..._estimator.cross_validation import refuse_weightless_folds
+from ..._estimator.decorators import fit_context
+from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset_prediction import OffsetRegressionMixin
+from ..._estimator.sklearn_twins import squares_twin
+from ..._estimator.training_data import given_metadata, with_numbers
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..losses.null_intercept import unless_zero
+from ..paths.block_problems import SquaresBlockProblem
+from ..paths.coefficients import penalty_of
+from ..paths.problems import SquaresProblem
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
+from .fit import MAX_ITER, MEMORY, TOL, check_positive, weights_in_units
+from .lasso import LassoOBA
+
+
+class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
+    """The Lasso, or the elastic net, with alpha chosen by cross-validation.
+
+    The objective is that of :class:`LassoOBA`, whose loss is a mean, in every fold as in the final fit. Each
+    fold solves one warm-started path. Parameters and results are those that
+    :class:`sklearn.linear_model.LassoCV` and :class:`sklearn.linear_model.ElasticNetCV` have.
+
+    Parameters
+    ----------
+    alphas : int or array-like, default=100
+        Values of alpha > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
+        logarithm from the smallest alpha at which all penalised coefficients are zero on the whole data down
+        to ``eps`` times it; each ``l1_ratio`` has values of its own then. Below an ``l1_ratio`` of 1e-3,
+        where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+    eps : float, default=1e-3
+        Ratio of the grid's ends where alphas is an integer, in (0, 1).
+    l1_ratio : float or array-like, default=1.0
+        Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among:
+        ``l1_ratio_`` is the one with the best mean score of any alpha (ties go to the larger one), and
+        ``selection`` chooses alpha for it. Each costs a path in every fold.
+    positive : bool, default=False
+        Whether coefficients must be >= 0, as in :class:`LassoOBA`.
+    cv : int, cross-validation generator or iterable, default=None
+        As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
+    scoring : str or callable, default=None
+        Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
+    selection : {"best", "1se"}, default="best"
+        The alpha that ``alpha_`` is: the best mean score (ties go to the larger alpha), or the "one standard
+        error" choice, the largest alpha, hence the sparsest model, whose mean score is at least the best mean
+        score minus the standard error of the best.
+    refit : bool, default=True
+        Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
+    fit_intercept, penalty_weights : default=True, None
+        As in :class:`LassoOBA`.
+    tol, max_iter : default=1e-5, 200
+        As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
+        gap is at most 30 tol of the objective.
+    max_time : float, default=None
+        Largest time in seconds of each path.
+    n_jobs : int, default=None
+        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
+        under 300 000 numbers, follow one another: threads would wait for the interpreter.
+    hessian, memory : default="exact", 10
+        As in :class:`LassoOBA`.
+    verbose : int, default=0
+        1 prints a line to the standard output as each fold ends.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen alpha.
+    alpha_best_, alpha_1se_ : float
+        The choices of the two rules of ``selection``.
+    alphas_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
+        The values tried, falling; a row for each of ``l1_ratios_`` where several have grids of their own.
+    mse_path_ : ndarray of shape (n_alphas, n_folds) or (n_ratios, n_alphas, n_folds)
+        Mean squared error on each fold's left-out part, weighted by its rows' weights; only with
+        ``scoring=None``.
+    scores_ : ndarray of shape (n_folds, n_alphas)
+        Score of each fold's left-out part with ``l1_ratio_``: with ``scoring=None`` minus the error.
+    mean_score_, se_ : ndarray of shape (n_alphas,)
+        Mean of the scores over the folds, and its standard error.
+    l1_ratio_ : float
+        The chosen l1_ratio.
+    l1_ratios_ : ndarray of shape (n_ratios,)
+        Those tried, rising.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        The best mean score of each.
+    coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
+        As in :class:`LassoOBA`.
+    n_iter_ : ndarray of shape (n_folds,)
+        Outer iterations of each fold's whole paths.
+    optimality_, objective_, dual_gap_ : float
+        Of the final fit, as in :class:`LassoOBA`; only with ``refit=True``.
+
+    See Also
+    --------
+    LassoOBA : The model for one alpha.
+    lasso_path : The path itself.
+    L1LogisticOBACV : The same for classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import LassoOBACV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LassoOBACV(selection="1se").fit(X, y)
+    >>> model.alpha_ == model.alpha_1se_ >= model.alpha_best_, model.mse_path_.shape
+    (True, (100, 5))
+    """
+
+    _penalty = "alpha"
+
+    _parameter_constraints: ClassVar[dict] = {
+        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "positive": ["boolean"],
+        **CV_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        alphas: int | ArrayLike = 100,
+        *,
+        eps: float = 1e-3,
+        l1_ratio: float | ArrayLike = 1.0,
+        positive: bool = False,
+        cv: CrossValidation = None,
+        scoring: Scoring = None,
+        selection: Literal["best", "1se"] = "best",
+        refit: bool = True,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.eps = eps
+        self.l1_ratio = l1_ratio
+        self.positive = positive
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
+        """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is worked on where it is, as in
+            :meth:`LassoOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+        y : array-like of shape (n_samples,)
+            Target values.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
+            off) in the scores.
+        offset : float or array-like of shape (n_samples,), default=None
+            As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+
+        Returns
+        -------
+        self : LassoOBACV
+
+        Raises
+        ------
+        ValueError
+            As :meth:`LassoOBA.fit`, or if all rows of a fold's training part or of its left-out part weigh 0.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a solve stopped before ``tol`` was reached.
+        """
+        ratios = check_ratios(self.l1_ratio)
+        _raise_for_params(params, self, "fit")
+        given = with_numbers(
+            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        X, columns = without_empty_columns(given.X)
+        own, y = given.own_weight, to_host(given.y)
+        weight, _ = weights_in_units(X, own, in_units)
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
+        routed = self._route("fit", sample_weight=to_host(own), **params)
+        cv = max(2, min(5, len(y))) if self.cv is None else self.cv
+        folds = folds_of(cv, given.X, y, False, routed.splitter.split)
+        refuse_weightless_folds(folds, None if weight is None else to_host(weight))
+
+        if self.positive:
+            check_positive(self.hessian)
+        make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
+        offset = check_offset(given.offset, X)
+        n_threads = count_threads(self.n_jobs)
+        whole = make(
+            X, given.values, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
+            unless_zero(offset),
+        )  # fmt: skip
+        whole.columns = columns
+        self.needs_offset_ = offset is not None
+        count = self.alphas if isinstance(self.alphas, Integral) else None
+        return self._search(
+            whole, y, folds, LassoOBA(), ratios,
+            np.sort(check_penalties(self.alphas, "alphas"))[::-1] if count is None else None,
+            count,
+            None if self.scoring is None else self._get_scorer(),
+            routed.scorer.score,
+            given_metadata(sample_weight=sample_weight, offset=offset),
+        )  # fmt: skip
+
+    _default_scoring = "neg_mean_squared_error"
+    # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).
+    _scored_decrease = 1.0
+
+    @property
+    def _tried(self):
+        if self.alphas_.ndim == 1:
+            return self.alphas_
+        return self.alphas_[int(np.flatnonzero(self.l1_ratios_ == self.l1_ratio_)[0])]
+
+    def _keep(self, penalties, chosen, scores):
+        own = isinstance(self.alphas, Integral) and len(penalties) > 1
+        self.alphas_ = np.array(penalties) if own else penalties[0]
+        if self.scoring is None:
+            self.mse_path_ = -np.moveaxis(scores, 0, -1)
+            if len(penalties) == 1:
+                self.mse_path_ = self.mse_path_[0]
+        elif hasattr(self, "mse_path_"):
+            del self.mse_path_
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **score_params: Any,
+    ) -> float:
+        """Score with the scorer that ``scoring`` names; None is R^2, as in scikit-learn's LassoCV.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict`.
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
+
+        Returns
+        -------
+        float
+            More is better.
+        """
+        device = self._check_device(X)
+        if self.scoring is not None:
+            model = self if offset is None else with_rows_offset(self, offset)
+            if device:
+                return model._scored_on_device(X, y, sample_weight, score_params)
+            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
+        if not device:
+            host_only(X=X, y=y, sample_weight=sample_weight)
+        _raise_for_params(score_params, self, "score")
+        return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
+
+    def _twin(self):
+        return squares_twin(
+            self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept, positive=self.positive
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,297 @@
+"""L1-regularised logistic regression, binary and multinomial, by the orthant-based adaptive method."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import ClassVar, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..._arrays import beside
+from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.decorators import fit_context
+from ..._estimator.offset import check_offset
+from ..._estimator.sklearn_twins import logistic_twin
+from ..._estimator.training_data import with_labels
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..losses.null_intercept import unless_zero
+from ..paths.coefficients import pack, penalty_of, unpack
+from ..paths.magnitudes import sum_in_units
+from .fit import (
+    MAX_ITER,
+    MEMORY,
+    OBA_CONSTRAINTS,
+    TOL,
+    OBAEstimatorMixin,
+    logistic_of,
+    start_at_null,
+    weights_in_units,
+)
+from .prediction import L1LogisticClassifierMixin
+
+
+class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
+    r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
+
+    For two classes, with :math:`y_i \in \{-1, 1\}`, the model minimises
+
+    .. math:: \sum_j v_j \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right)
+              + C \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b + o_i)))
+
+    and for K > 2 classes the true multinomial objective
+
+    .. math:: \sum_{j,k} v_j \left(\rho |W_{kj}| + \tfrac{1 - \rho}{2} W_{kj}^2\right)
+              + C \sum_i s_i
+              \Big(\log \sum_k \exp(W_k^T x_i + b_k + o_{ik}) - W_{y_i}^T x_i - b_{y_i} - o_{i y_i}\Big),
+
+    where o is the ``offset`` of `fit` (zero without one), s are the sample weights times the class weights,
+    v the ``penalty_weights`` and :math:`\rho` the ``l1_ratio``. C has the scale of
+    :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never penalised.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
+        ``penalty_weights`` multiply both.
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
+        where that has the names of all features. None: all one.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure must be at most tol too: the largest
+        entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed
+        loss, :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero (with an
+        ``offset`` that of the model of the intercept alone).
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default=10
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per outer iteration to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each outer iteration with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
+        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
+        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the dtype of X (float32 or float64). Of more than two classes those of a feature
+        without a penalty sum to zero.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercept; for more than two classes it sums to zero. Zero if ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    n_iter_ : ndarray of shape (1,)
+        Number of outer iterations.
+    optimality_ : float
+        The optimality measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        The summed loss plus the penalty divided by C: the objective above, divided by C.
+    dual_gap_ : float
+        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
+        every outer iteration.
+    needs_offset_ : bool
+        Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
+        zero, for tools that cannot hand one on.
+    n_rounds_ : int
+        Only of a fit to X in blocks: passes over them.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    L1LogisticOBACV : Chooses C by cross-validation over a path.
+    l1_logistic_path : The whole regularisation path.
+    BoundedClassifier : With bounds on the coefficients, and other losses.
+    minimize_oba : The solver.
+
+    Notes
+    -----
+    X is used as it is, without a copy, if it is float32 or float64 and C- or Fortran-contiguous,
+    CSR or CSC (int32 or int64 indices). The exception: with an intercept, and a column whose mean is at least
+    30 times its standard deviation, the fit works on a copy in which such columns are centred. The model is
+    the same; without this, rounding hides what such columns say. Blocks of rows are not centred.
+    The method is Algorithm 2 of chapter 2 of [1]_.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sparsekit import L1LogisticOBA
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = L1LogisticOBA(C=0.1).fit(X, y)
+    >>> int((model.coef_ != 0).sum()), round(model.score(X, y), 3)
+    (8, 0.974)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "C": [Interval(Real, 0, None, closed="right")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "fit_intercept": ["boolean"],
+        "penalty_weights": ["array-like", dict, None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **OBA_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        l1_ratio: float = 1.0,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
+            in blocks of rows: see the guide's page "Data that does not fit".
+        y : array-like of shape (n_samples,)
+            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's score, as a column of X whose coefficient is 1; for more than two
+            classes one for each class, in the order of ``classes_``. Predictions need theirs then. With X in
+            blocks a Dask array, series or data frame with the rows of X is as good.
+
+        Returns
+        -------
+        self : L1LogisticOBA
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or fewer than
+            two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+        RuntimeError
+            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
+            the last one is kept in ``coef_`` and ``intercept_``.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
+        classes, (X, columns) = given.classes, without_empty_columns(given.X)
+        n_features = X.shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        weight, unit = weights_in_units(X, given.weight, sum_in_units)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0 / self.C / unit, names))
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        given.offset = offset = check_offset(given.offset, X, n_outputs)
+        fit_intercept = self.fit_intercept
+        dtype = X.dtype
+
+        def attributes(x):
+            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
+            return {
+                "coef_": columns.expand(coef),
+                "intercept_": intercept,
+                "classes_": classes,
+                "needs_offset_": offset is not None,
+            }
+
+        threads = count_threads(self.n_jobs)
+        shift = unless_zero(offset)
+        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
+        start = self._start(X, n_outputs, columns)
+        if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
+            start = start_at_null(loss, start, n_features, given.values, weight, len(classes), shift)
+        self._minimize(
+            X,
+            loss,
+            penalty,
+            start,
+            data=given.for_callbacks(),
+            attributes=attributes,
+            scale=1.0 / unit,
+            whole=lambda x: columns.expand_variables(x, n_outputs),
+        )
+        return self
+
+    def _twin(self):
+        return logistic_twin(
+            self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )
+
+    def _start(self, X, n_outputs, columns):
+        """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
+        if not self.warm_start or getattr(self, "coef_", None) is None:
+            return None
+        if self.coef_.shape != (n_outputs, columns.n_features):
+            return None
+        return beside(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)

@@ -1,0 +1,334 @@
+"""L1 logistic regression with C, and l1_ratio, chosen by cross-validation over warm-started paths."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import _raise_for_params
+
+from ..._arrays import to_host
+from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import check_penalties
+from ..._estimator.cross_validation import refuse_weightless_folds, with_labels
+from ..._estimator.decorators import fit_context
+from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.sklearn_twins import logistic_twin
+from ..._estimator.training_data import given_metadata
+from ..._estimator.training_data import with_labels as with_class_labels
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..losses.null_intercept import unless_zero
+from ..paths.block_problems import LogisticBlockProblem
+from ..paths.coefficients import penalty_of
+from ..paths.magnitudes import sum_in_units
+from ..paths.problems import LogisticProblem
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
+from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
+from .logistic import L1LogisticOBA
+from .prediction import L1LogisticClassifierMixin
+
+# Bytes of coefs_paths_ above which it is left out, as paths become sparse (see path_solver).
+_PATHS_BYTES = 2**26
+
+
+class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
+    """L1-regularised logistic regression with C chosen by cross-validation.
+
+    The objective is that of :class:`L1LogisticOBA`; as in scikit-learn, C multiplies the *sum* of the
+    losses in every fold and in the final fit alike. Each fold solves one warm-started path.
+
+    Parameters
+    ----------
+    Cs : int or array-like, default=10
+        Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
+        logarithm from the largest C at which all penalised coefficients are zero on the whole data to
+        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then. Where the largest is the best, the
+        grid of the chosen ``l1_ratio`` goes on at the same distances, by a third at a time until that brings
+        no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where no coefficient is ever
+        zero, they begin as for 1e-3 and end as for 1.
+    eps : float, default=1e-3
+        Ratio of the grid's ends where Cs is an integer, in (0, 1).
+    l1_ratio : float or array-like, default=1.0
+        Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
+        ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
+        ``selection`` chooses C for it. Each costs a path in every fold.
+    cv : int, cross-validation generator or iterable, default=None
+        As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
+    scoring : str or callable, default=None
+        Any scikit-learn scorer for classifiers. None is accuracy, as in the released
+        :class:`sklearn.linear_model.LogisticRegressionCV`; "neg_log_loss" judges the probabilities and
+        is the smoother guide to C.
+    selection : {"best", "1se"}, default="best"
+        The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
+        choice, the smallest C, hence the sparsest model, whose mean score is at least the best mean
+        score minus the standard error of the best.
+    refit : bool, default=True
+        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``; a class that
+        the training part of a fold lacks has the intercept -inf there and in the average, and is never
+        predicted.
+    fit_intercept, penalty_weights, class_weight : default=True, None, None
+        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+    tol, max_iter : default=1e-5, 200
+        As in :class:`L1LogisticOBA`. With ``refit`` the folds, which are only scored, are solved to ten times
+        tol, or until the predicted reduction is less than 30 tol of the objective.
+    max_time : float, default=None
+        Largest time in seconds of each path, and of the fit to all rows.
+    n_jobs : int, default=None
+        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
+        under 300 000 numbers, follow one another: threads would wait for the interpreter.
+    hessian, memory : default="exact", 10
+        As in :class:`L1LogisticOBA`.
+    verbose : int, default=0
+        1 prints a line to the standard output as each fold ends.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    C_best_, C_1se_ : float
+        The choices of the two rules of ``selection``.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values tried with ``l1_ratio_``, rising; of it are the scores, too.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of each fold's left-out part.
+    coefs_paths_ : ndarray of shape (n_folds, n_Cs, n_features + 1) or \
+(n_folds, n_Cs, n_classes, n_features + 1)
+        Coefficients of each fold at each C, the intercept last (without ``fit_intercept`` there is none), in
+        main memory. A class that a fold lacks has the intercept -inf. Only where it takes at most 64 MiB.
+    mean_score_, se_ : ndarray of shape (n_Cs,)
+        Mean of the scores over the folds, and its standard error.
+    l1_ratio_ : float
+        The chosen l1_ratio.
+    l1_ratios_ : ndarray of shape (n_ratios,)
+        Those tried, rising.
+    l1_ratio_scores_ : ndarray of shape (n_ratios,)
+        The best mean score of each.
+    coef_, intercept_, classes_, needs_offset_, n_features_in_, feature_names_in_
+        As in :class:`L1LogisticOBA`.
+    n_iter_ : ndarray of shape (n_folds,)
+        Outer iterations of each fold's whole paths.
+    optimality_, objective_, dual_gap_ : float
+        Of the final fit, as in :class:`L1LogisticOBA`; only with ``refit=True``.
+
+    See Also
+    --------
+    L1LogisticOBA : The model for one C.
+    l1_logistic_path : The path itself.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sparsekit import L1LogisticOBACV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = L1LogisticOBACV(scoring="neg_log_loss", selection="1se").fit(scale(X), y)
+    >>> model.C_ == model.C_1se_ <= model.C_best_
+    True
+    """
+
+    _penalty = "C"
+    _widens = True
+
+    _parameter_constraints: ClassVar[dict] = {
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CV_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        Cs: int | ArrayLike = 10,
+        *,
+        eps: float = 1e-3,
+        l1_ratio: float | ArrayLike = 1.0,
+        cv: CrossValidation = None,
+        scoring: Scoring = None,
+        selection: Literal["best", "1se"] = "best",
+        refit: bool = True,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.eps = eps
+        self.l1_ratio = l1_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
+        """Choose C, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is worked on where it is, as in
+            :meth:`L1LogisticOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
+            off) in the scores.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As in :meth:`L1LogisticOBA.fit`; the folds are fitted and scored with their rows of it.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+
+        Returns
+        -------
+        self : L1LogisticOBACV
+
+        Raises
+        ------
+        ValueError
+            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class, or all
+            rows of a part weigh 0.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a solve stopped before ``tol`` was reached.
+        UserWarning
+            If the best C is an end of the grid, beyond which there may be a better one.
+        """
+        ratios = check_ratios(self.l1_ratio)
+        _raise_for_params(params, self, "fit")
+        given = with_class_labels(
+            self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        X, columns = without_empty_columns(given.X)
+        classes, codes = to_host(given.classes), to_host(given.values)
+        y = classes[codes]
+        weight, unit = weights_in_units(X, given.weight, sum_in_units)
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
+        routed = self._route("fit", sample_weight=to_host(given.own_weight), **params)
+        cv = self.cv
+        if cv is None:
+            # five folds need five rows of some class
+            cv = max(2, min(5, int(np.bincount(codes).max())))
+        folds = folds_of(cv, given.X, y, True, routed.splitter.split)
+        scored = "sample_weight" in routed.scorer.score
+        refuse_weightless_folds(folds, to_host(given.own_weight), scored)
+
+        make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
+        n_threads = count_threads(self.n_jobs)
+        offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
+        shift = unless_zero(offset)
+        whole = make(X, given.values, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
+        whole.columns = columns
+        model = L1LogisticOBA()
+        self.classes_, model.classes_ = given.classes, classes
+        self.needs_offset_ = offset is not None
+        count = self.Cs if isinstance(self.Cs, Integral) else None
+        return self._search(
+            whole, y, folds, model, ratios,
+            1.0 / np.sort(check_penalties(self.Cs, "Cs")) if count is None else None,
+            count,
+            with_labels(self._get_scorer(), classes),
+            routed.scorer.score,
+            given_metadata(sample_weight=sample_weight, offset=offset),
+        )  # fmt: skip
+
+    @staticmethod
+    def _as_penalty(lambdas):
+        return 1.0 / lambdas
+
+    def _keep_path(self, path, largest, columns):
+        self.coefs_paths_ = path.coefficients(self.fit_intercept, _PATHS_BYTES, columns)
+        if self.coefs_paths_ is None:
+            del self.coefs_paths_
+        if len(path.lambdas) == 1:
+            return
+        if path.ends_best():
+            end, beyond = "largest", "larger"
+        elif largest is not None and path.lambdas[0] < largest and path.begins_best():
+            end, beyond = "smallest", "smaller"
+        else:
+            return
+        if largest is None:
+            what = "the grid was widened to. Bring the columns of X to similar scales, or give Cs"
+        else:
+            what = f"of Cs. Add {beyond} values to Cs"
+        warnings.warn(
+            f"L1LogisticOBACV: the best C, {self.C_best_:.3g}, is the {end} {what}: the score may still rise "
+            "beyond it.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **score_params: Any,
+    ) -> float:
+        """Score with the scorer that ``scoring`` names (see the class for the default).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
+
+        Returns
+        -------
+        float
+            What ``scoring`` measures; more is better.
+        """
+        if self._check_device(X) and self.scoring is None:
+            _raise_for_params(score_params, self, "score")
+            return L1LogisticClassifierMixin.score(self, X, y, sample_weight, offset)
+        model = self if offset is None else with_rows_offset(self, offset)
+        if self._on_device():
+            return model._scored_on_device(X, y, sample_weight, score_params)
+        return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
+
+    def _twin(self):
+        ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one
+        return logistic_twin(
+            ratio, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )

@@ -1,0 +1,88 @@
+"""Dual points for variables without a penalty: X_F^T theta = 0, and the price of what is left of it."""
+
+import numpy as np
+
+from ..._arrays import to_host
+from ..._linalg.special import largest
+
+# Corrections of theta: the second and third mend the rounding of the first.
+MAX_CORRECTIONS = 3
+# Price, as a part of the loss, below which no further correction is worth its pass over X: a thousandth of
+# the gap that tol=1e-10 asks for.
+ENOUGH = 1e-12
+# Curvature of directions whose eigenvalue is lost in rounding, so that it may be anything down to zero. A
+# gradient of about 1e-15 there, which is rounding too, has a price of 1e-10.
+UNKNOWN_CURVATURE = 1e-20
+
+
+class FreeSystem:
+    """The Hessian H of the free variables, scaled to a unit diagonal, which no unit of a column changes.
+
+    Parameters
+    ----------
+    H : ndarray of shape (m, m)
+        Finite, in main memory.
+    """
+
+    def __init__(self, H):
+        diagonal = np.diagonal(H)
+        self.scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
+        values, self.vectors = np.linalg.eigh(H * self.scale[:, None] * self.scale)
+        # smaller eigenvalues are rounding of m sums
+        least = 10.0 * len(values) * np.finfo(np.float64).eps
+        known = values > least
+        inverse = 1.0 / np.where(known, values, 1.0)
+        self.inverse = np.where(known, inverse, 0.0)
+        self.largest_inverse = np.where(known, inverse, 1.0 / UNKNOWN_CURVATURE)
+
+    def solve(self, gradient):
+        """Least-squares solution of H step = gradient, (m,)."""
+        return self.scale * (self.vectors @ (self.inverse * (self.vectors.T @ (self.scale * gradient))))
+
+    def price(self, gradient, x, moved):
+        """How much lower the optimum may be than the dual value where ``gradient`` is left on free variables.
+
+        For all x* the objective is at least the dual value plus gradient . x*, and |x*| is at most
+        |x| + |x* - x|. To first order x* - x is ``moved``, the step whose change of the derivatives theta
+        got, and the Newton step of what is left.
+        """
+        along = self.vectors.T @ (self.scale * gradient)
+        return float(np.abs(gradient) @ (np.abs(x) + np.abs(moved)) + along @ (self.largest_inverse * along))
+
+
+def project_free(problem, free, theta, g, x):
+    """A dual point near ``theta`` whose gradient on the variables ``free`` is nearly zero.
+
+    Parameters
+    ----------
+    problem : LinearProblem or MultinomialProblem
+        Where ``free_system`` gives the Hessian and the change of theta by a step.
+    free : ndarray of int of shape (m,)
+    theta : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Derivatives by row, with gradient ``g`` (n_variables,).
+    x : ndarray of shape (n_variables,)
+
+    Returns
+    -------
+    theta, gradient, moved, price
+        See `FreeSystem.price`. The first three are None, and the price is infinite, where there is no system.
+    """
+    moved = np.zeros(len(free), like=g)
+    if largest(np.abs(g[free])) == 0.0:
+        return theta, g, moved, 0.0
+    H, change = problem.free_system(free)
+    if H is None or not np.isfinite(H).all():
+        return None, None, None, np.inf
+    system, at = FreeSystem(H), to_host(x[free])
+    best = None
+    for _ in range(MAX_CORRECTIONS):
+        step = np.asarray(system.solve(to_host(g[free])), like=g)
+        moved = moved + step
+        theta = theta - change(step)
+        g = problem.gradient_of(theta)
+        price = system.price(to_host(g[free]), at, to_host(moved))
+        if best is None or price < best[3]:
+            best = theta, g, moved, price
+        if not price > ENOUGH * abs(problem.f):
+            break
+    return best

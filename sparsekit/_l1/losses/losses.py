@@ -1,0 +1,227 @@
+"""Losses of a linear predictor z = X w + b: logistic, least squares, probit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._arrays import to_host
+from ..._linalg.special import entropies, largest
+from ..._messages import shown
+from ..._typing import FloatArray
+from .linear_loss import LinearLoss
+
+# how far a dual variable in [0, 1] may be outside: rounding
+_ROUNDING = 1e-12
+
+
+class LogisticLoss(LinearLoss):
+    r"""Logistic loss of two classes.
+
+    .. math:: f(x) = \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets, -1 or +1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LogisticLoss
+    >>> loss = LogisticLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.0794, array([-1.5 ,  0.15]))
+    """
+
+    curvature = 0.25
+    lower_bound = 0.0
+    _kernel = "logistic"
+
+    def _check_targets(self):
+        _check_signs(self.y)
+
+    def behind(self, z: FloatArray) -> FloatArray:
+        return -self.y * z
+
+    def _steepest(self, z, radius):
+        return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
+
+    def slope_range(self) -> FloatArray | None:
+        # dl/dz_i lies between 0 and -s_i y_i; at the origin, without an offset, it is half of that
+        if self._slopes is None and hasattr(self.design, "slope_range"):
+            c = -self.y * self.s if self.s.size else -self.y
+            slopes = self.design.slope_range(c)
+            if self.origin_scale is None and self.offset is None:
+                g0 = 0.5 * (slopes[:, 1] - slopes[:, 0])
+                intercept = 0.5 * abs(float(c.sum())) if self.fit_intercept else 0.0
+                self.origin_scale = float(max(largest(np.abs(g0)), intercept)) or 1.0
+            self._slopes = slopes  # last: another thread that finds it needs the scale as well
+        return self._slopes
+
+    def dual_value(self, theta: FloatArray) -> float:
+        s = self.s if self.s.size else 1.0
+        t = -theta * self.y
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(t == 0, 0.0, t / s)
+        if not np.all((t >= -_ROUNDING) & (t <= 1 + _ROUNDING)):
+            return -np.inf
+        # those of rows far from the boundary are as small, and a correction for free features moves them
+        t = np.clip(t, 0.0, 1.0)
+        # added by row: with a large offset both are large, and nearly cancel
+        return float(np.sum(s * (entropies(t) + entropies(1 - t)) + self._of_offset(theta)))
+
+
+class LeastSquaresLoss(LinearLoss):
+    r"""Half the weighted sum of squares.
+
+    .. math:: f(x) = \tfrac12 \sum_i s_i (x_i^T w + b - y_i)^2
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LeastSquaresLoss
+    >>> loss = LeastSquaresLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [1.0, 0.0, 2.0])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.5, array([-4. , -1.4]))
+    """
+
+    curvature = 1.0
+    lower_bound = 0.0
+    _kernel = "squared"
+
+    def _check_targets(self):
+        super()._check_targets()
+        if self.offset is not None:
+            # the same numbers, and no dual of its own
+            self.y, self.offset = self.y - self.offset, None
+
+    def dual_value(self, theta: FloatArray) -> float:
+        if self.s.size:
+            if np.any((self.s == 0) & (theta != 0)):
+                return -np.inf
+            # theta is about as small or large as s, and its square may not be a number where theta^2 / s is
+            square = np.where(self.s > 0, theta * (theta / np.where(self.s > 0, self.s, 1.0)), 0.0)
+        else:
+            square = theta**2
+        return float(-np.dot(theta, self.y) - 0.5 * square.sum())
+
+
+class ProbitLoss(LinearLoss):
+    r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
+
+    .. math:: f(x) = -\sum_i s_i \log \Phi(y_i (x_i^T w + b))
+
+    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        Rows x_i, float32 or float64; used as it is, never copied whole.
+    y : array-like of shape (n,)
+        Targets, -1 or +1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there is a variable b.
+    n_threads : int, default=1
+        Threads of the sparse kernels.
+    offset : array-like of shape (n,), default=None
+        What each row's predictor has besides: a column of X whose coefficient is 1.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import ProbitLoss
+    >>> loss = ProbitLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
+    (2.0794, array([-2.3937,  0.2394]))
+    """
+
+    curvature = 1.0
+    _kernel = "probit"
+
+    def _check_targets(self):
+        _check_signs(self.y)
+
+    def _steepest(self, z, radius):
+        return z - self.y * radius
+
+
+def _check_signs(y):
+    wrong = np.flatnonzero(np.abs(y) != 1)
+    if wrong.size:
+        raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {shown(to_host(y[wrong[0]]))}")

@@ -1,0 +1,381 @@
+"""The multinomial (softmax) loss of K classes, a score for each.
+
+The loss is a *sum* over the rows, sum_i s_i (log sum_k exp z_ik - z_{i, c_i}) with scores
+Z = X W + b. The variables are x = [W.ravel() (p * K), b (K)], W of shape (p, K) in C order,
+the intercepts last and only where ``fit_intercept`` is true. No class is a reference: a
+penalty makes W unique up to ties, and intercepts are unique up to a common shift.
+"""
+
+import numpy as np
+
+from ..._arrays import kernel_module, namespace, thread_arguments, to_host
+from ..._linalg.class_design import design_of
+from ..._linalg.class_products import (
+    class_sums,
+    dense_operator,
+    gram,
+    gram_pays,
+    is_single,
+    matmat,
+    row_operator,
+)
+from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.special import entropies
+from .class_shift import anchored, centred
+from .losses import LogisticLoss
+from .selection import Selection
+
+# largest side of a Gram matrix
+_GRAM_SIDE = 2000
+# least part of the diagonal that is added to sums in single precision
+_SINGLE_RIDGE = 1e-7
+
+
+class MultinomialLoss:
+    """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        float32 or float64; used as it is. A dense X of mostly zeros is copied as CSR. CuPy's arrays and
+        matrices are worked on where they are; codes and sample_weight must be there too.
+    codes : array-like of shape (n,)
+        Classes 0 .. K - 1.
+    n_classes : int
+        K, at least 2.
+    sample_weight : array-like of shape (n,), default=None
+        Weights s_i >= 0; None means ones.
+    fit_intercept : bool, default=False
+        Whether there are intercepts b (K,).
+    n_threads : int, default=1
+        Threads of the kernels; no result depends on it.
+    offset : array-like of shape (n, K), default=None
+        What the scores have besides; None means zeros.
+    """
+
+    lower_bound = 0.0
+
+    def __init__(
+        self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1, offset=None
+    ):
+        xp = namespace(X=X, codes=codes, sample_weight=sample_weight, offset=offset)
+        self.design = design_of(X, n_threads)
+        self.kernels = kernel_module("_multinomial", X)
+        self.GramOperator = kernel_module("_operators", X).GramOperator
+        n, p = self.design.shape
+        codes = xp.asarray(codes)
+        if codes.shape != (n,):
+            raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
+        self.codes = xp.ascontiguousarray(codes, dtype=np.int32)
+        self.n_classes = int(n_classes)
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2; got {n_classes}")
+        if n and not np.array_equal(self.codes, codes):
+            raise ValueError("codes must be integers")
+        if n and (self.codes.min() < 0 or self.codes.max() >= self.n_classes):
+            raise ValueError(f"codes must lie in 0 .. {self.n_classes - 1}")
+        self.s = self._nothing = np.empty(0, like=self.codes)
+        if sample_weight is not None:
+            self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
+            if self.s.shape != (n,):
+                raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
+        self.offset = None
+        if offset is not None:
+            self.offset = xp.ascontiguousarray(offset, dtype=np.float64)
+            if self.offset.shape != (n, self.n_classes):
+                raise ValueError(f"offset must have shape ({n}, {self.n_classes}); got {self.offset.shape}")
+            # what all classes of a row have moves no probability, and rounds what they have of their own
+            self.offset = self.offset - self.offset.mean(axis=1)[:, None]
+        self.fit_intercept = bool(fit_intercept)
+        self.threads = thread_arguments(X, n_threads)
+        self.blas_threads = n_threads  # BLAS makes the large Gram matrices
+        self.n_features = p
+        self.n_variables = (p + self.fit_intercept) * self.n_classes
+        self.origin_scale = None
+        self.n_threads = n_threads
+        self.rows_basis = None  # see `few_rows`
+
+    def _with_rows(self, X):
+        """The same loss of another X, with as many rows."""
+        weight = self.s if self.s.size else None
+        return MultinomialLoss(
+            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads, offset=self.offset,
+        )  # fmt: skip
+
+    def l1_vector(self, l1):
+        """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
+        p, K = self.n_features, self.n_classes
+        out = np.zeros(self.n_variables, like=self.s)
+        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
+        out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
+        return out
+
+    def predictor(self, x):
+        """Scores Z = X W + b and the offset, (n, K)."""
+        Z = self._product(x)
+        if self.offset is not None:
+            Z += self.offset
+        return Z
+
+    def _product(self, x):
+        """X W + b, which is linear in x, (n, K)."""
+        p, K = self.n_features, self.n_classes
+        x = namespace(X=self.s, x=x).ascontiguousarray(x, dtype=np.float64)
+        W = x[: p * K].reshape(p, K)
+        Z = matmat(self.design, W) if W.any() else np.zeros((len(self.codes), K), like=self.s)
+        if self.fit_intercept:
+            Z += x[p * K :]
+        return Z
+
+    # the protocol of every loss: value, gradient, Hessian-vector product on a subset
+    def value(self, x):
+        """f(x)."""
+        return self.derivatives(self.predictor(x))[0]
+
+    def gradient(self, x):
+        """grad f(x), (n_variables,)."""
+        problem = self.problem()
+        problem.start(x)
+        return problem.gradient()
+
+    def hessian_product(self, x, subset, v):
+        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
+        subset = namespace(X=self.s, subset=subset).asarray(subset)
+        full = np.zeros(self.n_variables, like=self.s)
+        full[subset] = v
+        S = self.curve(self.predictor(x), self._product(full))
+        return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
+
+    def derivatives(self, Z, U=None):
+        """Value and dl/dZ (n, K) at scores Z."""
+        U = np.empty_like(Z) if U is None else U
+        return self.kernels.value_and_derivative(Z, self.codes, self.s, U, *self.threads), U
+
+    def behind(self, Z):
+        """How far each row's own class is behind the largest score, (n,)."""
+        return Z.max(axis=1) - Z[np.arange(len(Z), like=Z), self.codes]
+
+    def probabilities(self, Z, radius=None):
+        """Softmax of Z without each row's largest entry, with 1 - it and its class."""
+        n, K = Z.shape
+        P, rest, top = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
+        radius = self._nothing if radius is None else radius
+        self.kernels.model_probabilities(Z, radius, P, rest, top, *self.threads)
+        return P, rest, top
+
+    def curve(self, Z, T):
+        """s_i (diag(p_i) - p_i p_i^T) t_i for every row, (n, K), without cancellation."""
+        P, _, top = self.probabilities(Z)
+        rows = np.arange(len(Z), like=Z)
+        T = T - T[rows, top][:, None]
+        S = P * (T - np.einsum("ij,ij->i", P, T)[:, None])
+        S[rows, top] = -S.sum(axis=1)
+        return S * self.s[:, None] if self.s.size else S
+
+    def problem(self):
+        """The problem that solvers work on."""
+        return MultinomialProblem(self, self.design, self.fit_intercept, ScoreState(self))
+
+    def curvature_weights(self):
+        """Upper bounds of the largest eigenvalue of each row's Hessian in Z, (n,)."""
+        return np.full_like(self.s, 0.5, shape=len(self.codes)) * (self.s if self.s.size else 1.0)
+
+    def weights(self):
+        """The weight of each row, (n,)."""
+        return self.s if self.s.size else np.ones_like(self.s, shape=len(self.codes))
+
+    def dual_value(self, theta):
+        """Dual objective at theta = dl/dZ-like (n, K).
+
+        It is sum_i s_i entropy(theta_i / s_i + e_{c_i}) + theta_i . o_i, and -inf outside the domain, where a
+        row leaves the simplex by more than rounding.
+        """
+        s = self.s[:, None] if self.s.size else 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            q = np.where(theta == 0, 0.0, theta / s)
+        q[np.arange(len(q), like=q), self.codes] += 1.0
+        if not (np.all(q >= -1e-12) and np.all(np.abs(q.sum(axis=1) - 1.0) <= 1e-9)):
+            return -np.inf
+        # added by entry: with large offsets both are large, and nearly cancel
+        of_offset = 0.0 if self.offset is None else theta * self.offset
+        return float(np.sum(s * entropies(np.maximum(q, 0.0)) + of_offset))
+
+
+class ScoreState:
+    """Scores, value and derivative at the current point and at a trial point."""
+
+    def __init__(self, loss):
+        self.loss = loss
+        self.z = self.u = self.f = self.trial_z = self.trial_u = self.trial_f = self.last_dz = None
+
+    def set(self, Z):
+        self.z = Z
+        self.f, self.u = self.loss.derivatives(Z)
+        self.trial_z, self.trial_u = np.empty_like(Z), np.empty_like(Z)
+
+    def try_step(self, dz):
+        np.add(self.z, dz, out=self.trial_z)
+        self.trial_f, _ = self.loss.derivatives(self.trial_z, self.trial_u)
+        return self.trial_f
+
+    def accept(self):
+        self.z, self.trial_z = self.trial_z, self.z
+        self.u, self.trial_u = self.trial_u, self.u
+        self.f = self.trial_f
+
+
+class MultinomialProblem(Selection):
+    """The loss on a selection of its variables; selections share one ScoreState.
+
+    A selection copies the features that any of its variables has; ``place`` says where its
+    variables are in the table (features, then one row of intercepts; K classes).
+    """
+
+    several_classes = True
+    reach = 0.4  # smaller lets steps overshoot more often
+
+    def __init__(self, loss, design, intercept, state, place=None):
+        whole = (design.shape[1] + bool(intercept)) * loss.n_classes
+        super().__init__(loss, design, intercept, state, whole if place is None else len(place))
+        self.place = place
+
+    def start(self, x):
+        self.state.set(self.loss.predictor(x))
+        return self.state.f
+
+    def gradient(self, out=None):
+        self._passes += 1
+        return self._gather(self.state.u, out)
+
+    def gradient_of(self, theta):
+        """The gradient that rows with derivatives ``theta`` (n, K) would have, (size,)."""
+        return self._gather(theta)
+
+    def _gather(self, U, out=None):
+        out = np.empty(self.size, like=U) if out is None else out
+        G = class_sums(self.design, U, self.intercept).ravel()
+        out[:] = G if self.place is None else G[self.place]
+        return out
+
+    def _select(self, variables):
+        """Design of the features of sorted ``variables``, their places, and if one is an intercept."""
+        K, p = self.loss.n_classes, self.design.shape[1]
+        if self.place is None:
+            place = namespace(X=self.like, variables=variables).asarray(variables)
+        else:
+            place = self.place[variables]
+        rows, classes = np.divmod(place, K)
+        features = np.unique(rows[rows < p])
+        has = bool(len(rows)) and bool(rows[-1] == p)
+        if len(features) < p or isinstance(self.design, CSCDesign):
+            design = self.design.select(features)
+        else:
+            design = self.design
+        # the intercepts' row number p becomes the number of features that stay
+        return design, np.searchsorted(features, rows) * K + classes, has
+
+    def restrict(self, variables):
+        """The problem on sorted ``variables``, its features copied."""
+        design, place, has = self._select(variables)
+        return self.adopt(MultinomialProblem(self.loss, design, has, self.state, place), variables)
+
+    def restriction_pays(self, variables):
+        """Whether iterations on sorted ``variables`` repay the copy of their features."""
+        return len(variables) < 0.6 * self.size
+
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+        """Operator of the quadratic model on sorted ``variables``, and their move.
+
+        Every row's other scores are first raised towards its largest by the row's `radius`, the step being
+        the spread of its scores': a saturated row gets the curvature that it has within reach (for K = 2
+        and a whole spread this is the majorant of the logistic loss).
+        """
+        design, place, has = self._select(variables)
+        radius = self.radius(damping, bend)
+        parts = self.loss.probabilities(self.state.z, radius)
+        s, m = self.loss.weights(), len(place)
+        if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
+            ridge = max(ridge, _SINGLE_RIDGE) if is_single(design, m) else ridge
+            operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
+        else:
+            rows = dense_operator if isinstance(design, DenseDesign) else row_operator
+            operator = rows(design, place, parts, s, has, max(ridge, _SINGLE_RIDGE))
+        return operator, ClassMove(design, place, has, self.loss.n_classes)
+
+    def hessian(self, variables, radius=None):
+        """The Hessian of a `model` on sorted ``variables``, each row's curvature within its ``radius``.
+
+        It is in main memory wherever X is.
+        """
+        design, place, has = self._select(variables)
+        parts = self.loss.probabilities(self.state.z, radius)
+        return to_host(gram(design, place, parts, self.loss.weights(), has))
+
+    def anchored(self, variables, x, g, l1):
+        """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""
+        xp = namespace(X=self.like, variables=variables)
+        variables = xp.asarray(variables)
+        place = variables if self.place is None else self.place[variables]
+        return anchored(variables, place, self.loss.n_classes, x, g, l1)
+
+    def centred(self, x, l1):
+        """x with its features shifted to the least penalty, which moves no probability: see _class_shift."""
+        return centred(x, self.place, self.design.shape[1], self.loss.n_classes, l1)
+
+    def stretch(self, dz):
+        """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
+        rows = np.einsum("ij,ij->i", dz, dz)
+        return 0.5 * float(np.dot(rows, self.loss.s) if self.loss.s.size else rows.sum())
+
+    def spread(self, dz):
+        """Difference of the largest and the smallest step of a row's scores, (n,)."""
+        return dz.max(axis=1) - dz.min(axis=1)
+
+    def move_all(self):
+        K = self.loss.n_classes
+        place = np.arange(self.size, like=self.like) if self.place is None else self.place
+        return ClassMove(self.design, place, self.intercept, K)
+
+    def free_system(self, free):
+        """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
+
+        The change is that of dl/dZ by the step, so that rows stay in the simplex where the step is small.
+        """
+        design, place, has = self._select(free)
+        move = ClassMove(design, place, has, self.loss.n_classes)
+        return self.hessian(free), lambda step: self.loss.curve(self.state.z, move.direction(step))
+
+
+class ClassMove:
+    """Steps of chosen variables as the change of the scores, (n, K)."""
+
+    def __init__(self, design, place, intercept, n_classes):
+        self.design, self.place, self.intercept, self.K = design, place, intercept, n_classes
+
+    def direction(self, dx):
+        p = self.design.shape[1]
+        table = np.zeros((p + 1, self.K), like=dx)
+        table.ravel()[self.place] = dx
+        dz = matmat(self.design, table[:p])
+        if self.intercept:
+            dz += table[p]
+        return dz
+
+
+def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads, offset=None):
+    """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
+    if n_classes == 2:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return LogisticLoss._of_sound(
+            X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads, offset=offset
+        )
+    return MultinomialLoss(
+        X,
+        codes,
+        n_classes,
+        sample_weight,
+        fit_intercept=fit_intercept,
+        n_threads=n_threads,
+        offset=offset,
+    )

@@ -1,0 +1,101 @@
+"""The logistic model without features: its intercept alone, from where paths begin."""
+
+import numpy as np
+from scipy import optimize, special
+
+from ..._linalg.special import expit
+
+# classes up to which the Hessian of the intercepts is a small matrix
+_FEW = 200
+# the largest penalty of a path is read off the null model, so that it is found nearly to rounding
+_TOL = 1e-10
+_MAX_STEPS, _MAX_LONG_STEPS = 200, 40
+
+
+def null_intercept(codes, sample_weight, n_classes, offset=None):
+    """Intercept of the logistic model without features: (1,) for two classes, else (n_classes,), centred.
+
+    Without an offset it is the log-odds, or the log-frequencies; with one, (n,) or (n, n_classes), what makes
+    the probabilities of each class add up to its weight. All arrays are in main memory.
+    """
+    totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
+    # a class without weight has intercept -inf; the smallest normal number keeps it finite
+    log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
+    if n_classes == 2:
+        odds = log_totals[1:] - log_totals[:1]
+        return odds if offset is None else _root(codes == 1, sample_weight, offset, float(odds[0]))
+    centred = log_totals - log_totals.mean()
+    return centred if offset is None else _balanced(codes, sample_weight, n_classes, offset, centred)
+
+
+def _root(positive, weight, offset, odds):
+    """Where the derivative along the intercept, which rises, is zero: Newton's method between two bounds."""
+    s = np.ones(len(offset)) if weight is None else weight
+    # at the one every row's probability is at most the frequency, at the other at least
+    low, high = odds - offset.max(), odds - offset.min()
+    b = min(max(odds - float(np.average(offset, weights=s)), low), high)
+    for _ in range(_MAX_STEPS):
+        p, q = expit(b + offset), expit(-b - offset)
+        # each row's own term is small where its probability is right, and keeps its digits
+        slope = float(np.sum(s * np.where(positive, -q, p)))
+        if slope == 0.0:
+            break
+        low, high = (low, b) if slope > 0.0 else (b, high)
+        curvature = float(np.sum(s * p * q))
+        step = b - slope / curvature if curvature > 0.0 else np.inf
+        new = step if low < step < high else 0.5 * (low + high)
+        if abs(new - b) <= _TOL * max(1.0, abs(b)):
+            b = new
+            break
+        b = new
+    return np.array([b])
+
+
+def _balanced(codes, weight, n_classes, offset, centred):
+    """Intercepts of several classes, which count by their differences alone.
+
+    By Newton's method in a trust region, since large offsets leave the loss all but straight; of many classes
+    with products of the Hessian in its place.
+    """
+    start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
+    few = n_classes <= _FEW
+    x = optimize.minimize(
+        loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
+        method="trust-exact" if few else "trust-krylov",
+        options={"gtol": _TOL * float(loss.totals.sum()), "maxiter": _MAX_STEPS if few else _MAX_LONG_STEPS},
+    ).x  # fmt: skip
+    return x - x.mean()
+
+
+class _InterceptLoss:
+    """The multinomial loss of intercepts b (n_classes,) beside offsets."""
+
+    def __init__(self, codes, weight, n_classes, offset):
+        self.offset, self.rows, self.codes = offset, np.arange(len(codes)), codes
+        self.s = np.ones(len(codes)) if weight is None else weight
+        self.totals = np.bincount(codes, weights=weight, minlength=n_classes)
+        self.point = self.P = None
+
+    def _probabilities(self, b):
+        if self.point is None or not np.array_equal(self.point, b):
+            self.point, self.P = b.copy(), special.softmax(self.offset + b, axis=1)
+        return self.P
+
+    def value(self, b):
+        """Value and gradient."""
+        P, logs = self._probabilities(b), special.log_softmax(self.offset + b, axis=1)
+        return -float(self.s @ logs[self.rows, self.codes]), self.s @ P - self.totals
+
+    def hessian(self, b):
+        P = self._probabilities(b)
+        return np.diag(self.s @ P) - (P * self.s[:, None]).T @ P
+
+    def product(self, b, v):
+        """The Hessian at b times v."""
+        P = self._probabilities(b)
+        return (self.s @ P) * v - P.T @ (self.s * (P @ v))
+
+
+def unless_zero(offset):
+    """An offset, or None for zeros too: they are as good as none, and so give the same bits."""
+    return offset if offset is not None and bool(offset.any()) else None

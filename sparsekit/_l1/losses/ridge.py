@@ -1,0 +1,145 @@
+"""A ridge added to any problem: f(x) + 1/2 sum_j l2_j x_j^2, the smooth part of an elastic net.
+
+It is added here, once, and not in the losses: to the value, the gradient, and the diagonal of every model
+(`QuadOperator.add_diagonal`), factor and bound. The problem below need not know.
+"""
+
+import numpy as np
+
+from ..._linalg.special import largest
+from .problem import Problem
+
+
+class RidgeProblem(Problem):
+    """``problem`` with weights l2 (size,) >= 0 of half of each variable's square.
+
+    A square has a dual of its own, so that the gap needs no more than `duality.duality_gap` does with them.
+    """
+
+    def __init__(self, problem, l2, x=None):
+        self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
+        self.restricts, self.several_classes = problem.restricts, problem.several_classes
+        self.n_rows, self.least_ridge = problem.n_rows, problem.least_ridge
+        self.blas_threads, self.working = problem.blas_threads, problem.working
+        self.x, self._trial = x, None
+        self._bound = None
+
+    def _half(self, x):
+        return 0.5 * float(self.l2 @ np.square(x))
+
+    @property
+    def inner(self):
+        return self.below.inner
+
+    @property
+    def f(self):
+        return self.below.f + self._half(self.x)
+
+    @property
+    def state(self):
+        return self.below.state
+
+    @property
+    def variables(self):
+        return self.below.variables
+
+    @property
+    def parent(self):
+        return self.below.parent
+
+    @property
+    def base(self):
+        return self.below.base
+
+    @base.setter
+    def base(self, x):
+        self.below.base = x
+
+    def start(self, x):
+        self.x = x.copy()
+        return self.below.start(x) + self._half(x)
+
+    def gradient(self, out=None):
+        out = self.below.gradient(out)
+        out += self.l2 * self.x
+        return out
+
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+        operator, move = self.below.model(variables, ridge, damping, bend)
+        operator.add_diagonal(self.l2[variables])
+        return operator, move
+
+    def move_all(self):
+        return self.below.move_all()
+
+    def try_move(self, dz, x):
+        self._trial = x.copy()
+        return self.below.try_move(dz, x) + self._half(x)
+
+    def accept(self):
+        self.below.accept()
+        self.x = self._trial
+
+    def lipschitz(self):
+        if self._bound is None:
+            self._bound = self.below.lipschitz() + largest(self.l2)
+        return self._bound
+
+    def raise_lipschitz(self):
+        self._bound = 2.0 * self.lipschitz()
+        return self._bound
+
+    def passes(self):
+        return self.below.passes()
+
+    def expand(self, x):
+        return self.below.expand(x)
+
+    def remember(self, dz):
+        self.below.remember(dz)
+
+    def observe(self, x, g):
+        self.below.observe(x, g)
+
+    def screened(self, l1):
+        # at zero the ridge has no slope: what l1 keeps there it keeps there still
+        part = self.below.screened(l1)
+        return self if part is self.below else RidgeProblem(part, self.l2[part.variables])
+
+    def restriction_pays(self, variables):
+        return self.below.restriction_pays(variables)
+
+    def restrict(self, variables):
+        return RidgeProblem(self.below.restrict(variables), self.l2[variables], self.x[variables])
+
+    def absorb(self, part):
+        self.below.absorb(part.below)
+        self.x = np.zeros(self.size, like=part.x) if self.x is None else self.x.copy()
+        self.x[part.variables] = part.x
+
+    def anchored(self, variables, x, g, l1):
+        # the ridge bends the shifts of a feature's classes, and it is the bare directions that have to go
+        bare = self.l2[variables] == 0.0
+        if not bool(bare.any()):
+            return variables
+        kept = self.below.anchored(variables[bare], x, g, l1)
+        return np.sort(np.concatenate([kept, variables[~bare]]))
+
+    def centred(self, x, l1):
+        # only what has no ridge may be shifted for nothing, and that has no penalty to lower
+        return x
+
+    def falls_for_ever(self, x, l1):
+        return self._half(x) == 0.0 and self.below.falls_for_ever(x, l1)
+
+    def stretch(self, dz):
+        return self.below.stretch(dz)
+
+    def factor_cost(self, variables):
+        return self.below.factor_cost(variables)
+
+    def factor(self, variables, ridge, l2=None):
+        return self.below.factor(variables, ridge, self.l2[variables])
+
+    def drift(self):
+        return self.below.drift()

@@ -1,0 +1,139 @@
+"""What the problems of this package's losses share: a loss on a selection of its variables."""
+
+import numpy as np
+
+from ..._linalg.special import largest
+from .free_variables import project_free
+from .problem import Problem
+
+
+class Selection(Problem):
+    """The loss on a selection of its variables; selections of one problem share one state.
+
+    A subclass has ``start``, ``gradient``, ``model``, ``restrict``, ``restriction_pays``, ``move_all``,
+    ``stretch`` and ``spread``.
+
+    Parameters
+    ----------
+    loss : object
+    design : object
+        Columns of the selection.
+    intercept : bool
+        Whether the last variables are intercepts.
+    state : object
+        Predictor and derivatives at the current point and at a trial point.
+    size : int
+        Number of variables.
+    """
+
+    restricts = True
+    reach = 1.0  # part of a row's last step that its damping spans at 1
+    keep = 0.5  # part of its last steps that a row's damping remembers
+
+    def __init__(self, loss, design, intercept, state, size):
+        self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
+        self.size = size
+        self._passes = 0
+        self._lipschitz = None
+
+    @property
+    def f(self):
+        return self.state.f
+
+    @property
+    def like(self):
+        """An array, of whatever size, where the vectors of this problem live."""
+        return self.loss.s
+
+    @property
+    def blas_threads(self):
+        """Threads of BLAS while the problem is solved."""
+        return self.loss.blas_threads
+
+    @property
+    def origin_scale(self):
+        """Largest entry of the gradient at zero, kept by the loss for its next problem; None if unknown."""
+        return self.loss.origin_scale
+
+    @origin_scale.setter
+    def origin_scale(self, value):
+        self.loss.origin_scale = value
+
+    def adopt(self, part, variables):
+        """Make ``part`` the working set ``variables`` of this problem."""
+        self._passes += 1
+        part.variables, part.parent, part.working = variables, self, True
+        return part
+
+    def lipschitz(self):
+        """Upper bound of the gradient's Lipschitz constant."""
+        if self._lipschitz is None:
+            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
+            self._lipschitz = self._bound() if self.parent is None else self.parent.lipschitz()
+        return self._lipschitz
+
+    def _bound(self):
+        return self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small (rounding, at the least)."""
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
+
+    def try_move(self, dz, x):
+        """Value at the point where the predictor has moved by dz."""
+        return self.state.try_step(dz)
+
+    def remember(self, dz):
+        """Keep the size of a full step in each row for the damping of the next model."""
+        size = self.spread(dz)
+        if self.state.last_dz is not None:
+            # a row that was held back keeps half of what it had, or it would break out again
+            np.maximum(size, self.keep * self.state.last_dz, out=size)
+        self.state.last_dz = size
+
+    def radius(self, damping, bend):
+        """How far around its predictor the model takes each row's largest curvature, (n,), or None: nowhere.
+
+        With ``damping`` r > 0 that is r times the last full step that was tried: rows that were moved into a
+        region of more curvature than the model knew get that curvature, the others keep theirs.
+
+        A row that lies farther than ``bend`` on the wrong side of zero is in the straight part of its loss,
+        where the second derivative says nothing of what ends it: the model's step would go on to wherever the
+        ridge stops it. Its radius reaches so far that the slope would be used up at the bend: at a distance r
+        the curvature is 1 / (r + 2).
+        """
+        radius = None
+        if damping > 0 and self.state.last_dz is not None:
+            radius = damping * self.reach * self.state.last_dz
+        behind = self.loss.behind(self.state.z) if np.isfinite(bend) else None
+        if behind is not None and largest(behind) > bend:
+            behind = np.maximum(behind, 0.0)
+            deep = np.where(behind > bend, behind - np.log1p(behind), 0.0)
+            radius = deep if radius is None else np.maximum(radius, deep)
+        return radius
+
+    def project_free(self, free, theta, g, x):
+        """See `free_variables.project_free`."""
+        return project_free(self, free, theta, g, x)
+
+    def accept(self):
+        """Make the last trial point the current one."""
+        self.state.accept()
+
+    def absorb(self, part):
+        """Take over the counters of a restriction; the state is shared already."""
+        self._passes += part._passes * part.design.nnz / max(self.design.nnz, 1)
+        part._passes = 0
+
+    def passes(self):
+        """Passes over the data, restrictions counted by their share of the non-zeros."""
+        return self._passes
+
+    def expand(self, x):
+        """A copy of x in all variables of the loss."""
+        if self.parent is None:
+            return x.copy()
+        full = self.parent.base.copy()
+        full[self.variables] = x
+        return self.parent.expand(full)

@@ -1,0 +1,194 @@
+"""What scores the models of cross-validation on a fold's left-out rows, one after another or all at once."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+
+from ..._arrays import beside
+from ..._estimator.offset import with_rows_offset
+from ..._linalg.class_design import device_design
+from ..._linalg.class_products import matmat
+from ..._messages import shown
+
+# Predictions that are made at once, in main memory and on a GPU.
+_AT_ONCE, _AT_ONCE_ON_DEVICE = 4 * 10**6, 2**26
+# Columns up to which solutions are kept whole.
+_FEW = 1000
+
+
+def is_accuracy(scorer):
+    """Whether a scorer of scikit-learn's is plain accuracy."""
+    return (
+        getattr(scorer, "_score_func", None) is accuracy_score
+        and getattr(scorer, "_response_method", None) == "predict"
+        and getattr(scorer, "_sign", None) == 1
+        and not getattr(scorer, "_kwargs", True)
+    )
+
+
+def accuracy(X, codes, coef, intercept):
+    """Share of the rows whose class a linear model predicts; scikit-learn's scorer takes milliseconds.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Number of each row's class.
+    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
+        One output for two classes.
+
+    Returns
+    -------
+    float
+    """
+    margins = X @ coef.T + intercept
+    found = margins.argmax(axis=1) if len(coef) > 1 else margins[:, 0] > 0
+    return float(np.mean(found == codes))
+
+
+class Judge:
+    """Scores models one after another on a fold's left-out rows.
+
+    ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
+    coefficients do not use. ``model`` gets each model's coefficients in turn; ``offset`` is that of the rows.
+    Where there are ``codes``, the numbers of the rows' classes, the score is plain accuracy.
+    """
+
+    codes = None
+
+    def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
+        self.problem, self.seen, self.y, self.offset = problem, seen, y, offset
+        self.model, self.scorer, self.score_params = model, scorer, score_params
+        self._scores = []
+
+    def add(self, part, x):
+        """Score the solution x of the fold's problem ``part``."""
+        coef, intercept = part.unpacked(x)
+        X, coef = self.seen(coef)
+        if self.codes is not None:
+            self._scores.append(accuracy(X, self.codes, coef, intercept))
+            return
+        columns = self.problem.columns
+        X, coef = columns.widen(X), columns.expand(coef)
+        self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
+        self.model.n_features_in_ = X.shape[1]
+        model = self.model if self.offset is None else with_rows_offset(self.model, self.offset)
+        score = self.scorer(model, X, self.y, **self.score_params)
+        score = score.item() if hasattr(score, "item") else score
+        if not isinstance(score, Real):
+            raise ValueError(f"scoring must return a number; got {shown(score)}.")
+        self._scores.append(score)
+
+    def scores(self):
+        """One a model, in their order."""
+        return np.array(self._scores)
+
+
+class SquaredErrors:
+    """Minus the mean squared errors of models on a fold's left-out rows X (n, p), of all models at once."""
+
+    def __init__(self, X, y, weight):
+        self.X, self.y, self.weight = X, y, weight
+        self._solutions = []
+
+    def add(self, part, x):
+        """Take the solution x of the fold's problem ``part``."""
+        p = self.X.shape[1]
+        intercept = float(x[p]) + part.offset if part.fit_intercept else 0.0
+        if p <= _FEW:
+            self._solutions.append((None, x[:p], intercept))
+            return
+        at = np.flatnonzero(x[:p])
+        self._solutions.append((at, x[at], intercept))
+
+    def _in_columns(self):
+        """Columns that are used, and the solutions there (n_columns, n_models)."""
+        if self.X.shape[1] <= _FEW:
+            return np.arange(self.X.shape[1]), np.array([values for _, values, _ in self._solutions]).T
+        used = np.zeros(self.X.shape[1], dtype=bool)
+        for at, _, _ in self._solutions:
+            used[at] = True
+        columns = np.flatnonzero(used)
+        coefs = np.zeros((len(columns), len(self._solutions)))
+        for k, (at, values, _) in enumerate(self._solutions):
+            coefs[np.searchsorted(columns, at), k] = values
+        return columns, coefs
+
+    def scores(self):
+        """One a model, in their order."""
+        columns, coefs = self._in_columns()
+        intercepts = np.array([intercept for *_, intercept in self._solutions])
+        X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
+        errors, size = np.zeros(len(intercepts)), max(1, _AT_ONCE // len(intercepts))
+        for at in range(0, len(self.y), size):
+            rows = slice(at, at + size)
+            squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
+            errors += squares.sum(axis=0) if self.weight is None else self.weight[rows] @ squares
+        return -errors / (len(self.y) if self.weight is None else self.weight.sum())
+
+
+class DeviceAccuracy:
+    """The share of the left-out rows whose class each model predicts.
+
+    Parameters
+    ----------
+    X : cupy.ndarray or cupyx matrix of shape (n, p)
+    codes : cupy.ndarray of shape (n,)
+        Numbers of the rows' classes.
+    """
+
+    def __init__(self, X, codes):
+        self.design, self.codes = device_design(X), codes
+        self._scores: list[float] = []
+
+    def add(self, part, x):
+        """Score the solution x of the fold's problem ``part``."""
+        coef, intercept = (beside(values.astype(np.float64), self.codes) for values in part.unpacked(x))
+        margins = matmat(self.design, coef.T) + intercept
+        found = margins.argmax(axis=1) if len(coef) > 1 else margins[:, 0] > 0
+        self._scores.append(float((found == self.codes).mean()))
+
+    def scores(self):
+        """One a model, in their order."""
+        return np.array(self._scores)
+
+
+class DeviceSquaredErrors:
+    """Minus the mean squared errors of models on left-out rows, of many models at once.
+
+    Parameters
+    ----------
+    X : cupy.ndarray or cupyx matrix of shape (n, p)
+    y : cupy.ndarray of shape (n,)
+        Less the rows' offset.
+    weight : cupy.ndarray of shape (n,) or None
+    """
+
+    def __init__(self, X, y, weight):
+        self.design, self.y, self.weight = device_design(X), y, weight
+        self._solutions: list = []
+        self._scores: list[float] = []
+
+    def add(self, part, x):
+        """Take the solution x of the fold's problem ``part``."""
+        p = self.design.shape[1]
+        self._solutions.append((x[:p], float(x[p]) + part.offset if part.fit_intercept else 0.0))
+        if len(self._solutions) * max(self.design.shape) > _AT_ONCE_ON_DEVICE:
+            self._score()
+
+    def _score(self):
+        coefs = np.stack([coef for coef, _ in self._solutions], axis=1)
+        intercepts = beside(np.array([intercept for _, intercept in self._solutions]), self.y)
+        squares = (matmat(self.design, coefs) + intercepts - self.y[:, None]) ** 2
+        errors = squares.mean(axis=0) if self.weight is None else self.weight @ squares / self.weight.sum()
+        self._scores += (-errors).tolist()
+        self._solutions = []
+
+    def scores(self):
+        """One a model, in their order."""
+        if self._solutions:
+            self._score()
+        return np.array(self._scores)

@@ -1,0 +1,397 @@
+"""The path behind `l1_logistic_path` and `LassoOBA.path`: one loss, a falling penalty, warm starts.
+
+The logistic and the least-squares path are the same code; only the loss, the model without
+features and the scale of the penalty differ.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._arrays import beside, is_device, to_host
+from ..._estimator.checks import as_kernel_input
+from ..._linalg.special import largest
+from ..._solver import outcome
+from ..._typing import FloatArray
+from ..solver.blockwise import BlockProblem, mixed, solver_of
+from .coefficients import l1_weights, pack, unpack
+from .magnitudes import check_result, named_overflow
+
+# least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
+# least alpha there is the same)
+LEAST_RATIO = 1e-3
+# dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
+_DENSE_BYTES = 2**26
+
+
+@dataclass(repr=False)
+class RegularizationPath:
+    """Solutions of an L1-regularised problem along a falling penalty.
+
+    Attributes
+    ----------
+    lambdas : ndarray of shape (n_lambdas,)
+        Penalties, falling: the solver's objective is ``loss + lambda * sum_j v_j |w_j|`` (of ``|w_j|`` only
+        the part ``l1_ratio`` where that is below 1, and half its square for the rest). For the
+        logistic path the loss is a sum over the rows and ``C = 1 / lambda``; for the Lasso path the
+        loss is the weighted mean of half the squares and lambda is scikit-learn's alpha.
+    coefs : ndarray or csc_array
+        Shape (n_features, n_lambdas), or (n_classes, n_features, n_lambdas) for more than two classes.
+        As CSC the classes are stacked: (n_classes * n_features, n_lambdas).
+    intercepts : ndarray of shape (n_lambdas,) or (n_classes, n_lambdas)
+        Intercepts; zero where there is none.
+    objectives : ndarray of shape (n_lambdas,)
+        Value of the objective above.
+    dual_gaps : ndarray of shape (n_lambdas,)
+        Duality gaps on the same scale; NaN where the loss has none.
+    optimality : ndarray of shape (n_lambdas,)
+        The relative optimality measure that ``tol`` bounds.
+    n_iters : ndarray of shape (n_lambdas,)
+        Outer iterations of each solve.
+    n_nonzero : ndarray of shape (n_lambdas,)
+        Coefficients that are not zero.
+    statuses : ndarray of shape (n_lambdas,)
+        Status of each solve, 0 for converged (see :func:`minimize_oba`).
+    lambda_max : float
+        The smallest penalty at which every penalised coefficient is zero; for an ``l1_ratio`` below 1e-3,
+        that of 1e-3.
+    classes : ndarray of shape (n_classes,) or None
+        The class labels of a logistic path.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, where X had names.
+    """
+
+    lambdas: np.ndarray
+    coefs: Any  # an array or a CSC array, which nobody should have to tell apart
+    intercepts: np.ndarray
+    objectives: np.ndarray
+    dual_gaps: np.ndarray
+    optimality: np.ndarray
+    n_iters: np.ndarray
+    n_nonzero: np.ndarray
+    statuses: np.ndarray
+    lambda_max: float
+    classes: np.ndarray | None = None
+    feature_names: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        # six arrays of the length of the path, and the coefficients, would fill a screen
+        ends = f"{self.lambdas[0]:.4g} to {self.lambdas[-1]:.4g}"
+        return (
+            f"RegularizationPath({len(self.lambdas)} penalties, lambda from {ends}, "
+            f"n_nonzero from {int(self.n_nonzero[0])} to {int(self.n_nonzero[-1])}, "
+            f"{int((self.statuses == outcome.CONVERGED).sum())} converged)"
+        )
+
+    @property
+    def Cs(self) -> FloatArray:
+        """``1 / lambdas``: scikit-learn's C of a logistic path."""
+        return 1.0 / self.lambdas
+
+    @property
+    def alphas(self) -> FloatArray:
+        """``lambdas`` by the name they have in scikit-learn's Lasso."""
+        return self.lambdas
+
+    def coef(self, index: int) -> FloatArray:
+        """Dense coefficients at one penalty.
+
+        Parameters
+        ----------
+        index : int
+            Which of the penalties, counted from 0.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), or (n_classes, n_features)
+            Coefficients.
+        """
+        n_outputs = self.intercepts.shape[0] if self.intercepts.ndim == 2 else 1
+        if sp.issparse(self.coefs):
+            column = self.coefs[:, [index]].toarray().ravel()
+        else:
+            column = self.coefs[..., index].ravel()
+        return column if n_outputs == 1 else column.reshape(n_outputs, -1)
+
+
+def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_options):
+    """Variables of the best model in which every penalised coefficient is zero.
+
+    Parameters
+    ----------
+    make_loss : callable
+        Makes the loss for a matrix with the rows of X.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+    penalty_weights : float or ndarray of shape (n_features,)
+    n_outputs : int
+    intercept : ndarray of shape (n_outputs,) or None
+        The intercept of the model without features; None if none is fitted.
+    solver_options : dict
+
+    Returns
+    -------
+    ndarray of shape (n_variables,)
+    """
+    n_features = X.shape[1]
+    weights = np.broadcast_to(to_host(penalty_weights), (n_features,))
+    coef = np.zeros((n_outputs, n_features))
+    free = np.flatnonzero(weights == 0)
+    if free.size:
+        columns = X[:, beside(free, X)]
+        loss = make_loss(columns if is_device(X) else as_kernel_input(columns))
+        start = None
+        if intercept is not None:
+            start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
+        # lambda_max is read off this solution, so it is solved more tightly than the path
+        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
+        result = solver_of(loss)(loss, beside(np.zeros(loss.n_variables), X), start, **options)
+        coef[:, free], free_intercept = unpack(
+            to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0
+        )
+        intercept = None if intercept is None else free_intercept
+    return beside(pack(coef, intercept, intercept is not None), X)
+
+
+def largest_penalty(loss, x_null, l1):
+    """The smallest factor of ``l1`` at which the null model ``x_null`` is optimal."""
+    penalised = l1 > 0
+    gradient = loss.gradient(x_null)[penalised]
+    pulls = np.maximum(-gradient, 0.0) if getattr(loss, "one_sided", False) else np.abs(gradient)
+    return largest(pulls / l1[penalised])
+
+
+def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
+    """``n_lambdas`` values from ``largest`` down to ``eps * largest``, evenly spaced in the logarithm.
+
+    A grid that only begins so high for want of a kink, see `LEAST_RATIO`, ends where that of the Lasso does.
+    """
+    if l1_ratio < LEAST_RATIO:
+        eps = eps * LEAST_RATIO
+    # no feature carries any signal: any penalty gives the null model, so the grid's place is free
+    top = largest if largest > 0 else 1.0
+    if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
+        raise ValueError(
+            f"the penalty at which no feature is left is {top:g}, from which no path leads down to {eps:g} "
+            "of it in floating point: bring the columns of X to sizes near 1."
+        )
+    return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
+
+
+def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_time=None, callback=None):
+    """Solve ``loss + lambda * l1 . |x|`` for falling lambdas, each from the last solution.
+
+    An ``l1_ratio`` below 1 makes the penalty an elastic net, see `mixed`.
+
+    Parameters
+    ----------
+    loss : loss object
+    l1 : ndarray of shape (n_variables,)
+        Weights of the variables' penalties.
+    lambdas : ndarray
+        Falling penalties.
+    x0 : ndarray of shape (n_variables,)
+        Start of the first solve, usually the null model.
+    solver_options : dict
+        Keyword arguments of :func:`minimize_oba`.
+    max_time : float or None
+        Seconds for the whole path; a solve gets what is left.
+    callback : callable or None
+        The solver's callback.
+
+    Yields
+    ------
+    OptimizeResult
+        One per penalty. The path ends early when the callback or the time stops it.
+    """
+    x, before, value = x0, None, np.inf
+    end = None if max_time is None else time.perf_counter() + max_time
+    solver = solver_of(loss)
+    for k, lam in enumerate(lambdas):
+        left = None
+        if before is not None and not isinstance(loss, BlockProblem):  # to look there costs a round
+            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value, l1_ratio)
+        if end is not None:
+            # a positive rest, so that the solver's own rule for max_time stays the only one
+            left = max(end - time.perf_counter(), 1e-9)
+        weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
+        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **solver_options)
+        yield check_result(result)
+        if result.status == outcome.STOPPED:
+            return
+        before, x, value = (x if k else None), result.x, result.fun
+
+
+def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):
+    """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
+
+    ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where
+    the way straight on does not descend the start is the last solution.
+    """
+    one, two, three = lambdas
+    if not one > two > three > 0.0:
+        return last
+
+    def penalty(x):
+        size = float(l1 @ np.abs(x))
+        return size if l1_ratio == 1.0 else l1_ratio * size + 0.5 * (1.0 - l1_ratio) * float(l1 @ x**2)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no better
+        guess = last + np.log(two / three) / np.log(one / two) * (last - before)
+        guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
+        stay = value - (two - three) * penalty(last)
+        found = loss.value(guess) + three * penalty(guess)
+    return guess if found < stay else last
+
+
+def collect_path(
+    results,
+    lambdas,
+    lambda_max,
+    n_outputs,
+    columns,
+    fit_intercept,
+    *,
+    scale=1.0,
+    coefs="auto",
+    dtype=np.float64,
+    penalty=1.0,
+):
+    """Gather the results of `iterate_path` into a `RegularizationPath` of all columns.
+
+    ``columns`` is as of `UsedColumns`, ``penalty`` as of `unpack`.
+    """
+    n_features = columns.n_features
+    n_rows = n_outputs * n_features
+    if coefs == "auto":
+        coefs = "sparse" if 8 * n_rows * len(lambdas) > _DENSE_BYTES else "dense"
+    dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
+    vectors, intercepts, kept = [], [], []
+    for i, result in enumerate(results):
+        coef, intercept = unpack(to_host(result.x), n_outputs, columns.n_kept, fit_intercept, dtype, penalty)
+        coef = columns.expand(coef)
+        if dense is None:
+            vectors.append(sp.csc_array(coef.reshape(-1, 1)))
+            nnz = vectors[-1].nnz
+        else:
+            dense[..., i] = coef
+            nnz = np.count_nonzero(coef)
+        intercepts.append(intercept)
+        kept.append(
+            (result.fun / scale, result.dual_gap / scale, result.optimality, result.nit, nnz, result.status)
+        )
+    n = len(kept)
+    fun, gap, optimality, n_iters, n_nonzero, statuses = (np.array(column) for column in zip(*kept))
+    if dense is None:
+        stacked = sp.hstack(vectors, format="csc")
+    else:
+        stacked = dense[..., :n] if n_outputs > 1 else dense[0, :, :n]
+    intercepts = np.array(intercepts).T
+    return RegularizationPath(
+        lambdas=lambdas[:n],
+        coefs=stacked,
+        intercepts=intercepts if n_outputs > 1 else intercepts[0],
+        objectives=fun,
+        dual_gaps=gap,
+        optimality=optimality,
+        n_iters=n_iters,
+        n_nonzero=n_nonzero,
+        statuses=statuses,
+        lambda_max=lambda_max,
+    )
+
+
+# points that a warning names one by one
+_NAMED = 5
+
+
+def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
+    """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
+    failed = ~np.isin(path.statuses, (outcome.CONVERGED, outcome.STOPPED))
+    if failed.any():
+        named = "" if names is None else f": {_enumerate([names[i] for i in np.flatnonzero(failed)])}"
+        warnings.warn(
+            f"{who}: {failed.sum()} of {failed.size} points of the path did not converge to "
+            f"tol={options['tol']:.2e} (worst optimality {path.optimality[failed].max():.2e}){named}; see "
+            "statuses and optimality of the result. Increase max_iter or max_time, loosen tol, raise the "
+            "smallest penalty (eps), or bring the columns of X to similar scales.",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _enumerate(names):
+    left = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
+
+
+def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio=1.0):
+    """Loss, weights of the variables, null model and largest penalty. See `null_model`."""
+    share = max(l1_ratio, LEAST_RATIO)
+    loss = make_loss(X)
+    l1 = loss.l1_vector(penalty_weights)
+    if isinstance(loss, BlockProblem):
+        x_null = loss.null_model(penalty_weights, options)
+        return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
+    x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
+    return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share
+
+
+def solve_path(
+    make_loss,
+    X,
+    penalty_weights,
+    n_outputs,
+    intercept,
+    options,
+    *,
+    lambdas=None,
+    n_lambdas,
+    eps,
+    columns,
+    max_time=None,
+    callback=None,
+    coefs="auto",
+    scale=1.0,
+    l1_ratio=1.0,
+):
+    """A whole path: null model, grid, solves. See `null_model`, `iterate_path` and `collect_path`.
+
+    ``lambdas`` and the returned path are on the estimator's scale, ``scale`` times smaller than the
+    solver's.
+    """
+    with named_overflow(X):
+        loss, l1, x_null, lambda_max = path_start(
+            make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio
+        )
+        lambda_max /= scale
+        if lambdas is None:
+            lambdas = penalty_grid(lambda_max, n_lambdas, eps, l1_ratio)
+        results = iterate_path(
+            loss,
+            l1,
+            lambdas * scale,
+            x_null,
+            options,
+            l1_ratio=l1_ratio,
+            max_time=max_time,
+            callback=columns.with_whole_variables(callback, n_outputs),
+        )
+        return collect_path(
+            results,
+            lambdas,
+            lambda_max,
+            n_outputs,
+            columns,
+            intercept is not None,
+            scale=scale,
+            coefs=coefs,
+            dtype=X.dtype,
+            penalty=to_host(penalty_weights),
+        )

@@ -1,0 +1,367 @@
+"""The problem whose paths cross-validation solves: of all rows, and of a fold's training part.
+
+`PathProblem` has what all share; classes and numbers differ in their loss, in its scale and in the attributes
+that models get. `cv_block_problems` has those over blocks of rows.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from ..._arrays import beside, is_device, to_host
+from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import in_type
+from ..._estimator.used_columns import UsedColumns
+from ..._messages import shown
+from ..._solver import outcome
+from .. import plan
+from ..estimators.fit import logistic_of, nonnegative_of, squares_of
+from ..losses.null_intercept import null_intercept
+from ..solver.centred_rows import CentredRows
+from ..solver.gram_path import GramPath, moments
+from ..solver.least_squares_session import LeastSquaresSession
+from .coefficients import all_classes, center_target, l1_weights, unpack
+from .judges import DeviceAccuracy, DeviceSquaredErrors, Judge, SquaredErrors, is_accuracy
+from .magnitudes import named_overflow
+from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
+
+# Numbers of the moments of all folds that are kept.
+_KEPT = 2 * 10**7
+
+
+class PathProblem:
+    """The arrays of one problem, from which losses and paths are made.
+
+    Parameters
+    ----------
+    X : matrix of shape (n, p)
+    values : ndarray of shape (n,)
+        Codes of classes, or numbers.
+    weight : ndarray of shape (n,) or None
+    penalty : float or ndarray of shape (p,)
+        The features' own weights.
+    fit_intercept : bool
+    n_threads : int
+    l1_ratio : float
+    shift : ndarray of shape (n,) or (n, n_classes) or None
+        The rows' offset.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Values of each feature in the solver's variables.
+    scale : float
+        What a penalty, as users have it, is multiplied by for the solver.
+    columns : UsedColumns
+        Which columns of the data X has: models that are scored have all.
+    """
+
+    n_outputs = 1
+    scale = 1.0
+    starts_between = False  # whether the fit to all rows starts between the folds' solutions
+
+    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
+        self.X, self.values, self.weight = X, values, weight
+        self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
+        self.l1_ratio, self.shift = l1_ratio, shift
+        self.columns = UsedColumns(X.shape[1])
+
+    def beside(self, X):
+        """The same with another X."""
+        other = copy.copy(self)
+        other.X = X
+        return other
+
+    def mixing(self, l1_ratio):
+        """The same with another l1_ratio."""
+        other = copy.copy(self)
+        other.l1_ratio = l1_ratio
+        return other
+
+    def prepare(self, folds):
+        """Get ready for `training`."""
+
+    def training(self, fold, index):
+        """The problem on the training rows of a fold."""
+        rows = beside(fold[0], self.X)
+        part = self.beside(self.X[rows])
+        part.values = self.values[rows]
+        part.weight = None if self.weight is None else self.weight[rows]
+        part.shift = None if self.shift is None else self.shift[rows]
+        part.n_threads = 1
+        return part
+
+    def judge(self, rows, y, model, scorer, score_params):
+        """What scores models on these rows, whose targets are those of ``y``; see `Judge`.
+
+        scikit-learn's scorers get copies in main memory of rows on a GPU.
+        """
+        seen = beside(rows, self.X)
+        X, offset = to_host(self.X[seen]), None if self.shift is None else to_host(self.shift[seen])
+        return Judge(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
+
+    def unpacked(self, x):
+        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
+        n_features, dtype = self.X.shape[1], self.X.dtype
+        found = unpack(
+            to_host(x), self.n_outputs, n_features, self.fit_intercept, dtype, to_host(self.penalty)
+        )
+        return self.whole_model(*found)
+
+    def whole_model(self, coef, intercept):
+        """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
+        return coef, intercept
+
+    def as_attributes(self, coef, intercept):
+        """The two as a model has them."""
+        return coef, intercept
+
+    def start(self, options):
+        """Loss, L1 weights, null model and largest penalty."""
+        with named_overflow(self.X):
+            return path_start(
+                self.make_loss, self.X, self.penalty, self.n_outputs, self.null_intercept(), options,
+                self.l1_ratio,
+            )  # fmt: skip
+
+    def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
+        """`iterate_path`, whose errors name X where that is to blame."""
+        runs = iterate_path(
+            loss, l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
+        )
+        while True:
+            with named_overflow(self.X):
+                result = next(runs, None)
+            if result is None:
+                return
+            yield result
+
+
+class LogisticProblem(PathProblem):
+    """L1 logistic regression; ``values`` are codes of ``classes``, and ``unit`` is that of the weights."""
+
+    starts_between = True
+
+    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit, shift=None):
+        super().__init__(X, codes, weight, penalty, fit_intercept, n_threads, shift=shift)
+        self.scale = 1.0 / unit
+        self._set_classes(classes, np.arange(len(classes)), len(classes))
+
+    def _set_classes(self, classes, present, n_classes):
+        # those of a part are ``present`` among the n_classes of the whole
+        self.classes, self.present, self.n_classes = classes, present, n_classes
+        self.n_outputs = 1 if len(classes) == 2 else len(classes)
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        self._mark_present(part, fold[0], index)
+        return part
+
+    def _mark_present(self, part, rows, index):
+        present = to_host(np.unique(self.values[beside(rows, self.values)]))
+        if len(present) < 2:
+            raise ValueError(
+                f"The training part of fold {index} has only the class "
+                f"{shown(self.classes[present].tolist())}; at least 2 are needed. Use fewer or stratified "
+                "folds."
+            )
+        part._set_classes(self.classes[present], present, len(self.classes))
+        there = beside(present, part.values)
+        part.values = np.minimum(np.searchsorted(there, part.values), len(present) - 1)
+        if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
+            shift = part.shift[:, there]
+            part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
+
+    def judge(self, rows, y, model, scorer, score_params):
+        plain = self.shift is None and not score_params and is_accuracy(scorer)
+        if plain and is_device(self.X):
+            seen = beside(rows, self.X)
+            return DeviceAccuracy(self.X[seen], self.values[seen])
+        judge = super().judge(rows, y, model, scorer, score_params)
+        if plain:
+            judge.codes = self.values[rows]
+        return judge
+
+    def whole_model(self, coef, intercept):
+        return all_classes(coef, intercept, self.present, self.n_classes)
+
+    def null_intercept(self):
+        if not self.fit_intercept:
+            return None
+        return null_intercept(
+            *map(to_host, (self.values, self.weight)), len(self.classes), to_host(self.shift)
+        )
+
+    def make_loss(self, X):
+        return logistic_of(
+            X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads, self.shift
+        )
+
+
+class SquaresProblem(PathProblem):
+    """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
+
+    In main memory and with second derivatives (``hessian="exact"``) its paths are those of `GramPath`
+    where a Gram matrix of all columns is within the limits of `plan`. It is made once, and a fold's is that
+    of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
+    """
+
+    moments = None
+    has_rows = True  # whether X is the rows, and not those of all
+    lazily = False  # whether paths are mostly left before their end
+
+    def __init__(
+        self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
+    ):  # fmt: skip
+        super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
+        self.positive = positive
+        self.compiled = hessian == "exact" and not is_device(X) and not isinstance(X, BlockedMatrix)
+        self._set_targets()
+
+    def _set_targets(self):
+        self.target, self.offset = center_target(
+            self._unshifted(), self.weight, self.fit_intercept, self.X.dtype
+        )
+        self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
+
+    def _unshifted(self):
+        return self.values if self.shift is None else self.values - self.shift
+
+    def prepare(self, folds):
+        X = self.X
+        if not self.compiled or not plan.path_takes_gram(*X.shape, getattr(X, "nnz", None)):
+            return
+        n, p = X.shape
+        self._centre, self._y_centre = self._centres(), self.offset
+        tests = np.concatenate([test for _, test in folds])
+        self._left_out: list = []
+        if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
+            self._left_out = [self._moments_of(test) for _, test in folds]
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.moments = sum(self._left_out[1:], self._left_out[0])
+        else:
+            self.moments = self._moments_of(slice(None))
+        if not self.moments.is_finite:
+            self.moments = None
+
+    def _centres(self):
+        return CentredRows(self.X, self.weight, self.fit_intercept).means
+
+    def _moments_of(self, rows):
+        weight = None if self.weight is None else self.weight[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return moments(self.X[rows], self._unshifted()[rows], weight, self._centre, self._y_centre)
+
+    def training(self, fold, index):
+        if self.moments is None:
+            part = super().training(fold, index)
+        else:
+            train, test = fold
+            part = copy.copy(self)
+            part.has_rows = False
+            part.values = self.values[train]
+            part.weight = None if self.weight is None else self.weight[train]
+            part.shift = None if self.shift is None else self.shift[train]
+            part.n_threads = 1
+            rows = np.zeros(len(self.values), dtype=np.int8)
+            np.add.at(rows, train, 1)
+            np.add.at(rows, test, 1)
+            if (rows == 1).all():  # each row is here or there
+                known = self._left_out[index] if self._left_out else self._moments_of(test)
+                part.moments = self.moments - known
+            else:
+                part.moments = self._moments_of(train)
+        part._set_targets()
+        return part
+
+    def start(self, options):
+        if not self.compiled:
+            return super().start(options)
+        solver = self._solver()
+        v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
+        x_null = solver.null_model(v, options)
+        return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
+
+    def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
+        if isinstance(loss, GramPath) and callback is not None:
+            loss = self._least_squares()  # whose iterations a callback can follow
+        if isinstance(loss, GramPath):
+            results = loss.iterate(
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
+            )
+            return self._refined(results, loss, l1, lambdas, options) if self.has_rows else results
+        if isinstance(loss, LeastSquaresSession):
+            return loss.iterate(
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
+            )
+        return super().path(loss, l1, lambdas, x0, options, max_time, callback)
+
+    def path_of_all_rows(self, alphas, n_lambdas, eps, options, *, coefs, callback=None, max_time=None):
+        """The `RegularizationPath` of falling alphas, or of a grid of ``n_lambdas``."""
+        with named_overflow(self.X):
+            solver, v, x_null, largest = self.start(options)
+            largest /= self.scale
+            if alphas is None:
+                alphas = penalty_grid(largest, n_lambdas, eps, self.l1_ratio)
+            lambdas = l1_weights(alphas, self.scale)
+            callback = self.columns.with_whole_variables(callback, 1)
+            results = self.path(solver, v, lambdas, x_null, options, max_time, callback)
+            path = collect_path(
+                results, alphas, largest, 1, self.columns, self.fit_intercept, scale=self.scale, coefs=coefs,
+                dtype=self.X.dtype,
+            )  # fmt: skip
+        path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
+        return path
+
+    def _refined(self, results, solver, v, lambdas, options):
+        """The results, those that the Gram matrix does not prove solved again by `LeastSquaresSession`."""
+        squares = None
+        for result, lam in zip(results, lambdas):
+            ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
+            if not (ended or options.get("promise_tol") or solver.is_certified(result, options["tol"])):
+                squares = self._least_squares() if squares is None else squares
+                l2 = (1.0 - self.l1_ratio) * lam * v
+                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, **options)
+            yield result
+
+    def _solver(self):
+        """The solver of paths, whose Gram matrix is known or is worth to be made."""
+        if self.moments is None:
+            if not plan.path_takes_gram(*self.X.shape, getattr(self.X, "nnz", None)):
+                return self._least_squares()
+            self._centre, self._y_centre = self._centres(), self.offset
+        sums = self._moments_of(slice(None)) if self.moments is None else self.moments
+        if sums.is_finite:
+            return GramPath(sums, self._centre, self.fit_intercept, self.positive)
+        return self._least_squares()
+
+    def _least_squares(self):
+        return LeastSquaresSession(
+            self.X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
+        )
+
+    def judge(self, rows, y, model, scorer, score_params):
+        if scorer is not None:
+            return super().judge(rows, y, model, scorer, score_params)
+        weight = score_params.get("sample_weight")
+        if is_device(self.X):
+            seen = beside(rows, self.X)
+            weight = None if weight is None else beside(weight, self.X)
+            return DeviceSquaredErrors(self.X[seen], self._unshifted()[seen], weight)
+        target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
+        return SquaredErrors(self.X[rows], target, weight)
+
+    def whole_model(self, coef, intercept):
+        return coef, in_type(intercept + self.offset, intercept.dtype)
+
+    def as_attributes(self, coef, intercept):
+        return coef[0], intercept[0]
+
+    def null_intercept(self):
+        return np.zeros(1) if self.fit_intercept else None
+
+    def make_loss(self, X):
+        make = nonnegative_of if self.positive else squares_of
+        return make(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)

@@ -1,0 +1,165 @@
+"""Logistic losses of centred columns, with the variables of the columns as they are.
+
+A column whose mean is large beside its spread is nearly a multiple of the intercept's column of ones. Hessian
+and gradient then lose the digits in which the two differ. X - 1 c^T has the same models: w stays, and the
+intercept of X is that of the centred columns minus c^T w.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._arrays import is_device
+from .oba import minimize_oba
+
+# Centre a column whose mean is at least this multiple of its standard deviation. Iterations of 40 random fits
+# to normal columns plus a constant, without centring: 6.0 on average at a ratio of 0, 6.3 at 10, 7.0 at 30,
+# 9.4 at 100, 19 at 1e3, 95 at 1e4 (5 of them not solved), 170 at 1e6 (20 not solved); with it always 6.0.
+MIN_MEAN_TO_SPREAD = 30.0
+# Rows from which means and spreads are estimated. Any c near the mean will do.
+SAMPLED_ROWS = 200
+# Rows of a first test. A column that has to be centred hardly varies on them. Without the test the sample of
+# all columns took 0.6 of 1.4 ms of a fit to 300 x 2000 numbers.
+PROBED_ROWS = 8
+# Range of a column on these rows, as a part of its largest entry there, up to which it is sampled. It is 15
+# standard deviations of a column that is just far enough.
+MAX_RANGE = 0.5
+
+
+def centre_of(X, sample_weight):
+    """What to subtract from each column, (p,) in the dtype of X; None if no column has to be centred.
+
+    Entries are 0 for columns that stay as they are. A number of the dtype of X that lies within a factor of
+    two of the entries is subtracted without rounding.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR or CSC matrix} of shape (n, p)
+        On a GPU, dense.
+    sample_weight : ndarray of shape (n,) or None
+    """
+    n, p = X.shape
+    columns = _columns_that_hardly_vary(X)
+    if not len(columns):
+        return None
+    step = max(n // SAMPLED_ROWS, 1)
+    weight = None if sample_weight is None else sample_weight[::step]
+    if weight is not None and not weight.any():
+        return None
+    sample = X[:, columns][::step] if sp.issparse(X) and X.format == "csc" else X[::step][:, columns]
+    sample = (sample.toarray() if sp.issparse(sample) else sample).astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite spread is no reason to centre
+        mean = np.average(sample, axis=0, weights=weight)
+        spread = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=weight))
+    far = np.abs(mean) >= MIN_MEAN_TO_SPREAD * spread
+    far &= mean != 0.0
+    if not far.any():
+        return None
+    centre = np.zeros(p, dtype=X.dtype, like=mean)
+    centre[columns] = np.where(far, mean, 0.0)
+    return centre
+
+
+def _columns_that_hardly_vary(X):
+    """Numbers of the columns of X (n, p) that may have to be centred, by a few rows."""
+    n = X.shape[0]
+    some = slice(0, n, max(n // PROBED_ROWS, 1))
+    if sp.issparse(X) and X.format == "csc":
+        # a column with more zeros has a larger spread
+        return np.flatnonzero(np.diff(X.indptr) >= (1.0 - 1.0 / (1.0 + MIN_MEAN_TO_SPREAD**2)) * n)
+    if sp.issparse(X):
+        rows = range(n)[some]
+        found = np.concatenate([X.indices[X.indptr[i] : X.indptr[i + 1]] for i in rows]) if n else X.indices
+        columns, counts = np.unique(found, return_counts=True)
+        return columns[counts >= len(rows)]
+    rows = X[some]
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    with np.errstate(over="ignore"):
+        return np.flatnonzero(high - low <= MAX_RANGE * np.maximum(np.abs(low), np.abs(high)))
+
+
+def subtract_centre(X, centre):
+    """X - 1 centre^T as a new matrix of the form of X."""
+    if not sp.issparse(X):
+        return X - centre
+    columns = np.flatnonzero(centre)
+    # such columns have next to no zeros
+    data = np.tile(centre[columns], X.shape[0])
+    indices = np.tile(columns.astype(X.indices.dtype), X.shape[0])
+    indptr = np.arange(X.shape[0] + 1, dtype=X.indptr.dtype) * len(columns)
+    return (X - sp.csr_array((data, indices, indptr), shape=X.shape)).asformat(X.format)
+
+
+def can_be_centred(X, fit_intercept):
+    """Whether there is an intercept that takes what is subtracted; sparse X on a GPU stays as it is."""
+    return fit_intercept and not (is_device(X) and hasattr(X, "nnz"))
+
+
+class CentredLoss:
+    """A loss of X - 1 c^T whose points are those of X: coefficients, then intercepts.
+
+    Parameters
+    ----------
+    loss : LogisticLoss or MultinomialLoss
+        Of the centred columns, with an intercept.
+    X : matrix of shape (n, p)
+        The centred columns.
+    centre : ndarray of shape (p,)
+        c.
+    """
+
+    def __init__(self, loss, X, centre):
+        self.loss, self.X = loss, X
+        self.columns = np.flatnonzero(centre)
+        self.centre = centre[self.columns].astype(np.float64)
+        self.n_variables, self.n_features = loss.n_variables, loss.n_features
+        self.l1_vector, self.s = loss.l1_vector, loss.s
+        self.n_outputs = loss.n_variables // (loss.n_features + 1)
+
+    @property
+    def origin_scale(self):
+        """Largest entry of the centred columns' gradient at zero: the unit of the solver's tolerance."""
+        return self.loss.origin_scale
+
+    @origin_scale.setter
+    def origin_scale(self, value):
+        self.loss.origin_scale = value
+
+    def to_centred(self, x):
+        """The variables of the centred columns at x (n_variables,)."""
+        return self._moved(x, 1.0)
+
+    def from_centred(self, x):
+        """The inverse of `to_centred`."""
+        return self._moved(x, -1.0)
+
+    def _moved(self, x, sign):
+        x, K = x.copy(), self.n_outputs
+        coef = x[:-K].reshape(self.n_features, K)[self.columns]
+        x[-K:] += sign * (self.centre @ coef)
+        return x
+
+    def value(self, x):
+        """Value at x (n_variables,)."""
+        return self.loss.value(self.to_centred(x))
+
+    def gradient(self, x):
+        """Gradient in the variables of the centred columns, at x, (n_variables,).
+
+        Where the intercept is optimal both gradients are equal, and this one has more digits.
+        """
+        return self.loss.gradient(self.to_centred(x))
+
+    def minimizer(self, _, l1, x0=None, *, callback=None, **options):
+        """`minimize_oba` of this loss; the result has no ``grad``."""
+
+        def report(intermediate_result):
+            intermediate_result.x = self.from_centred(intermediate_result.x)
+            return callback(intermediate_result)
+
+        start = None if x0 is None else self.to_centred(x0)
+        result = minimize_oba(self.loss, l1, start, callback=None if callback is None else report, **options)
+        result.x = self.from_centred(result.x)
+        result.grad = None
+        return result

@@ -1,0 +1,77 @@
+"""Duality gaps of f(x) + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for losses of a linear predictor.
+
+The dual point is theta = dl/dz at the solution, made feasible: first X_j^T theta = 0 for the variables
+without a penalty (a weighted least-squares correction; what it leaves raises the gap), then scaled so that
+|X_j^T theta| <= l1_j where there is no ridge. Where there is one any theta is feasible, at the price of the
+conjugate of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective at x
+less the least one from above. Where a loss is never below a number, so is the optimum: such losses have it
+as ``lower_bound``.
+"""
+
+import numpy as np
+
+from ..._linalg.special import largest
+
+# scales of theta that are tried where a ridge lets it be feasible unscaled, as parts of the way there from
+# the scale that needs no ridge: a weak one punishes what is beyond l1 so hard that a theta nearer to zero
+# may prove more
+ENDS = (1.0, 0.0)
+_SCALES = (1.0, 0.5, 0.9, 0.0)
+
+
+def duality_gap(loss, problem, x, l1, g):
+    """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here.
+
+    Infinite where no dual point was found, and the loss has no ``lower_bound``.
+
+    The dual point is made of the derivatives by row at x.
+    """
+    l2, fun = problem.l2, problem.f
+    problem = problem.inner
+    state = problem.state
+    # a user's loss may have a dual, and need not
+    dual_value = getattr(loss, "dual_value", None)
+    if dual_value is None or state is None:
+        return np.nan
+    grad = g if l2 is None else g - l2 * x
+    theta = state.u
+    primal, price = fun + l1 @ np.abs(x), 0.0
+    free = np.flatnonzero(l1 == 0 if l2 is None else (l1 == 0) & (l2 == 0))
+    if free.size:
+        theta, grad, _, price = problem.project_free(free, theta, grad, x)
+        if theta is None:
+            return gap_of(loss, primal, -np.inf)
+    if l2 is not None:
+        dual = dual_with_ridge(lambda scale: dual_value(scale * theta), grad, l1, l2)
+    else:
+        penalised = l1 > 0
+        ratio = largest(np.abs(grad[penalised]) / l1[penalised])
+        dual = dual_value(theta / max(1.0, ratio))
+    return np.nan if dual is None else gap_of(loss, primal, dual - price)
+
+
+def gap_of(loss, primal, dual):
+    """``primal`` less a dual value or the loss' lower bound, whichever is larger; inf without either."""
+    least = max(float(dual), getattr(loss, "lower_bound", -np.inf))
+    return float(primal - least) if np.isfinite(least) else np.inf
+
+
+def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):
+    """The largest dual value found at multiples of theta: ``dual_value(scale)`` less the ridge's conjugate.
+
+    ``grad`` is X^T theta, zero on variables without a penalty. None where there is no dual.
+    """
+    size, curved = np.abs(grad), l2 > 0
+    hard = (l1 > 0) & ~curved
+    most = 1.0 / max(1.0, largest(size[hard] / l1[hard]))
+    soft = (l1 > 0) & curved
+    least = min(most, 1.0 / max(1.0, largest(size[soft] / l1[soft])))
+    best = -np.inf
+    for part in (1.0,) if least == most else parts:
+        scale = part * most + (1.0 - part) * least
+        dual = dual_value(scale)
+        if dual is None:
+            return None
+        beyond = np.maximum(scale * size[curved] - l1[curved], 0.0)
+        best = max(best, float(dual) - 0.5 * float(beyond @ (beyond / l2[curved])))
+    return best

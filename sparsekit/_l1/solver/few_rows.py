@@ -1,0 +1,161 @@
+"""A ridge without an L1 penalty where X has few rows: the same problem in as many variables as rows.
+
+Its solution lies in the span of the rows, w = V^-1 X^T a for the weights V of the squares. With the
+pivoted Cholesky factor L L^T of X V^-1 X^T the variables v = L^T a have X w = L v and w^T V w = |v|^2: the
+loss of the rows of L with a plain ridge is the same problem, and its Hessians are small.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import lapack, solve_triangular
+from scipy.optimize import OptimizeResult
+
+from ..._arrays import is_device
+from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.special import largest
+from ..._linalg.threads import blas_threads
+
+# most rows, and the part of the features that they may be: factor and Hessians cost their cubes, and with
+# more rows, or features that are few, conjugate gradients on the features are no slower
+_MOST, _PART = 1000, 0.2
+# features without a penalty beside them, as a part of the rows
+_BARE = 0.25
+# least weight of a square, as a part of the largest
+_SMALLEST = 1e-12
+# rounds of ever smaller tolerances
+_ROUNDS, _TIGHTER = 4, 0.1
+
+
+def few_rows(loss, l1, l2):
+    """The `FewRows` of a loss and the scale of their weights, where they pay, or None.
+
+    ``l2`` (n_variables,) are the weights of half of each square.
+    """
+    design = getattr(loss, "design", None)
+    if design is None or not hasattr(loss, "_with_rows") or is_device(l2) or l1.any():
+        return None
+    n, p = design.shape
+    if not 0 < n <= min(_MOST, _PART * p):
+        return None
+    K = loss.n_variables // (p + loss.fit_intercept)
+    table = l2[: p * K].reshape(p, K)
+    weights = table[:, 0]
+    bare = np.count_nonzero(weights == 0)
+    if bare > _BARE * n:
+        return None
+    if bool(l2[p * K :].any()) or bool((table != weights[:, None]).any()):
+        return None
+    scale = float(weights.max())
+    held = weights > 0
+    # what is nearly free would fill the factor with its rounding
+    if not weights[held].min() >= _SMALLEST * scale:
+        return None
+    V = weights / scale
+    # a path asks for the same one with every penalty
+    if loss.rows_basis is None or not np.allclose(loss.rows_basis.V, V, rtol=1e-14, atol=0.0):
+        loss.rows_basis = FewRows(loss, V)
+    return (loss.rows_basis, scale) if loss.rows_basis.size else None
+
+
+class FewRows:
+    """The rows of ``loss`` in the basis of the weights V (n_features,), some of which may be 0."""
+
+    def __init__(self, loss, V):
+        self.V, self.held, self.bare = V, np.flatnonzero(V), np.flatnonzero(V == 0)
+        X = _matrix(loss.design)
+        with blas_threads(loss.n_threads):
+            scaled = X
+            if self.bare.size or V.min() < 1.0:
+                root = np.where(V > 0, 1.0 / np.sqrt(np.where(V > 0, V, 1.0)), 0.0)
+                scaled = X @ sp.diags(root) if sp.issparse(X) else X * root
+            scaled = scaled.astype(np.float64, copy=False)
+            with np.errstate(over="ignore", invalid="ignore"):
+                kernel = scaled @ scaled.T
+            kernel = kernel.toarray() if sp.issparse(kernel) else kernel
+            if not np.isfinite(kernel).all():
+                self.size = 0  # squares that overflow
+                return
+            factor, pivots, self.rank, _ = lapack.dpstrf(kernel, lower=1)
+        order = pivots - 1
+        factor = np.tril(factor[:, : self.rank])
+        self.chosen, self.triangle = order[: self.rank], factor[: self.rank]
+        basis = np.empty((len(order), self.rank + self.bare.size))
+        basis[order, : self.rank] = factor
+        columns = X[:, self.bare]
+        basis[:, self.rank :] = columns.toarray() if sp.issparse(columns) else columns
+        self.loss = loss._with_rows(basis)
+        self.size = basis.shape[1]
+
+    def l2(self, scale):
+        """Weights of the small problem's squares for those ``scale`` * V."""
+        out = np.zeros(self.loss.n_variables)
+        out.reshape(-1, self.n_outputs)[: self.rank] = scale
+        return out
+
+    @property
+    def n_outputs(self):
+        """Columns of the coefficients' table: one a class, or one."""
+        return self.loss.n_variables // (self.size + self.loss.fit_intercept)
+
+    def expand(self, v, design):
+        """Variables (n_variables,) of all features from the small problem's ones."""
+        table = v.reshape(-1, self.n_outputs)
+        dual = np.zeros((design.shape[0], table.shape[1]))
+        dual[self.chosen] = solve_triangular(self.triangle, table[: self.rank], lower=True, trans=1)
+        p = design.shape[1]
+        out = np.empty((p + self.loss.fit_intercept, table.shape[1]))
+        for k in range(table.shape[1]):
+            out[:p, k] = design.rmatvec(np.ascontiguousarray(dual[:, k]))
+        out[self.held] /= self.V[self.held, None]
+        out[self.bare] = table[self.rank : self.size]
+        out[p:] = table[self.size :]
+        return out.ravel()
+
+    def shrink(self, x, design):
+        """The small problem's variables (n,) whose predictor is that of x, as nearly as they can."""
+        table = x.reshape(-1, self.n_outputs)
+        out = np.empty((self.size + self.loss.fit_intercept, table.shape[1]))
+        for k in range(table.shape[1]):
+            z = design.matvec(np.where(self.V > 0, table[: len(self.V), k], 0.0))
+            out[: self.rank, k] = solve_triangular(self.triangle, z[self.chosen], lower=True)
+        out[self.rank : self.size] = table[self.bare]
+        out[self.size :] = table[len(self.V) :]
+        return out.ravel()
+
+
+def _matrix(design):
+    if isinstance(design, DenseDesign):
+        return design.X
+    kind = sp.csc_array if isinstance(design, CSCDesign) else sp.csr_array
+    return kind((design.data, design.indices, design.indptr), shape=design.shape)
+
+
+def start_from_few_rows(basis, scale, problem, x, opts, minimize, callback, history):
+    """A nearly optimal start of ``problem``, and the result of its way there in fewer variables.
+
+    ``minimize(loss, x0, l2, options, callback, history)`` is the solver; the callback sees all variables.
+    """
+    design, l2, begun, results = problem.inner.design, basis.l2(scale), time.perf_counter(), []
+    v, tol = basis.shrink(x, design), opts.tol
+
+    def seen(intermediate_result):
+        one = OptimizeResult(intermediate_result)
+        one.x, one.nit = basis.expand(one.x, design), one.nit + sum(r.nit for r in results)
+        one.nnz = int(np.count_nonzero(one.x))
+        return callback(one)
+
+    for _ in range(_ROUNDS):
+        tol *= _TIGHTER
+        used = time.perf_counter() - begun
+        left = replace(opts, tol=tol, max_iter=opts.max_iter - sum(r.nit for r in results),
+                       max_time=max(opts.max_time - used, 0.0))  # fmt: skip
+        found = minimize(basis.loss, v, l2, left, None if callback is None else seen, history)
+        results.append(found)
+        v, x = found.x, basis.expand(found.x, design)
+        problem.start(x)
+        if not found.success or largest(np.abs(problem.gradient())) <= opts.tol * problem.inner.origin_scale:
+            break
+    return x, results

@@ -1,0 +1,161 @@
+"""Paths of least squares over a Gram matrix of all columns, compiled from one penalty to the next.
+
+Cross-validation solves hundreds of penalties: the loops are in `_cython._squares`. A fold's Gram matrix is
+that of all rows less that of its left-out ones.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._cython._square_columns import GramColumns
+from ..._cython._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from ..._linalg.special import largest
+from ..._linalg.threads import blas_threads
+from ..._solver import outcome
+from .centred_rows import CentredRows
+from .oba_run import MESSAGES
+
+# Part of the squares of y that is rounding of the sums: what is left of them has seven digits beyond it.
+MIN_LEFT = 1e-6
+# Largest sum of squares whose products are finite.
+MAX_SQUARES = 1e200
+# Largest penalty whose products with weights and ratios are finite.
+MAX_PENALTY = 1e300
+# Numbers of the solutions that are made in one call.
+CHUNK = 2**20
+_STATUS = {
+    CONVERGED: outcome.CONVERGED, WORKED: outcome.MAX_ITER, STALLED: outcome.NO_PROGRESS,
+    OUT_OF_TIME: outcome.MAX_TIME,
+}  # fmt: skip
+
+
+@dataclass
+class Moments:
+    """Weighted sums over rows of columns and target less a centre: all that least squares depend on.
+
+    gram (p, p); products (p,) with the target; sums (p,) of the columns; square and y_sum of the target; and
+    weight, the sum of the weights.
+    """
+
+    gram: np.ndarray
+    products: np.ndarray
+    sums: np.ndarray
+    square: float
+    y_sum: float
+    weight: float
+
+    def __sub__(self, other):
+        return Moments(*(a - b for a, b in zip(vars(self).values(), vars(other).values())))
+
+    def __add__(self, other):
+        return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values())))
+
+    @property
+    def is_finite(self):
+        """Whether sums of squares are numbers whose products are numbers too."""
+        sizes = np.abs(self.gram).max(initial=0.0)
+        return bool(np.isfinite(self.gram).all() and sizes < MAX_SQUARES and self.square < MAX_SQUARES)
+
+
+def moments(X, y, weight, centre, y_centre):
+    """`Moments` of rows of X (n, p) about ``centre`` (p,) and ``y_centre``, in double precision."""
+    rows = CentredRows(X, weight, True, means=centre)
+    b = np.asarray(y, dtype=np.float64) - y_centre
+    weighted, ones = rows.weighted(b), np.ones(len(b))
+    return Moments(
+        rows.gram(None, rows.p, np.float64), rows.transposed_product(weighted),
+        rows.transposed_product(rows.weighted(ones)), float(weighted @ b), float(weighted.sum()), rows.total,
+    )  # fmt: skip
+
+
+class GramPath:
+    """Elastic nets of least squares given by `Moments`.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of columns less ``centre``, and of the target less about its mean.
+    centre : ndarray of shape (p,)
+    fit_intercept : bool
+        Whether the variables end with an intercept; y's mean is not in it.
+    positive : bool
+        Whether no coefficient may be below zero.
+    """
+
+    def __init__(self, moments, centre, fit_intercept, positive=False):
+        gram, products, square = moments.gram, moments.products, moments.square
+        self.fit_intercept, self.positive, self.p = fit_intercept, positive, len(products)
+        self.means = np.zeros(self.p)
+        if fit_intercept:
+            means, y_mean = moments.sums / moments.weight, moments.y_sum / moments.weight
+            gram = gram - np.outer(moments.sums, means)
+            products, square = products - moments.sums * y_mean, square - moments.y_sum * y_mean
+            self.means = means + centre
+        self.columns = GramColumns(np.ascontiguousarray(gram), products, max(float(square), 0.0))
+        self.descent, self.w = Descent(self.columns), np.zeros(self.p)
+        self.go_to(self.w)
+        self.value_at_zero = 0.5 * max(float(square), 0.0)
+        self.origin_scale = largest(np.abs(products)) or 1.0
+
+    def go_to(self, w):
+        """Make w (p,) the current point."""
+        self.w[:] = w
+        self.columns.set_point(self.w)
+
+    def null_model(self, v, options):
+        """Variables of the best model in which every coefficient with v > 0 is zero."""
+        if (v > 0.0).all():
+            self.go_to(np.zeros(self.p))
+            return np.zeros(self.p + bool(self.fit_intercept))
+        tight = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+        return next(self.iterate(np.where(v > 0.0, MAX_PENALTY, 0.0), np.ones(1), np.zeros(self.p), tight)).x
+
+    def largest_penalty(self, v):
+        """The smallest factor of v at which the current point, a `null_model`, is optimal."""
+        slopes = np.asarray(self.columns.pulls)
+        sizes = np.maximum(slopes, 0.0) if self.positive else np.abs(slopes)
+        return largest(sizes[v > 0.0] / v[v > 0.0])
+
+    def is_certified(self, result, tol):
+        """Whether a result's gap is as small as asked for, and what is left no rounding of the sums."""
+        is_small = result.dual_gap <= 10.0 * tol * result.fun
+        return result.success and is_small and result.fun >= MIN_LEFT * self.value_at_zero
+
+    def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, lazily=False):
+        """Results for falling lambdas, each from the last one's solution.
+
+        Many are solved at once, unless ``lazily`` says that not all may be asked for.
+        """
+        end = np.inf if max_time is None else time.perf_counter() + max_time
+        promise = options.get("promise_tol", 0.0)
+        goal = (np.inf, promise) if promise else (options["tol"] * self.origin_scale, 10.0 * options["tol"])
+        self.go_to(x0[: self.p])
+        lambdas = np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
+        before, size = 0.0, 1 if lazily else max(1, CHUNK // self.p)
+        for at in range(0, len(lambdas), size):
+            part = np.ascontiguousarray(lambdas[at : at + size])
+            found, report = np.empty((len(part), self.p + bool(self.fit_intercept))), np.empty((len(part), 5))
+            points = found[:, : self.p]
+            with blas_threads(1):
+                self.descent.path(
+                    v, part, l1_ratio, before, self.positive, *goal, options["max_iter"], end, points, report,
+                    not promise,
+                )  # fmt: skip
+            before = part[-1]
+            found[:, self.p :] = -(points @ self.means)[:, None]
+            for x, row in zip(found, report.tolist()):
+                yield self._result(x, *row, goal[0])
+
+    def _result(self, x, how, fun, gap, violation, nit, goal):
+        status = _STATUS[int(how)]
+        if status == outcome.NO_PROGRESS and violation <= goal:
+            status = outcome.CONVERGED  # what rounding forbade are the gap's last digits
+        return OptimizeResult(
+            x=x, fun=fun, nit=int(nit), status=status, success=status == outcome.CONVERGED,
+            message=MESSAGES[status], optimality=violation / self.origin_scale, dual_gap=gap,
+        )  # fmt: skip

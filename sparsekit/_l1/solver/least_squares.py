@@ -1,0 +1,288 @@
+"""Least squares with an elastic net: OBA on a Gram matrix of the columns in use, refined by exact gradients.
+
+For least squares the quadratic model of OBA is the loss itself. Each round
+
+1. adds the columns that violate their optimality condition to the working set, and their sums of products to
+   its Gram matrix;
+2. runs Algorithm 1 of OBA on this set [1]_;
+3. computes the gradient of all columns from X in double precision, which certifies the solution or starts the
+   next round. It also corrects what rounding of the Gram matrix left: rounds are proximal Newton steps.
+
+A problem whose working set grows beyond the limits of `plan`, or on which rounding leaves no progress, ends
+unsolved: see `least_squares_session`.
+
+.. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+   Northwestern University, 2017, chapter 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.optimize import OptimizeResult
+
+from ..._cython._model import solve_model
+from ..._cython._operators import GramOperator
+from ..._cython._orthant import measure
+from ..._linalg.special import largest
+from ..._linalg.threads import blas_threads
+from ..._solver import outcome
+from .. import plan
+from .centred_rows import CentredRows
+from .duality import dual_with_ridge
+from .minimise_model import Effort
+from .nonnegative import one_sided
+from .oba_run import MESSAGES
+from .ridge_squares import RidgeSystem, is_ridge
+from .working_columns import WorkingColumns
+
+# The small ridge whose solution is the starting point where most columns are in use: a part of the diagonal.
+START_RIDGE = 1e-6
+# Optimality and gap at which a fit ends, as a part of what it is asked for.
+END_PART = 0.7
+# Part of its penalty from which the slope of a column at zero keeps it in a working set that is full.
+NEAR = 0.8
+# Least part of the diagonal that is added to the Gram matrix.
+MIN_RIDGE = 1e-12
+# Part of the residuals' sum that is rounding in a gradient that has to be zero.
+ROUNDING = 1e-10
+# Relative decrease of the objective that is rounding.
+NO_DECREASE = 1e-15
+
+EFFORT = Effort(
+    max_cycles=25, forcing=0.1, cg_tol=0.1, cg_max=50, direct_size=100, sweeps=3, holds=20,
+    largest_factor=plan.MAX_GRAM_COLUMNS,
+)  # fmt: skip
+
+
+@dataclass
+class Goal:
+    """Largest violation and relative duality gap at which a solve ends, and the time when it has to."""
+
+    violation: float
+    gap: float
+    end: float
+
+    def is_met(self, fun, gap, violation):
+        """Whether a point with these is a solution."""
+        return violation <= self.violation and gap <= self.gap * fun
+
+
+class LeastSquares:
+    r"""Solver of an elastic net of least squares for one penalty after another.
+
+    .. math:: \tfrac12 \sum_i s_i (y_i - b - x_i^T w)^2 + \sum_j l_{1j} |w_j| + \tfrac{l_{2j}}{2} w_j^2
+
+    Parameters
+    ----------
+    X : {ndarray, CSR or CSC matrix} of shape (n, p), float32 or float64
+    y : ndarray of shape (n,)
+        Targets, of weighted mean zero where there is an intercept.
+    s : ndarray of shape (n,) or None
+        Weights of the rows; None means ones.
+    fit_intercept : bool
+        Whether the variables end with an intercept; y's mean is not in it.
+    n_threads : int
+    positive : bool
+        Whether coefficients must be >= 0.
+    """
+
+    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False):
+        self.rows = CentredRows(X, s, fit_intercept, n_threads)
+        self.y, self.fit_intercept, self.positive = y, fit_intercept, positive
+        self.n_threads, self.p = n_threads, X.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            weighted = self.rows.weighted(y)
+            self.gradient_at_zero = self.rows.transposed_product(weighted)
+            self.value_at_zero = 0.5 * float(weighted @ y)
+        self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
+        self.working, self.ridge, self._system = WorkingColumns(self.rows), MIN_RIDGE, None
+        self.go_to(np.zeros(self.p))
+
+    def variables(self):
+        """The current point as variables [w, b]."""
+        return np.append(self.w, -self.shift) if self.fit_intercept else self.w
+
+    def go_to(self, w):
+        """Make w (p,) the current point, and compute residuals and the negative gradient of the loss."""
+        self.w = w
+        if not w.any():
+            self.half, self.shift, self.along = self.value_at_zero, 0.0, 2.0 * self.value_at_zero
+            self.residual, self.slopes = self.y, self.gradient_at_zero
+            return
+        fitted, self.shift = self.rows.product(w)
+        self.residual = self.y - fitted
+        weighted = self.rows.weighted(self.residual)
+        self.slopes = self.rows.transposed_product(weighted)
+        self.half, self.along = 0.5 * float(weighted @ self.residual), float(weighted @ self.y)
+
+    def sizes(self):
+        """The penalty of each column, (p,), that would keep it at zero."""
+        return np.maximum(self.slopes, 0.0) if self.positive else np.abs(self.slopes)
+
+    def objective(self, l1, l2):
+        """Value of the objective at the current point."""
+        return self.half + float(l1 @ np.abs(self.w)) + 0.5 * float(self.w @ (l2 * self.w))
+
+    def certify(self, l1, l2):
+        """Objective, duality gap and largest violation of the optimality conditions."""
+        w, g = self.w, l2 * self.w - self.slopes
+        fun = self.objective(l1, l2)
+        violation = measure(w, g, self._one_sided(l1), self.positive)
+        sizes, free = self.sizes(), (l1 == 0.0) & (l2 == 0.0)
+        if free.any():
+            scale = max(1.0, float(np.abs(self.rows.weighted(self.residual)).sum()))
+            if largest(sizes[free]) > ROUNDING * scale:
+                return fun, fun, violation  # the loss is at least 0
+            sizes = np.where(free, 0.0, sizes)
+        dual = dual_with_ridge(lambda t: t * self.along - t**2 * self.half, sizes, l1, l2)
+        return fun, max(fun - max(dual, 0.0), 0.0), violation
+
+    def solve(
+        self, l1, l2, *, near=None, tol, max_iter, max_time=None, promise_tol=0.0, callback=None,
+        history=False, nit=0, reported=None,
+    ):  # fmt: skip
+        """Minimise from the current point, and return the result with the fields of `minimize_oba`.
+
+        Columns join the first working set where their slopes exceed ``near`` (p,), which is ``l1`` by
+        default. With ``promise_tol`` the relative gap is at most that, and nothing else is asked for. ``nit``
+        is the number of iterations before. The callback and the history get the objective with the penalties
+        ``reported``, which are (l1, l2) by default.
+        """
+        limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
+        record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
+        end = limits.start + limits.max_time
+        goal = Goal(END_PART * tol * self.origin_scale, END_PART * 10.0 * tol, end)
+        if promise_tol:
+            goal = Goal(np.inf, promise_tol, end)
+        first, before, is_solved = nit, np.inf, False
+        with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
+            if not self.positive and is_ridge(l1, l2, self.rows.n):
+                is_solved = self._solve_system(l2, goal)
+                nit += 1
+            while True:
+                fun, gap, violation = self.certify(l1, l2)
+                optimality, nnz = violation / self.origin_scale, int(np.count_nonzero(self.w))
+                shown = fun if reported is None else self.objective(*reported)
+                if history:
+                    record.add(limits.seconds, shown, optimality, nnz, len(self.working.columns), 0)
+                if callback is not None and nit > first:
+                    current = OptimizeResult(
+                        x=self.variables().copy(), fun=shown, nit=nit, optimality=optimality, nnz=nnz,
+                        time=limits.seconds,
+                    )  # fmt: skip
+                    if outcome.wants_to_stop(callback, current):
+                        status = outcome.STOPPED
+                        break
+                if is_solved or goal.is_met(fun, gap, violation):
+                    status = outcome.CONVERGED
+                    break
+                status = limits.reached(nit)
+                if status is not None:
+                    break
+                level = l1 if near is None or nit > first else np.minimum(near, l1)
+                joins, is_dense = self._choose(l1, l2, level)
+                if joins is None or not (len(joins) or fun < before):
+                    # what rounding forbade may be the gap's last digits
+                    is_end = joins is not None and violation <= goal.violation
+                    status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
+                    break
+                before = np.inf if len(joins) else fun - NO_DECREASE * abs(fun)
+                if len(joins):
+                    self.working.add(joins)
+                if not np.isfinite(self.working.gram).all():
+                    status = outcome.NO_PROGRESS
+                    break
+                self._minimize_on_columns(l1, l2, is_dense)
+                self._solve_unpenalised(l1, l2)
+                nit += 1
+        return OptimizeResult(
+            x=self.variables().copy(), fun=fun, nit=nit, status=status, success=status == outcome.CONVERGED,
+            message=MESSAGES[status], optimality=optimality, dual_gap=gap, history=record.columns(),
+        )  # fmt: skip
+
+    def _choose(self, l1, l2, level):
+        """Columns that join the working set, and whether most will be in use.
+
+        A column violates its condition if its slope exceeds ``level`` (p,). None instead of columns where the
+        working set would be beyond the limits of the plan.
+        """
+        working, sizes, has_ridge = self.working, self.sizes(), bool(l2.any())
+        outside = ~working.is_used
+        needed = np.flatnonzero(outside & (self.w != 0.0))
+        violating = np.flatnonzero(outside & (self.w == 0.0) & (sizes > level))
+        if not needed.size and not violating.size:
+            return needed, False
+        if not working.fits(np.concatenate([working.columns, needed, violating]), has_ridge):
+            columns = working.columns
+            working.keep((self.w[columns] != 0.0) | (sizes[columns] > NEAR * l1[columns]))
+        with np.errstate(divide="ignore"):
+            joins, is_dense = working.choose(needed, violating, sizes[violating] / l1[violating])
+        if not working.fits(np.append(working.columns, joins), has_ridge):
+            return None, False
+        return joins, is_dense
+
+    def _solve_system(self, l2, goal):
+        """Go to about the solution without an L1 penalty; returns whether it is the solution."""
+        if self._system is None:
+            self._system = RidgeSystem(self)
+        w, is_solved = self._system.solve(self.w, l2, goal)
+        if not np.isfinite(w).all():
+            return False
+        self.go_to(w)
+        return is_solved
+
+    def _minimize_on_columns(self, l1, l2, is_dense):
+        """Go to about the minimiser over the working set."""
+        columns = self.working.columns
+        w, l1, l2, slopes = self.w[columns], l1[columns], l2[columns], self.slopes[columns]
+        if is_dense and not self.positive:
+            start = self._ridge_solution(slopes + self.working.gram @ w, l2, w)
+            w, slopes = start, slopes + self.working.gram @ (w - start)
+        to = np.zeros(self.p)
+        to[columns] = self._run_oba(w, slopes, self._one_sided(l1), l2)
+        self.go_to(to)
+
+    def _solve_unpenalised(self, l1, l2):
+        """Go to the minimiser over the columns without a penalty, at which a dual point has to be."""
+        bare = (l1 + l2 == 0.0)[self.working.columns] & (
+            (self.w[self.working.columns] > 0.0) | (not self.positive)
+        )
+        at = np.flatnonzero(bare)
+        if at.size:
+            columns, w = self.working.columns[at], self.w.copy()
+            step = np.linalg.lstsq(self.working.gram[np.ix_(at, at)], self.slopes[columns])[0]
+            w[columns] += step
+            self.go_to(np.maximum(w, 0.0) if self.positive else w)
+
+    def _one_sided(self, l1):
+        """Penalties that say which variables must be >= 0: all that have one."""
+        return one_sided(l1, len(l1)) if self.positive else l1
+
+    def _run_oba(self, w, slopes, l1, l2):
+        """Minimiser near w (m,) by Algorithm 1 of OBA, ``slopes`` (m,) being the negative gradient there.
+
+        Along combinations of columns that do not change the fit a ridge limits the step. It rises where
+        steps have to cross zeros, and falls where they do not, as in `OBARun.learn`.
+        """
+        matrix = self.working.gram
+        if l2.any():
+            matrix = matrix.copy()
+            matrix[np.diag_indices(len(w))] += l2
+        operator, new, g = GramOperator(matrix, self.ridge), np.empty_like(w), l2 * w - slopes
+        solve_model(operator, w, g, l1, new, EFFORT, self.positive)
+        if operator.crossed:
+            curvature = float(self.working.gram.diagonal() @ new**2)
+            balance = float(l1 @ np.abs(new)) / max(curvature, np.finfo(np.float64).tiny)
+            self.ridge = min(balance, max(10.0 * self.ridge, 0.1 * balance))
+        else:
+            self.ridge = max(0.1 * self.ridge, MIN_RIDGE)
+        return new if np.isfinite(new).all() else w
+
+    def _ridge_solution(self, target, l2, w):
+        matrix = self.working.gram.copy()
+        matrix[np.diag_indices(len(w))] += l2 + START_RIDGE * self.working.gram.diagonal()
+        _, solution, failed = lapack.dposv(matrix.T, target, lower=1, overwrite_a=1)
+        return w if failed or not np.isfinite(solution).all() else solution

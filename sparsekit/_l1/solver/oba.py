@@ -1,0 +1,364 @@
+"""OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
+
+Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic and nonsmooth
+optimization"; equation numbers below are that chapter's. `_oba_step` has one iteration. Two things stand
+around it:
+
+* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``),
+  since a cycle on the model costs no pass over the data;
+* large problems are solved on a growing working set of variables, and the answer is certified
+  by the optimality measure of *all* variables.
+"""
+
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._arrays import namespace
+from ..._linalg.special import largest
+from ..._linalg.threads import blas_threads
+from ..._messages import check_nonnegative, numbers
+from ..._solver import outcome
+from ..._solver.user_values import as_number, check_start
+from ..losses.ridge import RidgeProblem
+from ..losses.user_problem import as_problem
+from .few_rows import few_rows, start_from_few_rows
+from .globalise import ROUNDING
+from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
+from .oba_step import choose_variables, identify, init_state, step
+from .quasi_newton import QuasiNewtonProblem
+from .working_set import WorkingSet
+
+# largest multiple of the penalty to start from; a penalty farther away is as good as none
+_FARTHEST = 1e8
+# variables up to which the last stage of a tall problem grows gently
+_SMALL = 1000
+# growth of tall problems
+_TALL_GROWTH = 10.0
+# variables that may always leave zero at once
+_LEAST_NEW = 10
+# optimality to which a working set is solved, in parts of tol and of that of all variables
+_PART_TOL, _PART_FALL = 0.5, 0.1
+# relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
+_SLOW, _PATIENCE = 1e-10, 15
+# steps in a row that are lost in rounding and mend nothing
+_STALLS = 2
+# part of the objective, and of its root, that is rounding of a gap and of slopes
+_PROVEN = 1e-13
+# part of tol from which rounding is taken to forbid a smaller gap
+_TIGHTEST = 1e-7
+
+
+def minimize_oba(
+    loss,
+    l1,
+    x0=None,
+    *,
+    tol=OBAOptions.tol,
+    max_iter=OBAOptions.max_iter,
+    max_time=None,
+    hessian="exact",
+    memory=10,
+    callback=None,
+    history=False,
+    gap=True,
+    options=None,
+    gradient=False,
+    promise_tol=OBAOptions.promise_tol,
+    l2=None,
+    make_kernels=Kernels,
+):
+    """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
+
+    See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
+    ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
+    variable, adds sum_j l2_j / 2 x_j^2. ``make_kernels`` makes the run's kernels of an array.
+    """
+    opts = options or OBAOptions(
+        tol=tol,
+        max_iter=max_iter,
+        max_time=np.inf if max_time is None else max_time,
+        hessian=hessian,
+        memory=memory,
+        promise_tol=promise_tol,
+    )
+    problem = as_problem(loss, opts, x0)
+    n, like = problem.size, problem.like
+    l1 = _check_weights(l1, n, like, "l1")
+    l2 = None if l2 is None else _check_weights(l2, n, like, "l2")
+    if l2 is not None and l2.any():
+        problem = RidgeProblem(problem, l2)
+    x = np.zeros(n, like=like) if x0 is None else numbers(x0, "x0", namespace(loss=like, x0=x0)).copy()
+    if x.shape != (n,):
+        raise ValueError(f"x0 must have shape ({n},), one value a variable; got {x.shape}")
+    if not np.all(np.isfinite(x)):
+        raise ValueError("x0 must be finite; it holds NaN or infinity")
+
+    with blas_threads(problem.blas_threads):
+        if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
+            return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
+        # variables that no solution can use are never looked at again
+        part = problem.screened(l1)
+        if part is not problem:
+            x, l1 = x[part.variables], l1[part.variables]
+        result = _minimize(loss, part, l1, x, n, opts, callback, history, gap, make_kernels)
+        if part is not problem:
+            result.x = part.expand(result.x)
+            problem.absorb(part)
+            result.grad = problem.gradient() if gradient else None
+            result.n_data_passes = problem.passes()
+        return result
+
+
+def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
+    """The result from a start that `start_from_few_rows` finds, most often the end, its counters added."""
+    problem.start(np.zeros_like(x))
+    _origin_scale(loss, problem, np.zeros_like(x), problem.gradient())
+
+    def minimize(loss, v, l2, options, callback, history):
+        return minimize_oba(loss, 0.0, v, options=options, callback=callback, history=history, l2=l2)
+
+    begun = time.perf_counter()
+    x, before = start_from_few_rows(*short, problem, x, opts, minimize, callback, history)
+    stopped, nit = before[-1].status == outcome.STOPPED, sum(one.nit for one in before)
+    left = max(opts.max_time - (time.perf_counter() - begun), 0.0)
+    rest = replace(opts, max_iter=0 if stopped else max(opts.max_iter - nit, 0), max_time=left)
+    result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap)
+    if stopped:
+        result.status, result.success, result.message = outcome.STOPPED, False, before[-1].message
+    return _joined(before, result, history)
+
+
+def _joined(before, result, history):
+    """The result with the counters and the history of those before it."""
+    result.n_corrections = [n for one in (*before, result) for n in one.n_corrections]
+    for name in ("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"):
+        result[name] += sum(one[name] for one in before)
+    if history:
+        pieces = [one.history for one in (*before, result)]
+        result.history = {name: np.concatenate([h[name] for h in pieces]) for name in result.history}
+    return result
+
+
+def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels):
+    if opts.hessian == "lbfgs":
+        problem = QuasiNewtonProblem(problem, opts.memory)
+    problem.start(x)
+    kernels = make_kernels(x)
+    if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
+        loss.value(np.zeros(n_variables, like=x)), "loss.value"
+    ):
+        # a start worse than zero (or not even finite) may lie where the loss is flat
+        x = np.zeros_like(x)
+        problem.start(x)
+    g = problem.gradient()
+    check_start(problem.f, g, "f", "the gradient of f")
+    run = OBARun(
+        opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
+    )
+    run.certify = partial(kernels.certificate, loss) if gap else _no_gap
+    x, g, optimality = _solve(problem, x, l1, g, run)
+    if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
+        run.status = outcome.UNBOUNDED
+    result = OptimizeResult(
+        x=x,
+        fun=float(problem.f + kernels.orthant.penalty(x, l1)),
+        nit=run.nit,
+        nfev=run.nfev + 1,
+        njev=run.njev + 1,
+        status=run.status,
+        success=run.status == outcome.CONVERGED,
+        message=CONTENT if run.content and run.status == outcome.CONVERGED else MESSAGES[run.status],
+        optimality=optimality,
+        grad=g,
+        n_corrections=run.corrections,
+        n_cg=run.n_cg,
+        n_direct=run.n_direct,
+        n_products=run.n_products,
+        n_data_passes=problem.passes(),
+        n_ista=run.n_ista,
+        history=run.history.columns(),
+    )
+    gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
+    if result.status == outcome.NO_PROGRESS and (
+        optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun)
+    ):
+        # what rounding forbade were the gap's last digits, or slopes that are small beside none
+        result.status, result.success = outcome.CONVERGED, True
+        result.message = MESSAGES[outcome.CONVERGED]
+    return result
+
+
+def _is_rounding(scale, gap, fun):
+    """Whether slopes at zero, at most ``scale``, are rounding, as of constant columns, and x is proven."""
+    return scale <= _PROVEN * abs(fun) ** 0.5 and abs(gap) <= _PROVEN * abs(fun) < np.inf
+
+
+def _no_gap(*_):
+    return np.nan
+
+
+def _check_weights(weights, n, like, name):
+    xp = namespace(loss=like, **{name: weights})
+    weights = numbers(weights, name, xp)
+    if weights.ndim == 0:
+        weights = xp.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must be a number or have shape ({n},); got {weights.shape}")
+    check_nonnegative(weights, name)
+    return xp.ascontiguousarray(weights)
+
+
+def _origin_scale(loss, problem, x, g):
+    """max_j |grad_j f(0)|, the unit of the relative optimality measure.
+
+    It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``.
+    """
+    inner = problem.inner
+    if inner.origin_scale is None:
+        g0 = g if not x.any() else loss.gradient(np.zeros_like(x))
+        scale = largest(np.abs(g0))
+        inner.origin_scale = scale if 0.0 < scale < np.inf else largest(np.abs(g)) or 1.0
+    return inner.origin_scale
+
+
+def _solve(problem, x, l1, g, run):
+    """Lower the penalty to its value by stages, the last one on the variables that it can move.
+
+    A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs until all
+    variables are optimal. Far from the solution a small penalty lets the predictor saturate, where the model
+    is worthless; the stages keep each Newton step short. Returns x, its gradient and its optimality.
+    """
+    opts = run.options
+    boost, stalls, best, working = np.inf, 0, np.inf, WorkingSet(problem, opts, run.kernels.pulls)
+    # more new variables than rows would make the model singular
+    most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
+    tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
+    while True:
+        optimality = run.kernels.orthant.measure(x, g, l1) / run.scale
+        if run.history and not run.history.rows:
+            run.record(x, problem.f + run.kernels.orthant.penalty(x, l1), optimality, 0, 0)
+        if run.status is None:  # else a callback's word holds, converged or not
+            run.status = _verdict(problem, x, l1, g, optimality, working, run)
+        if run.out_of_budget():
+            return x, g, optimality
+        boost = _lower(boost, run.kernels.pulls(g, l1), l1, opts)
+        if boost > 1.0 or not working.pays(x, g, l1):
+            # a stage of one iteration does not repay a copy of its columns
+            limit = opts.stage_iter if boost > 1.0 else None
+            x, g, tau = _iterate(problem, x, boost * l1, l1, g, run.tol, tau, run, limit)
+            continue
+        part, chosen = working.enter(x)
+        before, target = run.nit, max(_PART_TOL * run.tol, _PART_FALL * optimality)
+        x[chosen], _, tau = _iterate(part, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
+        problem.absorb(part)
+        del part  # the next one is made in its memory
+        g = problem.gradient(g)
+        run.njev += 1
+        # a run on the set that stopped for rounding ends the whole only if it changed nothing
+        if run.status == outcome.NO_PROGRESS:
+            stalls = stalls + 1 if run.nit == before or optimality >= best else 0
+            run.status = None if stalls < _STALLS else outcome.NO_PROGRESS
+        best = min(best, optimality)
+
+
+def _lower(boost, pulls, l1, opts):
+    """The next stage's multiple of the penalty: a part of the last one's, and of what keeps all at zero."""
+    penalised = l1 > 0
+    with np.errstate(over="ignore"):
+        ratio = min(largest(pulls[penalised] / l1[penalised]), _FARTHEST)
+    return max(1.0, opts.stage * min(boost, ratio))
+
+
+def _verdict(problem, x, l1, g, optimality, working, run):
+    """Converged, if one of the rules says so, or None."""
+    if optimality <= run.tol:
+        return _enough(problem, x, l1, g, optimality, run)
+    if run.content:
+        # variables that no model has seen may promise more
+        run.content = not working.misses(x, g, l1)
+        return outcome.CONVERGED if run.content else None
+    return None
+
+
+def _enough(problem, x, l1, g, optimality, run):
+    """Converged where the duality gap is small enough as well; else None, and run.tol is tightened.
+
+    The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
+    is small beside the one be large beside the other.
+    """
+    run.gap = run.certify(problem, x, l1, g)
+    allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
+    # NaN: no certificate can be had
+    if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
+        return outcome.CONVERGED
+    # the gap falls about as the measure does, or faster
+    run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))
+    run.gap = None
+    return None
+
+
+def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
+    """Algorithm 2 on one set of variables with penalty l1 (a multiple of ``l1_true``).
+
+    Ends at ``tol``, after ``limit`` iterations, or with run.status set. Returns x, its gradient
+    and the size tau of the next selection.
+    """
+    opts = run.options
+    state = init_state(problem, x, l1, g, tau, run)
+    share, begin = _growth(problem, opts, limit), run.nit
+    previous, flat, stalls = np.inf, False, 0
+    while True:
+        absolute = identify(state, run)
+        run.look(absolute, l1, state.phi)
+        if absolute / run.scale <= tol or run.out_of_budget():
+            break
+        # steps whose decrease is lost in rounding go on as long as they mend the gradient
+        stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
+        if stalls == _STALLS:
+            run.status = outcome.NO_PROGRESS if limit is None else None
+            break
+        previous = absolute
+        if limit is not None and run.nit - begin >= limit:
+            break
+        variables = choose_variables(state, share)
+        try:
+            done = step(state, variables, run)
+        except outcome.Stop as stop:
+            run.status = stop.status
+            break
+        if run.history or run.callback is not None:
+            phi = problem.f + run.kernels.orthant.penalty(state.x, l1_true)
+            run.report(problem, state.x, phi, state.g, l1_true, done.n_variables, done.n_corrections + 1)
+        if run.status is not None or (limit is None and _is_enough(state, done, run)):
+            break
+        flat = not done.progress > ROUNDING * abs(state.phi)
+        # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
+        slow = run.tol < opts.tol and not done.progress > _SLOW * abs(state.phi)
+        run.slow = run.slow + 1 if slow else 0
+        if run.slow >= _PATIENCE:
+            run.status = outcome.NO_PROGRESS
+            break
+    return state.x, state.g, state.tau
+
+
+def _growth(problem, opts, limit):
+    """Variables that may leave zero at once, as a multiple of the free ones.
+
+    With more rows than variables there is no reason to hold back: few variables asked to explain many rows
+    only grow too large. Small models are matrices, on which a gentle growth costs nothing.
+    """
+    tall = not problem.working and problem.n_rows >= problem.size
+    tall = tall and (limit is not None or problem.size > _SMALL)
+    return _TALL_GROWTH * opts.growth if tall else opts.growth
+
+
+def _is_enough(state, done, run):
+    """Whether models at the last penalty promise too little."""
+    if run.options.promise_tol > 0:
+        run.take(done.kept, state.phi)
+    return run.content

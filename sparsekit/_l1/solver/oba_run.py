@@ -1,0 +1,310 @@
+"""Settings, stop reasons, counters and history of one run of OBA."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._arrays import is_device, kernel_module
+from ..._linalg.special import largest
+from ..._messages import shown
+from ..._solver import outcome
+from ..._solver.outcome import History, Limits
+from .duality import duality_gap
+from .preconditioner import Preconditioner
+
+MESSAGES = outcome.messages(
+    "the relative optimality measure is at most tol",
+    unbounded="Stopped where f falls without bound: raise l1, or check that f is convex.",
+    not_finite="Stopped where f, its gradient or its curvature is not finite in floating point, at the last "
+    "point where it was: scale the variables, or f.",
+)
+CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
+
+# least part of the diagonal that is added to a matrix in double precision
+_LEAST_RIDGE = 1e-12
+
+# the ridge where steps have to cross zeros, in parts of the one that weighs as much as the penalty, and how
+# fast it rises and falls
+_LEAST_BALANCE, _MOST_BALANCE, _RISE = 0.1, 1.0, 10.0
+# models in a row that hold, from which they are taken to go on holding
+_SETTLED = 2
+# part of what the end asks for at which models aim
+_AIM = 0.5
+
+
+@dataclass(frozen=True)
+class OBAOptions:
+    """Settings of OBA; the defaults are what the benchmark favours.
+
+    Algorithms and lines are those of [1]_, chapter 2.
+
+    Parameters
+    ----------
+    tol : float, default=1e-5
+        Relative optimality measure at which to stop.
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    max_time : float, default=inf
+        Largest time in seconds.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The model's Hessian.
+    memory : int, default=10
+        Pairs that L-BFGS keeps.
+    eta : float, default=0.01
+        First working variables as a fraction of all (line 2 of Algorithm 1).
+    min_new : int, default=100
+        Smallest number of variables that may leave zero at once, whatever eta says.
+    row_share : float, default=0.25
+        But no more than this part of the number of rows.
+    growth : float, default=1.0
+        Variables that may leave zero at once as a multiple of the free ones.
+    stage : float, default=0.05
+        Factor of the penalty from stage to stage; 0 starts with the penalty itself, as the thesis does.
+    stage_iter : int, default=1
+        Iterations in each stage.
+    model_cycles, gram_cycles : int, default=2, 10
+        Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
+        matrix; 1 is the thesis' method.
+    forcing, column_forcing : float, default=0.05, 0.5
+        Fall of the model's residual that ends its cycles, and the same on sparse columns.
+    cg_tol : float, default=0.4
+        Relative residual of CG on a model; a matrix gets 0.1, as in the thesis.
+    cg_max, cg_dense : int, default=8, 6
+        Steps of CG on a model of sparse and of dense rows; a matrix gets 50.
+    direct_size : int, default=100
+        Free variables up to which a matrix is factorised at once.
+    sweeps, row_sweeps : int, default=3
+        Coordinate descent sweeps before a cycle on a matrix, and on sparse columns.
+    holds : int, default=20
+        Rounds in which free variables on the wrong side of zero are held there.
+    ridge : float, default=1e-7
+        Times diag(H) is added to H, which keeps singular models solvable.
+    bend : float, default=4
+        Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
+    damp_start, damp_release : float, default=0.5
+        The curvature's radius after a failed step, and its decay.
+    kept_low, kept_high : float, default=0.7, 0.9
+        Shares of the promised decrease below and above which they act.
+    promise_tol : float, default=0
+        Decrease of the objective, relative to it, that ends a run without a proof where models hold and
+        promise no more: what is left is mostly less than five times as much. 0: never.
+    segment_tol : float, default=1e-4
+        Smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
+    working_set : bool, default=None
+        Whether to solve on working sets of variables; None decides by size.
+
+    Raises
+    ------
+    ValueError
+        If ``hessian`` is neither of the two.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : The method.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
+    >>> loss = LogisticLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
+    >>> textbook = OBAOptions(tol=1e-8, stage=0, model_cycles=1, gram_cycles=1)
+    >>> minimize_oba(loss, 0.5, options=textbook).x.round(4)
+    array([1.012, 0.   ])
+    """
+
+    tol: float = 1e-5
+    max_iter: int = 200
+    max_time: float = np.inf
+    hessian: str = "exact"
+    memory: int = 10
+    eta: float = 0.01
+    min_new: int = 100
+    row_share: float = 0.25
+    growth: float = 1.0
+    stage: float = 0.05
+    stage_iter: int = 1
+    model_cycles: int = 2
+    gram_cycles: int = 10
+    forcing: float = 0.05
+    column_forcing: float = 0.5
+    cg_tol: float = 0.4
+    cg_max: int = 8
+    cg_dense: int = 6
+    direct_size: int = 100
+    sweeps: int = 3
+    row_sweeps: int = 3
+    holds: int = 20
+    ridge: float = 1e-7
+    bend: float = 4.0
+    damp_start: float = 0.5
+    damp_release: float = 0.5
+    kept_low: float = 0.7
+    kept_high: float = 0.9
+    promise_tol: float = 0.0
+    segment_tol: float = 1e-4
+    working_set: bool | None = None
+
+    @property
+    def gap_tol(self) -> float:
+        """Relative duality gap at which to stop: ten times tol."""
+        return 10.0 * self.tol
+
+    def __post_init__(self):
+        if self.hessian not in ("exact", "lbfgs"):
+            raise ValueError(f"hessian must be 'exact' or 'lbfgs'; got {shown(self.hessian)}")
+        if not 0 <= self.stage < 1:
+            raise ValueError(f"stage must be at least 0 and less than 1; got {shown(self.stage)}")
+        for name, least in (("tol", 0), ("max_time", 0), ("max_iter", 0), ("memory", 1)):
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f"{name} must be at least {least}; got {shown(value)}")
+
+
+class Kernels:
+    """Kernels and operators for the arrays of one run, looked up once.
+
+    Parameters
+    ----------
+    like : array
+        Any array of the problem: the kernels are those of its side, CPU or GPU.
+    """
+
+    certificate = staticmethod(duality_gap)
+
+    def __init__(self, like):
+        self.model = kernel_module("_model", like)
+        self.orthant = kernel_module("_orthant", like)
+        self.on_device = is_device(like)
+
+    def pulls(self, g, l1):
+        """How strongly each variable is drawn away from zero, (n,): it stays there up to ``l1``."""
+        return np.abs(g)
+
+    def ista_point(self, x, g, l1, bound):
+        """Minimiser of the upper model (2.14) with the Lipschitz constant ``bound``, (n,)."""
+        point = x - g / bound
+        return np.sign(point) * np.maximum(np.abs(point) - l1 / bound, 0.0)
+
+
+@dataclass
+class OBARun:
+    """Counters, the clock and the history of one call."""
+
+    options: OBAOptions
+    kernels: Kernels
+    scale: float
+    callback: object = None
+    keep: bool = False
+    n_variables: int = 0
+    tol: float = 0.0
+    certify: object = None
+    gap: float | None = None
+    promised: float = np.inf
+    content: bool = False
+    bend: float = np.inf
+    ridge: float = 0.0
+    damping: float = 0.0
+    nit: int = 0
+    nfev: int = 0
+    njev: int = 0
+    n_cg: int = 0
+    last_cg: int = 0
+    slow: int = 0
+    held: int = 0
+    cg_steps: int = 0
+    crossed: bool = False
+    balance: float = 0.0
+    absolute: float = np.inf
+    before: float = np.inf
+    aim: float = 0.0
+    n_direct: int = 0
+    n_ista: int = 0
+    n_products: int = 0
+    corrections: list = field(default_factory=list)
+    status: int | None = None
+
+    def __post_init__(self):
+        self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
+        self.preconditioner = Preconditioner(self.options.ridge)
+        self.limits = Limits(self.options.max_iter, self.options.max_time)
+        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
+        self.history = History(names, self.keep)
+
+    def learn(self, kept):
+        """What a step that kept this share of the decrease that its model promised says of the next model."""
+        opts, ridge = self.options, self.ridge
+        if kept < opts.kept_low:
+            # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
+            # much more than it kept is damped
+            self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
+            self.bend, self.ridge = opts.bend, opts.ridge
+            self.held = 0
+        else:
+            if kept > opts.kept_high:
+                self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
+            # where models hold, rows that stay far on the wrong side are there to stay
+            holds = opts.kept_high < kept < 2.0 - opts.kept_high
+            self.bend = 2.0 * self.bend if holds else opts.bend
+            self.held = self.held + 1 if holds else 0
+            # and nearly collinear columns are what the ridge then holds back
+            self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
+        if self.crossed:
+            # along combinations of columns that do not change the predictor the penalty alone says how far
+            # to go, and a ridge lets all of them go their way at once (a proximal step)
+            least, most = _LEAST_BALANCE * self.balance, _MOST_BALANCE * self.balance
+            self.ridge = min(most, max(_RISE * ridge, least))
+        elif ridge > opts.ridge:
+            self.ridge = max(ridge / _RISE, opts.ridge)
+
+    @property
+    def settled(self):
+        """Whether models promise what steps keep, so that they are worth solving well."""
+        return self.damping == 0.0 and self.held >= _SETTLED
+
+    def look(self, absolute, l1, phi):
+        """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
+        self.before, self.absolute = self.absolute, absolute
+        # without an L1 penalty the gap falls as the square of the optimality
+        most = largest(l1) or np.inf
+        self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * most)
+        little = self.options.promise_tol * abs(phi)
+        if little > 0.0:
+            # a promise falls as the square of the optimality
+            self.aim = max(self.aim, absolute * min(1.0, little / max(self.promised, little)) ** 0.5)
+
+    def take(self, kept, phi):
+        """Take note of a step at the last penalty: whether what such steps still promise is too little."""
+        holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
+        self.content = holds and self.promised <= self.options.promise_tol * abs(phi)
+
+    def out_of_budget(self):
+        if self.status is None:  # what has ended the run already holds
+            self.status = self.limits.reached(self.nit)
+        return self.status is not None
+
+    def record(self, x, phi, optimality, n_free, corrections):
+        nnz = int(np.count_nonzero(x))
+        self.history.add(self.limits.seconds, phi, optimality, nnz, n_free, corrections)
+
+    def report(self, problem, x, phi, g, l1, n_free, corrections):
+        optimality = self.kernels.orthant.measure(x, g, l1) / self.scale
+        if self.history:
+            self.record(x, phi, optimality, n_free, corrections)
+        if self.callback is None:
+            return
+        current = OptimizeResult(
+            x=problem.expand(x),
+            fun=float(phi),
+            nit=self.nit,
+            optimality=optimality,
+            nnz=int(np.count_nonzero(x)),
+            time=self.limits.seconds,
+        )
+        if outcome.wants_to_stop(self.callback, current):
+            self.status = outcome.STOPPED

@@ -1,0 +1,109 @@
+"""A problem whose model takes its Hessian from L-BFGS instead of second derivatives."""
+
+import numpy as np
+
+from ..._solver import outcome
+from ..losses.problem import Problem
+from .lbfgs import LBFGS
+
+
+class QuasiNewtonProblem(Problem):
+    """Any problem, with an L-BFGS matrix on its working variables as the model's Hessian.
+
+    The pairs live in the full space, and a restricted problem would see only a part of each;
+    so there is no ``restrict``, and solvers work on all variables.
+
+    Parameters
+    ----------
+    problem : object
+        The problem; its ``model`` is never called.
+    memory : int
+        Largest number of pairs.
+    """
+
+    def __init__(self, problem, memory):
+        self._inner, self.size, self.like = problem, problem.size, problem.like
+        self.pairs = LBFGS(problem.size, memory, like=problem.like)
+        self._x = self._g = None
+
+    @property
+    def inner(self):
+        return self._inner.inner
+
+    @property
+    def l2(self):
+        return self._inner.l2
+
+    @property
+    def f(self):
+        return self._inner.f
+
+    def start(self, x):
+        return self._inner.start(x)
+
+    def gradient(self, out=None):
+        return self._inner.gradient(out)
+
+    def move_all(self):
+        return self._inner.move_all()
+
+    def try_move(self, dz, x):
+        return self._inner.try_move(dz, x)
+
+    def remember(self, dz):
+        self._inner.remember(dz)
+
+    def accept(self):
+        self._inner.accept()
+
+    def lipschitz(self):
+        return self._inner.lipschitz()
+
+    def raise_lipschitz(self):
+        return self._inner.raise_lipschitz()
+
+    def passes(self):
+        return self._inner.passes()
+
+    def expand(self, x):
+        return self._inner.expand(x)
+
+    def observe(self, x, g):
+        """Learn from the point x (n,) that was reached and the gradient g (n,) of f there."""
+        if self._x is None:
+            self._x, self._g = x.copy(), g.copy()
+            return
+        self.pairs.update(x - self._x, g - self._g)
+        self._x[:], self._g[:] = x, g
+
+    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+        """L-BFGS on sorted ``variables``, and their move.
+
+        ``damping`` is not used: the newest pair brings the curvature along the step that went
+        too far, and Levenberg's term on top of it only costs iterations.
+        """
+        operator = None
+        if self.pairs.n_pairs:
+            try:
+                operator = self.pairs.operator(variables, ridge=ridge)
+            except np.linalg.LinAlgError:
+                # rounding made the pairs useless; the method starts again from none
+                self.pairs.reset()
+        if operator is None:
+            theta = max(self.lipschitz(), 1e-300)
+            if not np.isfinite(theta):
+                raise outcome.Stop(outcome.NOT_FINITE)
+            operator = self.pairs.operator(variables, theta, ridge)
+        return operator, Embedded(self.move_all(), variables, self.size)
+
+
+class Embedded:
+    """A step on some variables as the problem's step of all."""
+
+    def __init__(self, move, variables, size):
+        self.move, self.variables, self.size = move, variables, size
+
+    def direction(self, dx):
+        full = np.zeros(self.size, like=dx)
+        full[self.variables] = dx
+        return self.move.direction(full)

@@ -1,0 +1,249 @@
+"""Least squares with a ridge and no L1 penalty: one linear system, whose solution is where OBA starts.
+
+Variables w and, with an intercept, b = mean(y) - mean(X) w. With B = X - mean(X), S = diag(s) and y centred,
+the solution has
+
+    (B^T S B + diag(l2)) w = B^T S y,                                                        n >= p
+    w = diag(l2)^-1 B^T S^(1/2) a,  (S^(1/2) B diag(l2)^-1 B^T S^(1/2) + 1) a = S^(1/2) y,   n < p
+
+Preconditioned conjugate gradients solve either system. The preconditioner is diagonal, or for dense X a
+Cholesky factor of the system in single precision. Products with X are in double precision.
+
+They end where the fit does. At a gradient g of the first system the duality gap is sum_j g_j^2 / (2 l2_j).
+At a residual r of the second one it is |r|^2 / 2, which loses no digits where X fits y exactly.
+
+Without a ridge and with n < p the first system is solved from zero and without a preconditioner. Its
+solution is then the one of least norm.
+"""
+
+import time
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..._linalg.special import largest
+
+# what sums in single precision cost, in products and as a part of the side of their matrix; the steps after
+# which their number is judged; largest side, of 64 MB then
+_PART, _LOOK, _SIDE = 0.06, 3, 4000
+# side up to which they always are: fewer steps are never enough
+_AT_ONCE = 320
+# steps with a factor, and by the diagonal alone
+_FEW, _MANY = 100, 1000
+# entries that are scaled at once: they stay in a core's cache
+_BLOCK = 2**18
+# part of w that is rounding of a step
+_NOTHING = 1e-16
+# distance from the end of the second system at which the gradient of the first one is rounding
+_EXACT = 1e-4
+# part of the goal to which a system without a ridge is solved, where the gap is the objective itself
+_LEAST_NORM = 1e-6
+# part of the diagonal that keeps a matrix in single precision above zero
+_ROUNDING = 1e-6
+
+
+def is_ridge(l1, l2, n_rows):
+    """Whether `RidgeSystem` solves the problem with penalties l1, l2 (p,).
+
+    Features with a ridge and features without one are left to others. So are features without a ridge whose
+    number is at most that of the rows.
+    """
+    return not l1.any() and bool(l2.all() if l2.any() else n_rows < len(l2))
+
+
+class RidgeSystem:
+    """The systems of a `LeastSquares`, for one weight after another. Their matrix is made once."""
+
+    def __init__(self, squares):
+        self.squares, self.data = squares, squares.rows
+        self.y, self.target, self.square = squares.y, squares.gradient_at_zero, squares.value_at_zero
+        self.shape = self.data.X.shape
+        self.root = 1.0 if self.data.root is None else self.data.root
+        self._columns = self._rows = self._ratios = None
+
+    def rows(self, w):
+        """B w, (n,)."""
+        return self.data.product(w)[0]
+
+    def columns(self, u):
+        """B^T u, (p,)."""
+        return self.data.transposed_product(u)
+
+    def _diagonal(self):
+        """Diagonal of the first system, (p,)."""
+        data, X = self.data, self.data.X
+        s = np.ones(self.shape[0]) if data.s is None else data.s
+        if data.is_sparse:
+            squared = type(X)((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
+            squares = squared.T @ s
+        else:
+            squares = np.einsum("ij,ij,i->j", X, X, s, dtype=np.float64)
+        return np.maximum(squares - data.total * data.means**2, 0.0) + self.l2
+
+    def distance(self, w, residual, gap):
+        """How far w (p,) is from the end, in parts of what that asks for.
+
+        ``residual`` (n,) is S^(1/2) (y - B w), ``gap`` the duality gap. Without a ridge there is none.
+        """
+        if not self.least:
+            return 0.0
+        value = 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
+        return (gap / max(self.gap_goal * value, 1e-300)) ** 0.5
+
+    def solve(self, x, l2, goal):
+        """Coefficients (p,) near the solution for weights l2, from x, and whether they meet the goal."""
+        self.l2, self.least = l2, float(l2.min())
+        self.goal, self.gap_goal, self.end = goal.violation, goal.gap, goal.end
+        w = np.zeros_like(x)
+        if not self.least:
+            self.goal *= _LEAST_NORM
+            return self._by_columns(w, lambda r: r, np.inf, _MANY)
+        if x.any():
+            start, done = self._by_columns(x, None, np.inf, 0)
+            if done:
+                return start, True
+            if self._value(x) <= self.square:
+                w = x
+        side, wide = min(self.shape), self.shape[0] < self.shape[1]
+        direct = not self.data.is_sparse and side <= _SIDE
+        if not direct or side > _AT_ONCE:
+            # by the diagonal where the columns decide, by the ridge where the rows do
+            scales = self.l2 if wide else self._diagonal()
+            w, done = self._by_columns(w, lambda r: r / scales, _PART * side if direct else np.inf, _MANY)
+            if done or not direct:
+                return w, done
+        solve = self._factor(self._row_products() if wide else self._column_products())
+        if solve is None:
+            return w, False
+        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, _FEW)
+
+    def _value(self, w):
+        residual = self.root * (self.y - self.rows(w))
+        return 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
+
+    def _by_columns(self, w, scaled, worth, most):
+        """Conjugate gradients on the first system from w (p,), its residual scaled by a function.
+
+        The rows' residual is carried along, and the gradient made of it: no digits are lost where the fit is
+        nearly exact. They end where steps no longer move w, where their pace says that they need more than
+        ``worth`` of them, and after ``most``. Returns w, and whether it is near enough.
+        """
+        if w.any():
+            residual = self.root * (self.y - self.rows(w))
+            r = self.columns(self.root * residual) - self.l2 * w
+        else:
+            residual, r = self.root * self.y, self.target
+        d, before, first = None, 0.0, None
+        for step in range(most + 1):
+            gap = 0.5 * float(r @ (r / self.l2)) if self.least else 0.0
+            distance = max(largest(np.abs(r)) / self.goal, self.distance(w, residual, gap))
+            if distance <= 1.0:
+                return w, True
+            first = distance if first is None else first
+            if step == most or self._is_slow(step, first, distance, worth):
+                break
+            v = scaled(r)
+            now = float(r @ v)
+            d = v if d is None else v + (now / before) * d
+            before = now
+            along = self.root * self.rows(d)
+            curvature = float(along @ along) + float(d @ (self.l2 * d))
+            if not 0.0 < curvature < np.inf:
+                break
+            length = now / curvature
+            w = w + length * d
+            if length * largest(np.abs(d)) <= _NOTHING * largest(np.abs(w)):
+                return w, True
+            residual = residual - length * along
+            r = self.columns(self.root * residual) - self.l2 * w
+        return w, False
+
+    def _by_rows(self, start, solve):
+        """Conjugate gradients on the second system times the least weight, from a = 0.
+
+        ``solve`` is the preconditioner. Where the end is not reached ``start`` (p,) is returned if it is the
+        better one.
+        """
+        share = self.l2 / self.least
+        rest = residual = self.root * self.y
+        a, w, d, before = np.zeros_like(rest), np.zeros_like(start), None, 0.0
+        for step in range(_FEW + 1):
+            # rest is residual - least * a, and w has the coefficients of a
+            distance = self.distance(w, residual, 0.5 * float(rest @ rest))
+            if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
+                r = self.columns(self.root * rest)
+                proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
+                if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= _EXACT:
+                    return w, True
+            if step == _FEW or time.perf_counter() >= self.end:
+                break
+            v = solve(rest)
+            now = float(rest @ v)
+            d = v if d is None else v + (now / before) * d
+            before = now
+            u = self.columns(self.root * d) / share
+            along = self.root * self.rows(u) + self.least * d
+            curvature = float(d @ along)
+            if not 0.0 < curvature < np.inf:
+                break
+            a, w = a + (now / curvature) * d, w + (now / curvature) * u
+            rest = rest - (now / curvature) * along
+            residual = rest + self.least * a
+        return (w if self._value(w) <= self._value(start) else start), False
+
+    def _is_slow(self, step, first, distance, worth):
+        """Whether time is up, or the pace so far needs more than ``worth`` steps."""
+        if time.perf_counter() >= self.end:
+            return True
+        return step >= _LOOK and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
+
+    def _column_products(self):
+        """The first system in single precision."""
+        if self._columns is None:
+            self._columns = self.data.gram(None, self.shape[1], np.float32)
+        M = self._columns.astype(np.float32)
+        M[np.diag_indices(len(M))] += self.l2.astype(np.float32)
+        return M
+
+    def _row_products(self):
+        """The second system times the least weight, in single precision.
+
+        With an intercept the rows' weights' roots are a vector that B^T S^(1/2) makes zero. Along it the
+        system is as small as the ridge, and lost in rounding; its square, with the size of the others, is
+        added there, which changes nothing, as y is centred.
+        """
+        n, p = self.shape
+        by = np.sqrt(self.least / self.l2).astype(np.float32)
+        if self._rows is None or not np.array_equal(self._ratios, by):
+            K = np.zeros((n, n), dtype=np.float32)
+            size = max(_BLOCK // n, 2 * n, 1)
+            for at in range(0, p, size):
+                block = self.data.block(slice(None), slice(at, at + size), np.float32)
+                if by.min() < 1.0:
+                    block *= by[at : at + size]
+                K += block @ block.T
+            if self.data.centred:
+                root = (self.root * np.ones(n)).astype(np.float32)
+                K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
+            self._rows, self._ratios = K, by
+        K = self._rows.copy()
+        K[np.diag_indices(n)] += np.float32(self.least)
+        return K
+
+    def _factor(self, M):
+        """What solves a system M in single precision, or None where rounding forbids it. Overwrites M."""
+        by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
+        M *= by
+        M *= by[:, None]
+        M[np.diag_indices(len(M))] = 1.0 + _ROUNDING
+        factor, failed = lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return None
+
+        def solve(r):
+            # a residual may be smaller than single precision goes
+            size = largest(np.abs(r)) or 1.0
+            solution, _ = lapack.spotrs(factor, (by * (r / size)).astype(np.float32), lower=1)
+            return size * (by * solution)
+
+        return solve

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .._arrays import beside, to_host
 from .._estimator.checks import apply_class_weight, in_units
-from .._l1.estimators.fit import check_positive
+from .._l1.paths.data_losses import check_positive
 from .._l1.paths.magnitudes import sum_in_units
 from .._l1.paths.problems import LogisticProblem, SquaresProblem
 from .._solver import outcome

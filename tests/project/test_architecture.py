@@ -184,6 +184,14 @@ def test_circles_are_seen():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
 
 
+def test_paths_know_no_estimator(source):
+    found = modules_imported(source)
+    paths = [name for name in found if name.startswith("sparsekit._l1.paths.")]
+    assert len(paths) > 5
+    for name in paths:
+        assert not {target for target in found[name] if target.startswith("sparsekit._l1.estimators")}, name
+
+
 def test_no_module_imports_itself_over_others(source):
     assert circles(modules_imported(source)) == []
 

@@ -29,7 +29,7 @@ from ..._messages import numbers, shown
 from ..paths.coefficients import l1_weights
 from ..paths.path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
-from .fit import OBA_CONSTRAINTS
+from ..paths.settings import OBA_CONSTRAINTS
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0

@@ -1,41 +1,17 @@
 """What the estimators of OBA share: the solver's parameters, its call, and the warning of a large gap."""
 
-import inspect
 import warnings
-from numbers import Integral
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import beside, is_device, to_host
-from ..._estimator.base import SCALERS, SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.base import SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
-from ..._linalg.special import largest
-from ..._messages import shown
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
-from ..losses.block_loss import LossOfBlocks
-from ..losses.losses import LeastSquaresLoss
-from ..losses.multinomial import logistic_loss
-from ..losses.null_intercept import null_intercept
-from ..paths.coefficients import pack
 from ..paths.magnitudes import check_result, named_overflow
 from ..solver.blockwise import BlockProblem, mixed, solver_of
-from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
-from ..solver.least_squares_session import LeastSquaresSession
-from ..solver.nonnegative import NonnegativeSquares
-from ..solver.oba import minimize_oba
-
-# the solver states its defaults; the estimators repeat none of them
-_PARAMETERS = inspect.signature(minimize_oba).parameters
-TOL, MAX_ITER, MEMORY = (_PARAMETERS[name].default for name in ("tol", "max_iter", "memory"))
-
-OBA_CONSTRAINTS: dict = {
-    **SOLVER_CONSTRAINTS,
-    "hessian": [StrOptions({"exact", "lbfgs"})],
-    "memory": [Interval(Integral, 1, None, closed="left")],
-}
+from ..solver.centred_loss import CentredLoss
 
 # part of the loss at zero that is rounding of a duality gap
 _ROUNDING = 1e-12
@@ -95,72 +71,6 @@ def _spread_of_norms(X, x):
     squares = np.asarray(squares, like=x).ravel()[used]
     squares = squares[squares > 0]
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
-
-
-def weights_in_units(X, weight, scale):
-    """``scale(weight)``, the weights and their unit; blocks have their own weights, whose unit is one."""
-    return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
-
-
-def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None):
-    """The logistic loss of checked data, wherever X is."""
-    if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
-        return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
-    centre = centre_of(X, weight) if can_be_centred(X, fit_intercept) else None
-    if centre is None:
-        return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
-    X = subtract_centre(X, centre)
-    loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
-    return CentredLoss(loss, X, centre)
-
-
-def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
-    """``x0``, or the model of the intercept alone, at which the unit of the solver's tolerance is set too.
-
-    With the gradient there as the unit, and not that at zero, an offset and the same plus a constant are
-    fitted to the same tolerance. The arrays are where the loss is.
-    """
-    weight = None if weight is None else to_host(weight)
-    intercept = null_intercept(to_host(codes), weight, n_classes, to_host(offset))
-    null = beside(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
-    loss.origin_scale = largest(np.abs(loss.gradient(null))) or None
-    return null if x0 is None else x0
-
-
-def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=False):
-    """The least squares of a target from which ``offset`` is subtracted already, wherever X is.
-
-    ``positive`` is for X in blocks.
-    """
-    if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
-        return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads, positive=positive)
-    return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
-
-
-def check_positive(hessian):
-    """ValueError where fits with ``positive=True`` are asked for a Hessian that they have no use for."""
-    if hessian != "exact":
-        raise ValueError(
-            f"positive must be False where hessian is {shown(hessian)}; use 'exact': fits of coefficients "
-            ">= 0 make no model by L-BFGS."
-        )
-
-
-def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
-    """`squares_of` coefficients >= 0."""
-    if isinstance(X, BlockedMatrix):
-        return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
-    return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
-
-
-def least_squares_of(X, target, offset, weight, fit_intercept, n_threads, positive, hessian):
-    """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
-    if isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact":
-        make = nonnegative_of if positive else squares_of
-        return make(X, target, offset, weight, fit_intercept, n_threads)
-    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive)
 
 
 class OBAEstimatorMixin(SolverEstimatorMixin):

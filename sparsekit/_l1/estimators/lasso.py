@@ -21,18 +21,11 @@ from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..paths.coefficients import center_target, pack, penalty_of, unpack
+from ..paths.data_losses import check_positive, least_squares_of, weights_in_units
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
-from .fit import (
-    MAX_ITER,
-    MEMORY,
-    OBA_CONSTRAINTS,
-    TOL,
-    OBAEstimatorMixin,
-    check_positive,
-    least_squares_of,
-    weights_in_units,
-)
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .fit import OBAEstimatorMixin
 
 
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):

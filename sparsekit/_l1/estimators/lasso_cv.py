@@ -26,9 +26,10 @@ from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeig
 from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import SquaresBlockProblem
 from ..paths.coefficients import penalty_of
+from ..paths.data_losses import check_positive, weights_in_units
 from ..paths.problems import SquaresProblem
+from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
-from .fit import MAX_ITER, MEMORY, TOL, check_positive, weights_in_units
 from .lasso import LassoOBA
 
 

@@ -20,17 +20,10 @@ from ..._linalg.threads import count_threads
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.null_intercept import unless_zero
 from ..paths.coefficients import pack, penalty_of, unpack
+from ..paths.data_losses import logistic_of, start_at_null, weights_in_units
 from ..paths.magnitudes import sum_in_units
-from .fit import (
-    MAX_ITER,
-    MEMORY,
-    OBA_CONSTRAINTS,
-    TOL,
-    OBAEstimatorMixin,
-    logistic_of,
-    start_at_null,
-    weights_in_units,
-)
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .fit import OBAEstimatorMixin
 from .prediction import L1LogisticClassifierMixin
 
 

@@ -27,10 +27,11 @@ from ..._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset
 from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import LogisticBlockProblem
 from ..paths.coefficients import penalty_of
+from ..paths.data_losses import weights_in_units
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
+from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
-from .fit import MAX_ITER, MEMORY, TOL, weights_in_units
 from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 

@@ -29,19 +29,9 @@ from ..._estimator.validation import check_X_y
 from ..._linalg.threads import count_threads
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..estimators.fit import (
-    MAX_ITER,
-    MEMORY,
-    OBA_CONSTRAINTS,
-    TOL,
-    check_positive,
-    logistic_of,
-    nonnegative_of,
-    squares_of,
-    weights_in_units,
-)
 from ..losses.null_intercept import null_intercept, unless_zero
 from .coefficients import center_target, penalty_of
+from .data_losses import check_positive, logistic_of, nonnegative_of, squares_of, weights_in_units
 from .magnitudes import sum_in_units
 from .path_solver import (
     RegularizationPath,
@@ -49,6 +39,7 @@ from .path_solver import (
     warn_if_path_unconverged,
 )
 from .problems import SquaresProblem
+from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 
 _PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
 

@@ -17,12 +17,12 @@ from ..._estimator.used_columns import UsedColumns
 from ..._messages import shown
 from ..._solver import outcome
 from .. import plan
-from ..estimators.fit import logistic_of, nonnegative_of, squares_of
 from ..losses.null_intercept import null_intercept
 from ..solver.centred_rows import CentredRows
 from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
 from .coefficients import all_classes, center_target, l1_weights, unpack
+from .data_losses import logistic_of, nonnegative_of, squares_of
 from .judges import DeviceAccuracy, DeviceSquaredErrors, Judge, SquaredErrors, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid

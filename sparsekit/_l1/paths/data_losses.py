@@ -1,0 +1,83 @@
+"""The loss of checked data, wherever X is: in main memory, on a GPU or in blocks of rows."""
+
+import numpy as np
+
+from ..._arrays import beside, is_device, to_host
+from ..._estimator.block_data import BlockedMatrix
+from ..._linalg.special import largest
+from ..._messages import shown
+from ..losses.block_loss import LossOfBlocks
+from ..losses.losses import LeastSquaresLoss
+from ..losses.multinomial import logistic_loss
+from ..losses.null_intercept import null_intercept
+from ..solver.blockwise import BlockProblem
+from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
+from ..solver.least_squares_session import LeastSquaresSession
+from ..solver.nonnegative import NonnegativeSquares
+from .coefficients import pack
+
+
+def weights_in_units(X, weight, scale):
+    """``scale(weight)``, the weights and their unit; blocks have their own weights, whose unit is one."""
+    return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
+
+
+def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None):
+    """The logistic loss of checked data, wherever X is."""
+    if isinstance(X, BlockedMatrix):
+        spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
+        return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
+    centre = centre_of(X, weight) if can_be_centred(X, fit_intercept) else None
+    if centre is None:
+        return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    X = subtract_centre(X, centre)
+    loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+    return CentredLoss(loss, X, centre)
+
+
+def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
+    """``x0``, or the model of the intercept alone, at which the unit of the solver's tolerance is set too.
+
+    With the gradient there as the unit, and not that at zero, an offset and the same plus a constant are
+    fitted to the same tolerance. The arrays are where the loss is.
+    """
+    weight = None if weight is None else to_host(weight)
+    intercept = null_intercept(to_host(codes), weight, n_classes, to_host(offset))
+    null = beside(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
+    loss.origin_scale = largest(np.abs(loss.gradient(null))) or None
+    return null if x0 is None else x0
+
+
+def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=False):
+    """The least squares of a target from which ``offset`` is subtracted already, wherever X is.
+
+    ``positive`` is for X in blocks.
+    """
+    if isinstance(X, BlockedMatrix):
+        spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
+        return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads, positive=positive)
+    return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+
+
+def check_positive(hessian):
+    """ValueError where fits with ``positive=True`` are asked for a Hessian that they have no use for."""
+    if hessian != "exact":
+        raise ValueError(
+            f"positive must be False where hessian is {shown(hessian)}; use 'exact': fits of coefficients "
+            ">= 0 make no model by L-BFGS."
+        )
+
+
+def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
+    """`squares_of` coefficients >= 0."""
+    if isinstance(X, BlockedMatrix):
+        return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
+    return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+
+
+def least_squares_of(X, target, offset, weight, fit_intercept, n_threads, positive, hessian):
+    """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
+    if isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact":
+        make = nonnegative_of if positive else squares_of
+        return make(X, target, offset, weight, fit_intercept, n_threads)
+    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive)

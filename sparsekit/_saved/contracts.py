@@ -292,7 +292,10 @@ CONTRACTS: dict[str, dict[str, Field]] = {
             )
         ).maybe(),
     },
-    "LassoOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole()},
+    "LassoOBA": {
+        **_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole(),
+        "solver_": Word(("newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba")).maybe(),
+    },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS, **_OFFSET,
         **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},

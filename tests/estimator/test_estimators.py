@@ -189,7 +189,7 @@ def test_every_format_gives_the_dense_answer(data, request):
 
 @pytest.mark.parametrize("container", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
-    import sparsekit._l1.estimators.fit as module
+    import sparsekit._l1.paths.data_losses as module
 
     X, y = cancer
     X = container(X)

@@ -242,7 +242,7 @@ def test_the_guide_names_types_for_skops_as_they_are(checkout):
     text = (checkout / "doc" / "saved_models.md").read_text(encoding="utf-8")
     named = {
         f"sparsekit.{module}.{name}": getattr(import_module(f"sparsekit.{module}"), name)
-        for module, name in re.findall(r"(?<=`)(_\w+\.\w+)\.(\w+)`", text)
+        for module, name in re.findall(r"(?<=`)(_\w+(?:\.\w+)+)\.(\w+)`", text)
     }
     assert all(f"{kind.__module__}.{kind.__name__}" == full for full, kind in named.items())
     assert {kind.__name__ for kind in named.values()} >= models.CLASSES.keys() | {"SoftmaxState"}

@@ -6,13 +6,13 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import ElasticNet
 
-from sparsekit import LassoOBA, LassoOBACV, lasso_path
+from sparsekit import L1LogisticOBA, LassoOBA, LassoOBACV, lasso_path
 from sparsekit._cython._square_columns import GramColumns
 from sparsekit._cython._squares import OUT_OF_TIME, Descent
 from sparsekit._l1 import plan
 from sparsekit._l1.solver.centred_rows import CentredRows
 from sparsekit.metrics import kkt_violation
-from sparsekit.optimize import LeastSquaresLoss, minimize_oba
+from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
 KINDS = ["few in use", "some in use", "most in use"]
 STRENGTH = dict(zip(KINDS, [0.3, 0.03, 1e-4]))
@@ -220,6 +220,58 @@ def test_centred_rows_are_dense_algebra(as_format, centred, weighted, density):
         size = len(G)
         assert_allclose(rows.gram(columns, size, np.float64), G, rtol=1e-5, atol=1e-4)
         assert_allclose(rows.gram(columns, 2, np.float32), G[size - 2 :], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.4, 0.0])
+@pytest.mark.parametrize("shape", [(120, 30), (30, 200)])
+def test_all_solvers_find_the_same(shape, l1_ratio, positive):
+    X, y = data(*shape, seed=10)
+    alpha = 0.01 * largest(X, y) / len(y)
+    options = dict(alpha=alpha, l1_ratio=l1_ratio, positive=positive, tol=1e-9)
+    models = {name: LassoOBA(solver=name, **options).fit(X, y) for name in ("auto", "gram", "oba")}
+    assert models["oba"].solver_ == "oba"
+    assert models["gram"].solver_ == ("newton" if l1_ratio == 0.0 and not positive else "gram")
+    for model in models.values():
+        assert model.objective_ == pytest.approx(models["oba"].objective_, rel=1e-7)
+        assert_allclose(model.coef_, models["oba"].coef_, atol=1e-3)
+
+
+def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys):
+    monkeypatch.setattr(plan, "MAX_WORKING_COLUMNS", 25)
+    X, y = data(60, 300, seed=11)
+    model = LassoOBA(0.01 * largest(X, y) / len(y), verbose=1).fit(X, y)
+    assert model.solver_ == "gram, oba" and "solved by gram, oba" in capsys.readouterr().out
+    assert LassoOBA(0.5 * largest(X, y) / len(y)).fit(X, y).solver_ == "gram"
+
+
+@pytest.mark.parametrize("solver, hessian", [("gram", "lbfgs")])
+def test_a_solver_that_cannot_be_had_is_refused(solver, hessian):
+    X, y = data()
+    with pytest.raises(ValueError, match="solver='gram' needs X in main memory"):
+        LassoOBA(solver=solver, hessian=hessian).fit(X, y)
+
+
+@pytest.mark.parametrize("shape", [(400, 60), (40, 150)])
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_equal_calls_return_equal_bits(shape, as_format):
+    X, y = data(*shape, seed=12)
+    X, labels = as_format(np.where(np.abs(X) > 0.5, X, 0.0)), y > np.median(y)
+    alpha = 0.02 * np.abs(X.T @ (y - y.mean())).max() / len(y)
+    for make in (
+        lambda: LassoOBA(alpha), lambda: LassoOBA(alpha, l1_ratio=0.0),
+        lambda: LassoOBA(alpha, positive=True),
+        lambda: LassoOBACV(5, cv=3), lambda: L1LogisticOBA(C=0.3), lambda: L1LogisticOBA(C=0.3, l1_ratio=0.0),
+    ):  # fmt: skip
+        target = labels if isinstance(make(), L1LogisticOBA) else y
+        one, two = make().fit(X, target), make().fit(X, target)
+        assert_array_equal(one.coef_, two.coef_)
+        assert_array_equal(one.n_iter_, two.n_iter_)
+    for loss in (LeastSquaresLoss(X, y), LogisticLoss(X, np.where(labels, 1.0, -1.0))):
+        for l1, l2 in ((alpha * len(y), 0.0), (0.0, 1.0)):
+            one, two = (minimize_oba(loss, l1, l2=l2) for _ in range(2))
+            assert_array_equal(one.x, two.x)
+            assert (one.nit, one.nfev) == (two.nit, two.nfev)
 
 
 THRESHOLDS = [name for name in vars(plan) if name.isupper()]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._arrays import beside
 from ..._estimator.checks import in_type, in_units
@@ -74,6 +74,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
+    solver : {"auto", "gram", "oba"}, default="auto"
+        "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system; "oba"
+        is OBA on the rows or columns of X. "auto" begins with "gram" where X is in main memory, and goes on
+        with "oba" where the Gram matrix would cost more. All find the same solution.
     history : bool, default=False
         Whether to record ``history_``.
     verbose : int, default=0
@@ -98,6 +102,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
+    solver_ : str
+        What ran: "newton" (a linear system), "gram", "oba", or several, as in "gram, oba".
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`L1LogisticOBA`.
     n_rounds_ : int
@@ -142,6 +148,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         "positive": ["boolean"],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", dict, None],
+        "solver": [StrOptions({"auto", "gram", "oba"})],
         "warm_start": ["boolean"],
         "history": ["boolean"],
         **OBA_CONSTRAINTS,
@@ -164,6 +171,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         n_jobs: int | None = None,
         hessian: Hessian = "exact",
         memory: int = MEMORY,
+        solver: Literal["auto", "gram", "oba"] = "auto",
         history: bool = False,
         verbose: int = 0,
         callback: SolverCallback | None = None,
@@ -180,6 +188,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.hessian = hessian
         self.memory = memory
+        self.solver = solver
         self.history = history
         self.verbose = verbose
         self.callback = callback
@@ -250,7 +259,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             check_positive(self.hessian)
         with named_overflow(X):
             loss = least_squares_of(
-                X, target, mean, weight, fit_intercept, threads, self.positive, self.hessian
+                X, target, mean, weight, fit_intercept, threads, self.positive, self.hessian, self.solver
             )
         x0 = None
         last = getattr(self, "coef_", None)
@@ -258,7 +267,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         fits = last is not None and math.prod(last.shape) == columns.n_features
         if self.warm_start and fits:
             x0 = beside(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
-        self._minimize(
+        result = self._minimize(
             X,
             loss,
             penalty,
@@ -269,6 +278,9 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             whole=lambda x: columns.expand_variables(x, 1),
         )
         self.n_iter_ = int(self.n_iter_[0])
+        self.solver_ = ", ".join(result.get("solver", ("oba",)))
+        if self.verbose:
+            print(f"LassoOBA: solved by {self.solver_}")
         return self
 
     def _twin(self):

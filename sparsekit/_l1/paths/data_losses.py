@@ -75,9 +75,17 @@ def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
     return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
-def least_squares_of(X, target, offset, weight, fit_intercept, n_threads, positive, hessian):
+def least_squares_of(
+    X, target, offset, weight, fit_intercept, n_threads, positive, hessian, solver="auto"
+):  # fmt: skip
     """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
-    if isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact":
+    is_session = not (isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact")
+    if solver == "gram" and not is_session:
+        raise ValueError(
+            "solver='gram' needs X in main memory and hessian='exact': use solver='auto' for blocks of rows, "
+            "a GPU or hessian='lbfgs'."
+        )
+    if not is_session or solver == "oba":
         make = nonnegative_of if positive else squares_of
         return make(X, target, offset, weight, fit_intercept, n_threads)
-    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive)
+    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive, solver == "auto")

@@ -87,9 +87,11 @@ class LeastSquares:
     n_threads : int
     positive : bool
         Whether coefficients must be >= 0.
+    has_limits : bool
+        Whether the limits of the plan hold for the working set.
     """
 
-    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False):
+    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, has_limits=True):
         self.rows = CentredRows(X, s, fit_intercept, n_threads)
         self.y, self.fit_intercept, self.positive = y, fit_intercept, positive
         self.n_threads, self.p = n_threads, X.shape[1]
@@ -98,7 +100,7 @@ class LeastSquares:
             self.gradient_at_zero = self.rows.transposed_product(weighted)
             self.value_at_zero = 0.5 * float(weighted @ y)
         self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
-        self.working, self.ridge, self._system = WorkingColumns(self.rows), MIN_RIDGE, None
+        self.working, self.ridge, self._system = WorkingColumns(self.rows, has_limits), MIN_RIDGE, None
         self.go_to(np.zeros(self.p))
 
     def variables(self):
@@ -157,11 +159,12 @@ class LeastSquares:
         goal = Goal(END_PART * tol * self.origin_scale, END_PART * 10.0 * tol, end)
         if promise_tol:
             goal = Goal(np.inf, promise_tol, end)
-        first, before, is_solved = nit, np.inf, False
+        first, before, is_solved, solver = nit, np.inf, False, []
         with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
             if not self.positive and is_ridge(l1, l2, self.rows.n):
                 is_solved = self._solve_system(l2, goal)
                 nit += 1
+                solver.append("newton")
             while True:
                 fun, gap, violation = self.certify(l1, l2)
                 optimality, nnz = violation / self.origin_scale, int(np.count_nonzero(self.w))
@@ -201,6 +204,7 @@ class LeastSquares:
         return OptimizeResult(
             x=self.variables().copy(), fun=fun, nit=nit, status=status, success=status == outcome.CONVERGED,
             message=MESSAGES[status], optimality=optimality, dual_gap=gap, history=record.columns(),
+            solver=tuple(solver) if is_solved else (*solver, "gram"),
         )  # fmt: skip
 
     def _choose(self, l1, l2, level):

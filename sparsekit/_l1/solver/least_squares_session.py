@@ -26,10 +26,13 @@ MAX_PENALTY = 1e300
 
 
 class LeastSquaresSession:
-    """A `LeastSquares` and the loss for what it does not solve; see there for the parameters."""
+    """A `LeastSquares` and the loss for what it does not solve; see there for the parameters.
 
-    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False):
-        self.squares = LeastSquares(X, y, s, fit_intercept, n_threads, positive)
+    Results have ``solver``, the names of those that ran: "newton", "gram" or "oba".
+    """
+
+    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, has_limits=True):
+        self.squares = LeastSquares(X, y, s, fit_intercept, n_threads, positive, has_limits)
         self.p, self.fit_intercept = X.shape[1], fit_intercept
         self.n_variables = self.p + bool(fit_intercept)
         self.value_at_zero = self.squares.value_at_zero
@@ -112,14 +115,14 @@ class LeastSquaresSession:
 
     def _solve(self, l1, l2, *, near=None, nit=0, max_iter, max_time=None, **options):
         """`LeastSquares.solve`, and where that ends early `minimize_oba` from there on."""
-        begin, history = time.perf_counter(), None
+        begin, history, before = time.perf_counter(), None, ()
         if self._loss is None:
             result = self.squares.solve(
                 l1, l2, near=near, nit=nit, max_iter=max_iter, max_time=max_time, **options
             )
             if result.status != outcome.NO_PROGRESS:
                 return result
-            self._loss, nit, history = self._make_loss(), result.nit, result.history
+            self._loss, nit, history, before = self._make_loss(), result.nit, result.history, result.solver
         if options.get("callback") is not None and nit:
             options["callback"] = _counting_from(nit, options["callback"])
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
@@ -128,7 +131,7 @@ class LeastSquaresSession:
             self._loss, self.l1_vector(l1), self.squares.variables().copy(), max_time=left,
             max_iter=max(max_iter - nit, 0), l2=self.l1_vector(l2) if l2.any() else None, **options,
         )  # fmt: skip
-        result.nit += nit
+        result.nit, result.solver = result.nit + nit, (*before, "oba")
         if history:
             result.history = _joined(history, result.history)
         self.squares.go_to(result.x[: self.p].copy())

@@ -34,8 +34,8 @@ class WorkingColumns:
         Whether a Gram matrix of all columns is within the limits of the plan.
     """
 
-    def __init__(self, rows):
-        self.rows, self.p = rows, rows.p
+    def __init__(self, rows, has_limits=True):
+        self.rows, self.p, self.has_limits = rows, rows.p, has_limits
         entries = rows.X.nnz if rows.is_sparse else None
         self.has_all = plan.all_columns_fit(rows.n, rows.p, entries)
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(rows.p, dtype=bool)
@@ -43,9 +43,9 @@ class WorkingColumns:
 
     def fits(self, columns, has_ridge):
         """Whether a working set is within the limits of the plan."""
-        return self.has_all or plan.working_set_fits(
-            self.rows.n, len(columns), has_ridge, self.rows.count(columns)
-        )
+        if self.has_all or not self.has_limits:
+            return True
+        return plan.working_set_fits(self.rows.n, len(columns), has_ridge, self.rows.count(columns))
 
     def choose(self, needed, violating, ratios):
         """Which columns to add: those that are needed, and so many of the violating ones.

@@ -98,7 +98,7 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
         def minimize(start, callback):
             try:
                 found = solver(
-                    loss, l1, start, callback=callback, history=self.history, **ridge, **self._solver_options
+                    l1, start, callback=callback, history=self.history, **ridge, **self._solver_options
                 )
             except RoundError as error:
                 if error.result is None:

@@ -151,7 +151,7 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
             start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
         # lambda_max is read off this solution, so it is solved more tightly than the path
         options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
-        result = solver_of(loss)(loss, beside(np.zeros(loss.n_variables), X), start, **options)
+        result = solver_of(loss)(beside(np.zeros(loss.n_variables), X), start, **options)
         coef[:, free], free_intercept = unpack(
             to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0
         )
@@ -221,7 +221,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
             # a positive rest, so that the solver's own rule for max_time stays the only one
             left = max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
-        result = solver(loss, weights, x, max_time=left, callback=callback, **ridge, **solver_options)
+        result = solver(weights, x, max_time=left, callback=callback, **ridge, **solver_options)
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from ..losses.block_loss import LossOfBlocks, Sparse, gradient_of_block, start_o
 from ..losses.null_intercept import null_intercept
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .duality import ENDS, dual_with_ridge, gap_of
-from .least_squares_session import LeastSquaresSession
 from .nonnegative import minimize_nonnegative, one_sided
 from .oba import minimize_oba
 from .oba_run import CONTENT, MESSAGES
@@ -185,7 +185,7 @@ class BlockProblem:
         return np.maximum(-g, 0.0) if self.positive else np.abs(g)
 
     @property
-    def minimize(self) -> Any:
+    def solver_of_columns(self) -> Any:
         """The solver of a working set."""
         return minimize_nonnegative if self.positive else minimize_oba
 
@@ -199,7 +199,7 @@ class BlockProblem:
             # its scale is that of the unpenalised variables alone
             loss.origin_scale = None
             options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
-            x[at] = self.minimize(loss, np.zeros(len(at)), x[at], gap=False, **options).x
+            x[at] = self.solver_of_columns(loss, np.zeros(len(at)), x[at], gap=False, **options).x
         return x
 
 
@@ -220,11 +220,10 @@ def minimize_on_blocks(
 
 
 def solver_of(loss: Any) -> Any:
-    """The solver of what the loss is: its own ``minimizer``, that of blocks, or that of main memory."""
-    if isinstance(loss, LeastSquaresSession):
-        return LeastSquaresSession.minimize
-    own = getattr(loss, "minimizer", None)
-    return own or (minimize_on_blocks if isinstance(loss, BlockProblem) else minimize_oba)
+    """A function of l1, x0 and options: the problem's own solver, that of blocks, or `minimize_oba`."""
+    if isinstance(loss, BlockProblem):
+        return partial(minimize_on_blocks, loss)
+    return getattr(loss, "minimize", None) or partial(minimize_oba, loss)
 
 
 def mixed(penalty, l1_ratio):
@@ -335,7 +334,7 @@ class Run:
             loss.with_hessian = self.options["hessian"] == "exact"
         begun = time.perf_counter() - self.begun
         rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
-        result = problem.minimize(
+        result = problem.solver_of_columns(
             loss, self.l1[variables], x[variables], tol=self.aim(before), max_iter=rest,
             max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
             callback=None if self.callback is None else self._report_to(variables, x),

@@ -151,7 +151,7 @@ class CentredLoss:
         """
         return self.loss.gradient(self.to_centred(x))
 
-    def minimizer(self, _, l1, x0=None, *, callback=None, **options):
+    def minimize(self, l1, x0=None, *, callback=None, **options):
         """`minimize_oba` of this loss; the result has no ``grad``."""
 
         def report(intermediate_result):

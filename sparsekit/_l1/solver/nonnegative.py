@@ -28,10 +28,9 @@ class NonnegativeSquares(LeastSquaresLoss):
 
     one_sided = True
 
-    @staticmethod
-    def minimizer(loss, l1, x0=None, **options):
-        """What `OBAEstimatorMixin` asks a loss for: `minimize_nonnegative`."""
-        return minimize_nonnegative(loss, l1, x0, **options)
+    def minimize(self, l1, x0=None, **options):
+        """`minimize_nonnegative` of this loss."""
+        return minimize_nonnegative(self, l1, x0, **options)
 
 
 def minimize_nonnegative(loss, l1, x0=None, **options):

@@ -1,4 +1,4 @@
-"""Least squares with a ridge and no L1 penalty: one linear system, whose solution is where OBA starts.
+"""Least squares with a ridge and no L1 penalty: one linear system.
 
 Variables w and, with an intercept, b = mean(y) - mean(X) w. With B = X - mean(X), S = diag(s) and y centred,
 the solution has
@@ -23,22 +23,26 @@ from scipy.linalg import lapack
 
 from ..._linalg.special import largest
 
-# what sums in single precision cost, in products and as a part of the side of their matrix; the steps after
-# which their number is judged; largest side, of 64 MB then
-_PART, _LOOK, _SIDE = 0.06, 3, 4000
-# side up to which they always are: fewer steps are never enough
-_AT_ONCE = 320
-# steps with a factor, and by the diagonal alone
-_FEW, _MANY = 100, 1000
-# entries that are scaled at once: they stay in a core's cache
+# Cost of a Gram matrix in single precision, in products with X, as a part of its side.
+_GRAM_COST = 0.06
+# Steps after which their number is estimated.
+_FIRST_STEPS = 3
+# Largest side of a Gram matrix: 64 MB.
+_MAX_SIDE = 4000
+# Side up to which a Gram matrix is always made: fewer steps are never enough.
+_SMALL_SIDE = 320
+# Most steps with a Cholesky factor as preconditioner, and with a diagonal.
+_FACTOR_STEPS = 100
+_DIAGONAL_STEPS = 1000
+# Entries that are scaled at once: they stay in a core's cache.
 _BLOCK = 2**18
-# part of w that is rounding of a step
-_NOTHING = 1e-16
-# distance from the end of the second system at which the gradient of the first one is rounding
+# Part of w that is rounding of a step.
+_NO_STEP = 1e-16
+# Distance from the end of the second system at which the gradient of the first one is rounding.
 _EXACT = 1e-4
-# part of the goal to which a system without a ridge is solved, where the gap is the objective itself
+# Part of the goal to which a system without a ridge is solved, where the gap is the objective itself.
 _LEAST_NORM = 1e-6
-# part of the diagonal that keeps a matrix in single precision above zero
+# Part of the diagonal that keeps a matrix in single precision positive definite.
 _ROUNDING = 1e-6
 
 
@@ -97,7 +101,7 @@ class RidgeSystem:
         w = np.zeros_like(x)
         if not self.least:
             self.goal *= _LEAST_NORM
-            return self._by_columns(w, lambda r: r, np.inf, _MANY)
+            return self._by_columns(w, lambda r: r, np.inf, _DIAGONAL_STEPS)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)
             if done:
@@ -105,23 +109,25 @@ class RidgeSystem:
             if self._value(x) <= self.square:
                 w = x
         side, wide = min(self.shape), self.shape[0] < self.shape[1]
-        direct = not self.data.is_sparse and side <= _SIDE
-        if not direct or side > _AT_ONCE:
+        direct = not self.data.is_sparse and side <= _MAX_SIDE
+        if not direct or side > _SMALL_SIDE:
             # by the diagonal where the columns decide, by the ridge where the rows do
             scales = self.l2 if wide else self._diagonal()
-            w, done = self._by_columns(w, lambda r: r / scales, _PART * side if direct else np.inf, _MANY)
+            w, done = self._by_columns(
+                w, lambda r: r / scales, _GRAM_COST * side if direct else np.inf, _DIAGONAL_STEPS
+            )
             if done or not direct:
                 return w, done
         solve = self._factor(self._row_products() if wide else self._column_products())
         if solve is None:
             return w, False
-        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, _FEW)
+        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, _FACTOR_STEPS)
 
     def _value(self, w):
         residual = self.root * (self.y - self.rows(w))
         return 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
 
-    def _by_columns(self, w, scaled, worth, most):
+    def _by_columns(self, w, precondition, worth, most):
         """Conjugate gradients on the first system from w (p,), its residual scaled by a function.
 
         The rows' residual is carried along, and the gradient made of it: no digits are lost where the fit is
@@ -142,7 +148,7 @@ class RidgeSystem:
             first = distance if first is None else first
             if step == most or self._is_slow(step, first, distance, worth):
                 break
-            v = scaled(r)
+            v = precondition(r)
             now = float(r @ v)
             d = v if d is None else v + (now / before) * d
             before = now
@@ -152,7 +158,7 @@ class RidgeSystem:
                 break
             length = now / curvature
             w = w + length * d
-            if length * largest(np.abs(d)) <= _NOTHING * largest(np.abs(w)):
+            if length * largest(np.abs(d)) <= _NO_STEP * largest(np.abs(w)):
                 return w, True
             residual = residual - length * along
             r = self.columns(self.root * residual) - self.l2 * w
@@ -167,7 +173,7 @@ class RidgeSystem:
         share = self.l2 / self.least
         rest = residual = self.root * self.y
         a, w, d, before = np.zeros_like(rest), np.zeros_like(start), None, 0.0
-        for step in range(_FEW + 1):
+        for step in range(_FACTOR_STEPS + 1):
             # rest is residual - least * a, and w has the coefficients of a
             distance = self.distance(w, residual, 0.5 * float(rest @ rest))
             if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
@@ -175,7 +181,7 @@ class RidgeSystem:
                 proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
                 if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= _EXACT:
                     return w, True
-            if step == _FEW or time.perf_counter() >= self.end:
+            if step == _FACTOR_STEPS or time.perf_counter() >= self.end:
                 break
             v = solve(rest)
             now = float(rest @ v)
@@ -195,7 +201,7 @@ class RidgeSystem:
         """Whether time is up, or the pace so far needs more than ``worth`` steps."""
         if time.perf_counter() >= self.end:
             return True
-        return step >= _LOOK and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
+        return step >= _FIRST_STEPS and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
 
     def _column_products(self):
         """The first system in single precision."""

@@ -6,8 +6,13 @@ import numpy as np
 
 from .. import plan
 
-# New columns of a round at least, and as parts of all columns and of the rows where these are fewer.
-MIN_NEW, NEW_PART, NEW_PER_ROW = 10, 0.05, 0.1
+# New columns of a round: at least so many,
+MIN_NEW = 10
+# at least this part of all columns, and not fewer than are there already,
+NEW_PART = 0.05
+# but with fewer rows than columns at most this part of the rows. At 250 x 5000 and a weak penalty 0.1 takes
+# 190 ms and 0.25 takes 490: columns join that the solution does not use.
+NEW_PER_ROW = 0.1
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
 # Violated optimality conditions, as a part of all columns, from which most columns are in use.
@@ -15,9 +20,10 @@ DENSE_SOLUTION = 0.33
 # Part of the columns that have to be in the working set before that is asked. At 1500 x 1200 with a
 # correlation of 0.9 all columns violate their conditions at first, and 110 are in use (10 ms; 56 with all).
 MIN_SEEN = 0.06
-# Columns from which the Gram matrix of all columns is made in single precision, and the part of its diagonal
-# that outweighs the rounding.
-SINGLE_COLUMNS, SINGLE_ROUNDING = 128, 1e-6
+# Columns from which the Gram matrix of all columns is made in single precision.
+SINGLE_COLUMNS = 128
+# Part of the diagonal of such a matrix that outweighs its rounding.
+SINGLE_ROUNDING = 1e-6
 
 
 class WorkingColumns:

@@ -1,6 +1,6 @@
 """The search of cross-validation over warm-started paths, the same for classes and for numbers.
 
-A problem of all rows (`cv_problems`) has those of the folds; the estimators say what their penalty is called.
+A problem of all rows (`problems`) has those of the folds; the estimators say what their penalty is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The problems of `cv_problems` over blocks of rows, which a fold keeps all of."""
+"""The problems of `problems` over blocks of rows, which a fold keeps all of."""
 
 from __future__ import annotations
 

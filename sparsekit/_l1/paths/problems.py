@@ -1,7 +1,7 @@
 """The problem whose paths cross-validation solves: of all rows, and of a fold's training part.
 
 `PathProblem` has what all share; classes and numbers differ in their loss, in its scale and in the attributes
-that models get. `cv_block_problems` has those over blocks of rows.
+that models get. `block_problems` has those over blocks of rows.
 """
 
 from __future__ import annotations

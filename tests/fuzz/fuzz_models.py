@@ -98,7 +98,7 @@ MODELS = {
         (NUMBERS,),
         OBA
         | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
-        | {"positive": BOOL},
+        | {"positive": BOOL, "solver": st.sampled_from(["auto", "gram", "oba"])},
     ),
     "LassoOBACV": (
         sk.LassoOBACV,

@@ -172,6 +172,14 @@ def test_hard_data(kind, shape):
     assert model.optimality_ <= 1e-7
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("digits", [4, 8])
+def test_columns_of_other_units_are_certified(digits):
+    X, y = data(30, 8)
+    model = LassoOBA(1e-4).fit(X * np.logspace(-digits, digits, 8), y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
 def test_descent_looks_at_the_clock():
     X, y = data(200, 40)
     columns, l1 = GramColumns(X.T @ X, X.T @ y, y @ y), np.full(40, 0.01)

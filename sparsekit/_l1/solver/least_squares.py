@@ -48,6 +48,8 @@ NEAR = 0.8
 MIN_RIDGE = 1e-12
 # Part of the residuals' sum that is rounding in a gradient that has to be zero.
 ROUNDING = 1e-10
+# Part of the squares of y that is rounding of a duality gap.
+ROUNDING_GAP = 1e-12
 # Relative decrease of the objective that is rounding.
 NO_DECREASE = 1e-15
 
@@ -188,8 +190,8 @@ class LeastSquares:
                 level = l1 if near is None or nit > first else np.minimum(near, l1)
                 joins, is_dense = self._choose(l1, l2, level)
                 if joins is None or not (len(joins) or fun < before):
-                    # what rounding forbade may be the gap's last digits
-                    is_end = joins is not None and violation <= goal.violation
+                    # where y is fitted exactly the gap is rounding of its squares
+                    is_end = violation <= goal.violation and gap <= ROUNDING_GAP * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
                     break
                 before = np.inf if len(joins) else fun - NO_DECREASE * abs(fun)

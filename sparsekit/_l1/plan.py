@@ -21,10 +21,13 @@ MAX_GRAM_FILL = 4
 SMALL_GRAM = 128
 # Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them.
 SMALL_PATH = 300
-# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this: for
-# sums in single precision, which have a kernel, and for those in double precision.
-DENSE_PART = 0.02
-DENSE_PART_DOUBLE = 0.003
+# Sparse columns become dense blocks where the square of a row's entries is larger than this part of k (k +
+# DENSE_OVERHEAD), k being the number of columns: for sums in single precision, which have a kernel,
+DENSE_PART = 0.06
+# and for those in double precision.
+DENSE_PART_DOUBLE = 0.006
+# Cost of making a row dense, in columns. imdb, a tenth of the largest alpha: 150 ms without it, 121 with it.
+DENSE_OVERHEAD = 300
 # Products of dense X with a vector gather its columns where this part of the vector is not zero.
 FEW_COLUMNS = 0.1
 

@@ -143,7 +143,7 @@ class CentredRows:
         columns = slice(None) if columns is None else columns
         per_row = float(self._entries[columns].sum()) / self.n
         dense = plan.DENSE_PART if dtype == np.float32 else plan.DENSE_PART_DOUBLE
-        if per_row**2 > dense * size**2:
+        if per_row**2 > dense * size * (size + plan.DENSE_OVERHEAD):
             return False
         return not self.centred or bool(self._filled[columns].max(initial=0.0) <= _FULL * self.total)
 

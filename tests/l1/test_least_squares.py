@@ -180,6 +180,62 @@ def test_columns_of_other_units_are_certified(digits):
     assert model.dual_gap_ <= 1e-4 * model.objective_
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_nonnegative_coefficients_with_features_without_a_penalty(fit_intercept):
+    """More of these than rows determine, whose least-squares step leaves the orthant."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((30, 150)), rng.standard_normal(30)
+        v = rng.choice([0.0, 1.0, 3.0], 150)
+        model = LassoOBA(0.001, positive=True, fit_intercept=fit_intercept, penalty_weights=v).fit(X, y)
+        assert model.n_iter_ < 100 and model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("as_format", [*FORMATS, np.float32])
+def test_a_constant_column_without_a_penalty_has_no_coefficient(as_format):
+    X, y = data(200, 5, seed=13)
+    X[:, 2], v = 0.1, [1.0, 1.0, 0.0, 1.0, 1.0]
+    X = as_format(X)
+    for model in (LassoOBA(0.0), LassoOBA(0.1, penalty_weights=v), LassoOBACV(3, cv=3, penalty_weights=v)):
+        assert np.abs(model.fit(X, y).coef_[2]) < 1e-6
+    assert np.abs(np.asarray(lasso_path(X, y, n_lambdas=3, penalty_weights=v).coefs)[2]).max() < 1e-6
+    # what is constant in a fold alone is centred by the mean of all rows
+    Z = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    Z[:66, 1] = 4.0
+    search = LassoOBACV(alphas=[0.1, 0.01], cv=3, tol=1e-8).fit(as_format(Z), y)
+    assert_allclose(search.mse_path_, mse_of_folds(as_format(Z), y, search.alphas_), rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", [250, 900])
+def test_folds_without_a_penalty_score_the_solution_of_least_norm(p):
+    X, y = data(60, p, seed=14)
+    search = LassoOBACV([1.0], penalty_weights=np.zeros(p), cv=3).fit(X, y)
+    for k, test in enumerate(np.array_split(np.arange(60), 3)):
+        train = np.setdiff1d(np.arange(60), test)
+        mean, offset = X[train].mean(axis=0), y[train].mean()
+        coef = np.linalg.lstsq(X[train] - mean, y[train] - offset)[0]
+        error = np.mean((y[test] - offset - (X[test] - mean) @ coef) ** 2)
+        assert search.mse_path_[0, k] == pytest.approx(error, rel=1e-4)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_fit_that_a_callback_stops_says_its_own_objective(stop):
+    X, y = data(60, 900, seed=15)
+    times = []
+
+    def callback(state):
+        times.append(state.time)
+        return state.nit >= stop
+
+    model = LassoOBA(0.01, callback=callback).fit(X, y)
+    residual = y - model.predict(X)
+    assert model.objective_ == pytest.approx(0.5 * np.mean(residual**2) + 0.01 * np.abs(model.coef_).sum())
+    best = LassoOBA(0.01, history=True).fit(X, y)
+    assert model.objective_ - best.objective_ <= model.dual_gap_ * (1 + 1e-9)
+    assert (np.diff(times) >= 0).all() and (np.diff(best.history_["time"]) >= 0).all()
+
+
 def test_descent_looks_at_the_clock():
     X, y = data(200, 40)
     columns, l1 = GramColumns(X.T @ X, X.T @ y, y @ y), np.full(40, 0.01)

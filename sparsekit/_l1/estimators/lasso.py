@@ -77,7 +77,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     solver : {"auto", "gram", "oba"}, default="auto"
         "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system; "oba"
         is OBA on the rows or columns of X. "auto" begins with "gram" where X is in main memory, and goes on
-        with "oba" where the Gram matrix would cost more. All find the same solution.
+        with "oba" where the Gram matrix would cost more. All find the same
+        solution where it is unique; without a penalty and with n < p "oba" need not find that of least norm.
     history : bool, default=False
         Whether to record ``history_``.
     verbose : int, default=0

@@ -7,6 +7,7 @@ that models get. `block_problems` has those over blocks of rows.
 from __future__ import annotations
 
 import copy
+import time
 
 import numpy as np
 
@@ -230,10 +231,9 @@ class SquaresProblem(PathProblem):
         return self.values if self.shift is None else self.values - self.shift
 
     def prepare(self, folds):
-        X = self.X
-        if not self.compiled or not plan.path_takes_gram(*X.shape, getattr(X, "nnz", None)):
+        if not (self.compiled and self._takes_gram()):
             return
-        n, p = X.shape
+        n, p = self.X.shape
         self._centre, self._y_centre = self._centres(), self.offset
         tests = np.concatenate([test for _, test in folds])
         self._left_out: list = []
@@ -291,7 +291,7 @@ class SquaresProblem(PathProblem):
             results = loss.iterate(
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
             )
-            return self._refined(results, loss, l1, lambdas, options) if self.has_rows else results
+            return self._refined(results, loss, l1, lambdas, options, max_time) if self.has_rows else results
         if isinstance(loss, LeastSquaresSession):
             return loss.iterate(
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
@@ -315,21 +315,29 @@ class SquaresProblem(PathProblem):
         path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
         return path
 
-    def _refined(self, results, solver, v, lambdas, options):
+    def _refined(self, results, solver, v, lambdas, options, max_time):
         """The results, those that the Gram matrix does not prove solved again by `LeastSquaresSession`."""
-        squares = None
+        squares, end = None, np.inf if max_time is None else time.perf_counter() + max_time
         for result, lam in zip(results, lambdas):
             ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
             if not (ended or options.get("promise_tol") or solver.is_certified(result, options["tol"])):
                 squares = self._least_squares() if squares is None else squares
                 l2 = (1.0 - self.l1_ratio) * lam * v
-                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, **options)
+                nit, left = result.nit, None if max_time is None else max(end - time.perf_counter(), 1e-9)
+                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, max_time=left, **options)
+                result.nit += nit
             yield result
+
+    def _takes_gram(self):
+        # without a penalty the solution of least norm is asked for, which a Gram matrix alone does not give
+        n, p = self.X.shape
+        is_unique = n >= p or bool(np.any(self.penalty))
+        return is_unique and plan.path_takes_gram(n, p, getattr(self.X, "nnz", None))
 
     def _solver(self):
         """The solver of paths, whose Gram matrix is known or is worth to be made."""
         if self.moments is None:
-            if not plan.path_takes_gram(*self.X.shape, getattr(self.X, "nnz", None)):
+            if not self._takes_gram():
                 return self._least_squares()
             self._centre, self._y_centre = self._centres(), self.offset
         sums = self._moments_of(slice(None)) if self.moments is None else self.moments

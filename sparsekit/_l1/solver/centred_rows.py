@@ -38,16 +38,41 @@ class CentredRows:
         self.design = as_design(X, n_threads).private()
         self.n, self.p = X.shape
         self.is_sparse = sp.issparse(X)
+        self._centre = means
         if means is not None:
             self.means = means
         self.total = float(self.n) if s is None else float(s.sum())
+
+    @cached_property
+    def constant(self):
+        """Columns that are constant, whose centred entries are zero and not rounding.
+
+        About another centre than the means these are the columns whose constant it is.
+        """
+        if not self.centred or self.n == 0:
+            return np.empty(0, dtype=np.intp)
+        few = self.X[np.unique([0, self.n // 3, self.n // 2, self.n - 1])]
+        few = few.toarray() if self.is_sparse else few
+        at = np.flatnonzero((few == few[0]).all(axis=0) & (few[0] != 0.0))
+        if self._centre is not None:
+            at = at[few[0, at] == self._centre[at]]
+        if self.is_sparse and at.size:
+            at = at[self._entries[at] == self.n]
+        part = self.X[:, at].toarray() if self.is_sparse else self.dense_columns(at)
+        return at[(part == few[0, at]).all(axis=0)]
 
     @cached_property
     def means(self):
         """m, (p,)."""
         if not self.centred:
             return np.zeros(self.p)
-        return self.design.rmatvec(np.ones(self.n) if self.s is None else self.s) / self.total
+        means = self.design.rmatvec(np.ones(self.n) if self.s is None else self.s) / self.total
+        means[self.constant] = self._first(self.constant)
+        return means
+
+    def _first(self, columns):
+        row = self.X[[0]][:, columns]
+        return (row.toarray() if self.is_sparse else row)[0]
 
     @cached_property
     def root(self):
@@ -96,6 +121,7 @@ class CentredRows:
         out = self.design.rmatvec(u)
         if self.centred:
             out -= float(u.sum()) * self.means
+            out[self.constant] = 0.0
         return out
 
     def count(self, columns):
@@ -124,7 +150,6 @@ class CentredRows:
         size = self.p if columns is None else len(columns)
         first = size - n_new
         if self.is_sparse and self._is_thin(columns, size, dtype):
-            columns = np.arange(size) if columns is None else columns
             return self._gram_of_entries(columns, dtype)[first:]
         out = np.zeros((n_new, size), dtype=dtype)
         X = self
@@ -150,12 +175,16 @@ class CentredRows:
     def _gram_of_entries(self, columns, dtype):
         d = np.ones(self.n) if self.s is None else self.s
         if dtype == np.float64:
-            A = (self.X if len(columns) == self.p else self.X[:, columns]).tocsr().astype(np.float64)
+            A = (self.X if columns is None else self.X[:, columns]).tocsr().astype(np.float64)
             found = (A.T @ (A if self.s is None else sp.diags_array(self.s) @ A)).toarray()
+        elif columns is None:
+            found = self._gram_of_entries(np.arange(self.p), dtype)
+            return found
         elif self.X.format == "csr":
             found = self.design.gram(columns, d, False)
         else:
             found = self.design.select(columns).gram(np.arange(len(columns)), d, False)
+        columns = slice(None) if columns is None else columns
         if self.centred:
             # about any centre, whose distance from the means loses no more digits
             sums, means = self.total_of(columns, d), self.means[columns]

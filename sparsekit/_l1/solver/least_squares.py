@@ -42,6 +42,8 @@ from .working_columns import WorkingColumns
 START_RIDGE = 1e-6
 # Optimality and gap at which a fit ends, as a part of what it is asked for.
 END_PART = 0.7
+# Rounds without a decrease in which columns join, after which no more will help.
+PATIENCE = 10
 # Part of its penalty from which the slope of a column at zero keeps it in a working set that is full.
 NEAR = 0.8
 # Least part of the diagonal that is added to the Gram matrix.
@@ -146,25 +148,25 @@ class LeastSquares:
 
     def solve(
         self, l1, l2, *, near=None, tol, max_iter, max_time=None, promise_tol=0.0, callback=None,
-        history=False, nit=0, reported=None,
+        history=False, nit=0, reported=None, seconds=0.0,
     ):  # fmt: skip
         """Minimise from the current point, and return the result with the fields of `minimize_oba`.
 
         Columns join the first working set where their slopes exceed ``near`` (p,), which is ``l1`` by
         default. With ``promise_tol`` the relative gap is at most that, and nothing else is asked for. ``nit``
-        is the number of iterations before. The callback and the history get the objective with the penalties
-        ``reported``, which are (l1, l2) by default.
+        and ``seconds`` are the iterations and the time before. The callback and the history get the objective
+        with the penalties ``reported``, which are (l1, l2) by default.
         """
         limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
         end = limits.start + limits.max_time
-        goal = Goal(END_PART * tol * self.origin_scale, END_PART * 10.0 * tol, end)
-        if promise_tol:
-            goal = Goal(np.inf, promise_tol, end)
-        first, before, is_solved, solver = nit, np.inf, False, []
+        strict = Goal(END_PART * tol * self.origin_scale, END_PART * 10.0 * tol, end)
+        goal = Goal(np.inf, promise_tol, end) if promise_tol else strict
+        first, is_solved, solver = nit, False, []
+        best, rounds = np.inf, 0
         with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
             if not self.positive and is_ridge(l1, l2, self.rows.n):
-                is_solved = self._solve_system(l2, goal)
+                is_solved = self._solve_system(l2, goal, strict)
                 nit += 1
                 solver.append("newton")
             while True:
@@ -172,11 +174,11 @@ class LeastSquares:
                 optimality, nnz = violation / self.origin_scale, int(np.count_nonzero(self.w))
                 shown = fun if reported is None else self.objective(*reported)
                 if history:
-                    record.add(limits.seconds, shown, optimality, nnz, len(self.working.columns), 0)
+                    record.add(seconds + limits.seconds, shown, optimality, nnz, len(self.working.columns), 0)
                 if callback is not None and nit > first:
                     current = OptimizeResult(
                         x=self.variables().copy(), fun=shown, nit=nit, optimality=optimality, nnz=nnz,
-                        time=limits.seconds,
+                        time=seconds + limits.seconds,
                     )  # fmt: skip
                     if outcome.wants_to_stop(callback, current):
                         status = outcome.STOPPED
@@ -189,12 +191,13 @@ class LeastSquares:
                     break
                 level = l1 if near is None or nit > first else np.minimum(near, l1)
                 joins, is_dense = self._choose(l1, l2, level)
-                if joins is None or not (len(joins) or fun < before):
+                rounds = 0 if fun < best - NO_DECREASE * abs(fun) else rounds + 1
+                best = min(fun, best)
+                if joins is None or rounds > (PATIENCE if len(joins) else 0):
                     # where y is fitted exactly the gap is rounding of its squares
                     is_end = violation <= goal.violation and gap <= ROUNDING_GAP * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
                     break
-                before = np.inf if len(joins) else fun - NO_DECREASE * abs(fun)
                 if len(joins):
                     self.working.add(joins)
                 if not np.isfinite(self.working.gram).all():
@@ -230,11 +233,14 @@ class LeastSquares:
             return None, False
         return joins, is_dense
 
-    def _solve_system(self, l2, goal):
-        """Go to about the solution without an L1 penalty; returns whether it is the solution."""
+    def _solve_system(self, l2, goal, strict):
+        """Go to about the solution without an L1 penalty; returns whether it is the solution.
+
+        Without a ridge only the violation says how near it is: that of the goal ``strict``.
+        """
         if self._system is None:
             self._system = RidgeSystem(self)
-        w, is_solved = self._system.solve(self.w, l2, goal)
+        w, is_solved = self._system.solve(self.w, l2, goal if l2.any() else strict)
         if not np.isfinite(w).all():
             return False
         self.go_to(w)
@@ -259,9 +265,11 @@ class LeastSquares:
         at = np.flatnonzero(bare)
         if at.size:
             columns, w = self.working.columns[at], self.w.copy()
-            step = np.linalg.lstsq(self.working.gram[np.ix_(at, at)], self.slopes[columns])[0]
-            w[columns] += step
+            w[columns] += np.linalg.lstsq(self.working.gram[np.ix_(at, at)], self.slopes[columns])[0]
+            before, fun = self.w, self.objective(l1, l2)
             self.go_to(np.maximum(w, 0.0) if self.positive else w)
+            if self.positive and not self.objective(l1, l2) <= fun:
+                self.go_to(before)
 
     def _one_sided(self, l1):
         """Penalties that say which variables must be >= 0: all that have one."""

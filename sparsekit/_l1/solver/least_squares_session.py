@@ -73,24 +73,28 @@ class LeastSquaresSession:
         if not squares.working.has_all and not squares.w.any():
             before = self._approach(l1, l2, max_time=max_time, **options)
             if before is not None and before.status == outcome.STOPPED:
+                before.fun, before.dual_gap, violation = squares.certify(l1, l2)
+                before.optimality = violation / squares.origin_scale
                 return before
         nit = 0 if before is None else before.nit
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
-        result = self._solve(l1, l2, nit=nit, max_time=left, **options)
+        result = self._solve(l1, l2, nit=nit, max_time=left, seconds=time.perf_counter() - begin, **options)
         if before is not None and before.history:
             result.history = _joined(before.history, result.history)
         return result
 
     def _approach(self, l1, l2, *, max_time=None, **options):
         """Solve stronger penalties loosely. Returns the last result, with the history of all, or None."""
-        end = np.inf if max_time is None else time.perf_counter() + max_time
+        begin = time.perf_counter()
+        end = np.inf if max_time is None else begin + max_time
         penalised, result, history = l1 > 0.0, None, None
         factor = STEP * largest(self.squares.sizes()[penalised] / l1[penalised])
         options = {**options, "promise_tol": max(STEP_GAP, options.get("promise_tol", 0.0))}
         while 1.0 < factor < np.inf and time.perf_counter() < end:
             result = self.squares.solve(
                 factor * l1, factor * l2, nit=0 if result is None else result.nit, reported=(l1, l2),
-                max_time=end - time.perf_counter(), **options,
+                max_time=end - time.perf_counter(), seconds=time.perf_counter() - begin,
+                **options,
             )  # fmt: skip
             history = result.history = _joined(history, result.history)
             if not result.success:
@@ -115,18 +119,26 @@ class LeastSquaresSession:
                 return
             before = l1
 
-    def _solve(self, l1, l2, *, near=None, nit=0, max_iter, max_time=None, **options):
+    def _solve(self, l1, l2, *, near=None, nit=0, max_iter, max_time=None, seconds=0.0, **options):
         """`LeastSquares.solve`, and where that ends early `minimize_oba` from there on."""
         begin, history, before = time.perf_counter(), None, ()
         if self._loss is None:
             result = self.squares.solve(
-                l1, l2, near=near, nit=nit, max_iter=max_iter, max_time=max_time, **options
+                l1,
+                l2,
+                near=near,
+                nit=nit,
+                max_iter=max_iter,
+                max_time=max_time,
+                seconds=seconds,
+                **options,
             )
             if result.status != outcome.NO_PROGRESS:
                 return result
             self._loss, nit, history, before = self._make_loss(), result.nit, result.history, result.solver
-        if options.get("callback") is not None and nit:
-            options["callback"] = _counting_from(nit, options["callback"])
+        seconds += time.perf_counter() - begin
+        if options.get("callback") is not None:
+            options["callback"] = _counting_from(nit, seconds, options["callback"])
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
         solver = minimize_nonnegative if self.squares.positive else minimize_oba
         result = solver(
@@ -134,6 +146,8 @@ class LeastSquaresSession:
             max_iter=max(max_iter - nit, 0), l2=self.l1_vector(l2) if l2.any() else None, **options,
         )  # fmt: skip
         result.nit, result.solver = result.nit + nit, (*before, "oba")
+        if result.history:
+            result.history["time"] = result.history["time"] + seconds
         if history:
             result.history = _joined(history, result.history)
         self.squares.go_to(result.x[: self.p].copy())
@@ -160,10 +174,12 @@ def _without_hessian(options):
     return {name: value for name, value in options.items() if name not in ("hessian", "memory")}
 
 
-def _counting_from(nit, callback):
-    """The callback of a run that follows one of ``nit`` iterations."""
+def _counting_from(nit, seconds, callback):
+    """The callback of a run that follows one of ``nit`` iterations and so many seconds."""
 
     def counted(intermediate_result):
-        return callback(OptimizeResult(intermediate_result, nit=intermediate_result.nit + nit))
+        one = OptimizeResult(intermediate_result)
+        one.nit, one.time = one.nit + nit, one.time + seconds
+        return callback(one)
 
     return counted

@@ -58,7 +58,7 @@ class CentredRows:
             at = at[few[0, at] == self._centre[at]]
         if self.is_sparse and at.size:
             at = at[self._entries[at] == self.n]
-        part = self.X[:, at].toarray() if self.is_sparse else self.dense_columns(at)
+        part = self.X[:, at].toarray() if self.is_sparse else self.X[:, at]
         return at[(part == few[0, at]).all(axis=0)]
 
     @cached_property
@@ -102,19 +102,11 @@ class CentredRows:
 
     def product(self, w):
         """B w, (n,), and m^T w."""
-        used = np.flatnonzero(w)
-        if not self.is_sparse and len(used) < plan.FEW_COLUMNS * self.p:
-            z = self.dense_columns(used) @ w[used]
-        else:
-            z = self.design.matvec(w)
+        z = self.design.matvec(w)
         shift = self.mean(z)
         if self.centred:
             z -= shift
         return z, shift
-
-    def dense_columns(self, columns):
-        """Columns of a dense X, a copy."""
-        return np.take(self.X, columns, axis=1) if self.X.flags.c_contiguous else self.X.T[columns].T
 
     def transposed_product(self, u):
         """B^T u, (p,)."""
@@ -168,7 +160,7 @@ class CentredRows:
         columns = slice(None) if columns is None else columns
         per_row = float(self._entries[columns].sum()) / self.n
         dense = plan.DENSE_PART if dtype == np.float32 else plan.DENSE_PART_DOUBLE
-        if per_row**2 > dense * size * (size + plan.DENSE_OVERHEAD):
+        if per_row**2 > dense * size**2:
             return False
         return not self.centred or bool(self._filled[columns].max(initial=0.0) <= _FULL * self.total)
 

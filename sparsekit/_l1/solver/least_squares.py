@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.optimize import OptimizeResult
 
 from ..._cython._model import solve_model
@@ -38,14 +37,10 @@ from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
 from .working_columns import WorkingColumns
 
-# The small ridge whose solution is the starting point where most columns are in use: a part of the diagonal.
-START_RIDGE = 1e-6
 # Optimality and gap at which a fit ends, as a part of what it is asked for.
 END_PART = 0.7
 # Rounds without a decrease in which columns join, after which no more will help.
 PATIENCE = 10
-# Part of its penalty from which the slope of a column at zero keeps it in a working set that is full.
-NEAR = 0.8
 # Least part of the diagonal that is added to the Gram matrix.
 MIN_RIDGE = 1e-12
 # Part of the residuals' sum that is rounding in a gradient that has to be zero.
@@ -190,7 +185,7 @@ class LeastSquares:
                 if status is not None:
                     break
                 level = l1 if near is None or nit > first else np.minimum(near, l1)
-                joins, is_dense = self._choose(l1, l2, level)
+                joins = self._choose(l1, l2, level)
                 rounds = 0 if fun < best - NO_DECREASE * abs(fun) else rounds + 1
                 best = min(fun, best)
                 if joins is None or rounds > (PATIENCE if len(joins) else 0):
@@ -203,7 +198,7 @@ class LeastSquares:
                 if not np.isfinite(self.working.gram).all():
                     status = outcome.NO_PROGRESS
                     break
-                self._minimize_on_columns(l1, l2, is_dense)
+                self._minimize_on_columns(l1, l2)
                 self._solve_unpenalised(l1, l2)
                 nit += 1
         return OptimizeResult(
@@ -213,25 +208,18 @@ class LeastSquares:
         )  # fmt: skip
 
     def _choose(self, l1, l2, level):
-        """Columns that join the working set, and whether most will be in use.
+        """Columns that join the working set; None where it would be beyond the limits of the plan.
 
-        A column violates its condition if its slope exceeds ``level`` (p,). None instead of columns where the
-        working set would be beyond the limits of the plan.
+        A column violates its condition if its slope exceeds ``level`` (p,).
         """
-        working, sizes, has_ridge = self.working, self.sizes(), bool(l2.any())
-        outside = ~working.is_used
+        working, sizes, outside = self.working, self.sizes(), ~self.working.is_used
         needed = np.flatnonzero(outside & (self.w != 0.0))
         violating = np.flatnonzero(outside & (self.w == 0.0) & (sizes > level))
-        if not needed.size and not violating.size:
-            return needed, False
-        if not working.fits(np.concatenate([working.columns, needed, violating]), has_ridge):
-            columns = working.columns
-            working.keep((self.w[columns] != 0.0) | (sizes[columns] > NEAR * l1[columns]))
         with np.errstate(divide="ignore"):
-            joins, is_dense = working.choose(needed, violating, sizes[violating] / l1[violating])
-        if not working.fits(np.append(working.columns, joins), has_ridge):
-            return None, False
-        return joins, is_dense
+            joins = working.choose(needed, violating, sizes[violating] / l1[violating])
+        if len(joins) and not working.fits(np.append(working.columns, joins), bool(l2.any())):
+            return None
+        return joins
 
     def _solve_system(self, l2, goal, strict):
         """Go to about the solution without an L1 penalty; returns whether it is the solution.
@@ -246,15 +234,13 @@ class LeastSquares:
         self.go_to(w)
         return is_solved
 
-    def _minimize_on_columns(self, l1, l2, is_dense):
+    def _minimize_on_columns(self, l1, l2):
         """Go to about the minimiser over the working set."""
         columns = self.working.columns
-        w, l1, l2, slopes = self.w[columns], l1[columns], l2[columns], self.slopes[columns]
-        if is_dense and not self.positive:
-            start = self._ridge_solution(slopes + self.working.gram @ w, l2, w)
-            w, slopes = start, slopes + self.working.gram @ (w - start)
         to = np.zeros(self.p)
-        to[columns] = self._run_oba(w, slopes, self._one_sided(l1), l2)
+        to[columns] = self._run_oba(
+            self.w[columns], self.slopes[columns], self._one_sided(l1[columns]), l2[columns]
+        )
         self.go_to(to)
 
     def _solve_unpenalised(self, l1, l2):
@@ -294,9 +280,3 @@ class LeastSquares:
         else:
             self.ridge = max(0.1 * self.ridge, MIN_RIDGE)
         return new if np.isfinite(new).all() else w
-
-    def _ridge_solution(self, target, l2, w):
-        matrix = self.working.gram.copy()
-        matrix[np.diag_indices(len(w))] += l2 + START_RIDGE * self.working.gram.diagonal()
-        _, solution, failed = lapack.dposv(matrix.T, target, lower=1, overwrite_a=1)
-        return w if failed or not np.isfinite(solution).all() else solution

@@ -15,11 +15,6 @@ NEW_PART = 0.05
 NEW_PER_ROW = 0.1
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
-# Violated optimality conditions, as a part of all columns, from which most columns are in use.
-DENSE_SOLUTION = 0.33
-# Part of the columns that have to be in the working set before that is asked. At 1500 x 1200 with a
-# correlation of 0.9 all columns violate their conditions at first, and 110 are in use (10 ms; 56 with all).
-MIN_SEEN = 0.06
 # Columns from which the Gram matrix of all columns is made in single precision.
 SINGLE_COLUMNS = 128
 # Part of the diagonal of such a matrix that outweighs its rounding.
@@ -54,7 +49,7 @@ class WorkingColumns:
         return plan.working_set_fits(self.rows.n, len(columns), has_ridge, self.rows.count(columns))
 
     def choose(self, needed, violating, ratios):
-        """Which columns to add: those that are needed, and so many of the violating ones.
+        """Columns to add: those that are needed, and so many of the violating ones.
 
         Parameters
         ----------
@@ -64,22 +59,18 @@ class WorkingColumns:
 
         Returns
         -------
-        columns : ndarray of int
-        is_dense : bool
-            Whether most columns will be in use.
+        ndarray of int
         """
-        n_used = len(self.columns) + len(needed)
-        is_dense = self.has_all and n_used > MIN_SEEN * self.p and len(violating) > DENSE_SOLUTION * self.p
-        most = max(NEW_PART * self.p, n_used)
+        most = max(NEW_PART * self.p, len(self.columns) + len(needed))
         if not self.has_all:
             most = min(most, NEW_PER_ROW * self.rows.n)
         most = max(MIN_NEW, int(most))
         if len(violating) > most:
             violating = violating[np.argsort(-ratios, kind="stable")[:most]]
         joins = np.sort(np.concatenate([needed, violating]))
-        if self.has_all and (is_dense or len(self.columns) + len(joins) > ALL_PART * self.p):
+        if self.has_all and len(joins) and len(self.columns) + len(joins) > ALL_PART * self.p:
             joins = np.flatnonzero(~self.is_used)
-        return joins, is_dense
+        return joins
 
     def add(self, joins):
         """Add columns, and their products with all that are there."""
@@ -105,9 +96,3 @@ class WorkingColumns:
         self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)
         if single:
             self.gram[np.diag_indices(self.p)] *= 1.0 + SINGLE_ROUNDING
-
-    def keep(self, kept):
-        """Leave the columns for which ``kept`` (m,) is true."""
-        if not kept.all():
-            self.is_used[self.columns[~kept]] = False
-            self.columns, self.gram = self.columns[kept], np.ascontiguousarray(self.gram[np.ix_(kept, kept)])

@@ -428,3 +428,15 @@ def test_equal_calls_return_equal_bits(make, l2, shape):
     fresh = minimize_oba(make(X, loss.y), l1, l2=l2)
     assert fresh.nit == first.nit
     assert_array_equal(fresh.x, first.x)
+
+
+@pytest.mark.parametrize("seed, l1", [(1, 0.1), (4, 0.01)])
+def test_a_certified_point_is_a_solution_whatever_ended_the_run(seed, l1):
+    """Nearly equal columns, on which the gap is met some iterations after the optimality measure."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 60))
+    X[:, 30:] = X[:, :30] + 1e-2 * rng.standard_normal((30, 30))
+    loss = LeastSquaresLoss(X, rng.standard_normal(30))
+    runs = [minimize_oba(loss, l1, tol=1e-3, max_iter=k) for k in range(1, 12)]
+    certified = [run.optimality <= 1e-3 and run.dual_gap <= 1e-2 * run.fun for run in runs]
+    assert [run.success for run in runs] == certified and 0 < sum(certified) < len(runs)

@@ -184,10 +184,13 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, m
     )
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
-    if result.status == outcome.NO_PROGRESS and (
-        optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun)
+    is_certified = optimality <= opts.tol and gap <= opts.gap_tol * abs(result.fun)
+    if (result.status == outcome.MAX_ITER and is_certified) or (
+        result.status == outcome.NO_PROGRESS
+        and (optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun))
     ):
-        # what rounding forbade were the gap's last digits, or slopes that are small beside none
+        # the last iterate is a solution; or what rounding forbade were the gap's last digits, or slopes that
+        # are small beside none
         result.status, result.success = outcome.CONVERGED, True
         result.message = MESSAGES[outcome.CONVERGED]
     return result

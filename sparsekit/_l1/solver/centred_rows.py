@@ -173,7 +173,7 @@ class CentredRows:
             found = self._gram_of_entries(np.arange(self.p), dtype)
             return found
         elif self.X.format == "csr":
-            found = self.design.gram(columns, d, False)
+            found = self.design.private().gram(columns, d, False)  # its buffers, of X's size, are freed
         else:
             found = self.design.select(columns).gram(np.arange(len(columns)), d, False)
         columns = slice(None) if columns is None else columns

@@ -102,6 +102,11 @@ class LeastSquares:
         self.working, self.ridge, self._system = WorkingColumns(self.rows, has_limits), MIN_RIDGE, None
         self.go_to(np.zeros(self.p))
 
+    def release(self):
+        """Free the working set and the buffers of products."""
+        self.working.clear()
+        self.rows.design = self.rows.design.private()
+
     def variables(self):
         """The current point as variables [w, b]."""
         return np.append(self.w, -self.shift) if self.fit_intercept else self.w

@@ -155,6 +155,7 @@ class LeastSquaresSession:
 
     def _make_loss(self):
         squares = self.squares
+        squares.release()  # or else OBA runs beside it
         make = NonnegativeSquares if squares.positive else LeastSquaresLoss
         return make._of_sound(
             squares.rows.X, squares.y, squares.rows.s, fit_intercept=self.fit_intercept,

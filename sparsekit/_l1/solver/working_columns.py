@@ -39,7 +39,11 @@ class WorkingColumns:
         self.rows, self.p, self.has_limits = rows, rows.p, has_limits
         entries = rows.X.nnz if rows.is_sparse else None
         self.has_all = plan.all_columns_fit(rows.n, rows.p, entries)
-        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(rows.p, dtype=bool)
+        self.clear()
+
+    def clear(self):
+        """Remove all columns."""
+        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.p, dtype=bool)
         self.gram = np.empty((0, 0))
 
     def fits(self, columns, has_ridge):

@@ -46,3 +46,10 @@ def working_set_fits(n_rows, n_working, has_ridge, n_entries):
     if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
         return False
     return n_working <= (n_rows if has_ridge else min(MAX_WORKING_COLUMNS, MAX_COLUMNS_PER_ROW * n_rows))
+
+
+def hessian_fits(n_working, n_entries):
+    """Whether a session keeps the Hessian of so many columns; ``n_entries`` of sparse ones, else None."""
+    if n_working > MAX_GRAM_COLUMNS:
+        return False
+    return n_entries is None or n_working <= SMALL_GRAM or n_working**2 <= MAX_GRAM_FILL * n_entries

@@ -11,9 +11,7 @@ from sklearn.linear_model import lasso_path as sklearn_lasso_path
 from sklearn.preprocessing import scale
 
 from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path, lasso_path
-from sparsekit._l1.paths.path_solver import _ahead
 from sparsekit.metrics import kkt_violation
-from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
 
 @pytest.fixture(scope="module")
@@ -173,27 +171,6 @@ def test_wide_sparse_data_give_sparse_coefficients():
     assert isinstance(path.coefs, sp.csc_array) and path.coefs.shape == (200_000, 50)
     np.testing.assert_array_equal(np.diff(path.coefs.indptr), path.n_nonzero)
     assert not path.statuses.any()
-
-
-@pytest.mark.parametrize("make", [LogisticLoss, LeastSquaresLoss])
-def test_starts_ahead_never_rise(make, cancer):
-    X, y = cancer
-    loss = make(X, np.where(y > 0, 1.0, -1.0), fit_intercept=True)
-    l1 = loss.l1_vector(1.0)
-
-    def objective(x, lam):
-        return loss.value(x) + lam * np.abs(x[:-1]).sum()
-
-    lambdas = [20.0, 10.0, 5.0]
-    before, last = (minimize_oba(loss, lam * l1, tol=1e-8).x for lam in lambdas[:2])
-    start = _ahead(loss, l1, lambdas, before, last, objective(last, 10.0))
-    assert objective(start, 5.0) < objective(last, 5.0)
-    assert np.all((start * last > 0) | (start == 0) | (l1 == 0))
-    # from a way that leads up the last solution itself comes back, as from a grid that does not fall
-    assert _ahead(loss, l1, lambdas, last + 100.0, last, objective(last, 10.0)) is last
-    assert _ahead(loss, l1, [10.0, 10.0, 5.0], before, last, objective(last, 10.0)) is last
-    with np.errstate(all="raise"):
-        assert _ahead(loss, l1, [1e200, 1e199, 1e-200], -1e300 * last, last, 1e300) is last
 
 
 def test_a_path_says_what_it_is_in_a_line(cancer):

@@ -74,15 +74,15 @@ def project_free(problem, free, theta, g, x):
     if H is None or not np.isfinite(H).all():
         return None, None, None, np.inf
     system, at = FreeSystem(H), to_host(x[free])
-    best = None
+    best = theta, g, moved, system.price(to_host(g[free]), at, to_host(moved))
     for _ in range(MAX_CORRECTIONS):
+        if not best[3] > ENOUGH * abs(problem.f):
+            break
         step = np.asarray(system.solve(to_host(g[free])), like=g)
         moved = moved + step
         theta = theta - change(step)
         g = problem.gradient_of(theta)
         price = system.price(to_host(g[free]), at, to_host(moved))
-        if best is None or price < best[3]:
+        if price < best[3]:
             best = theta, g, moved, price
-        if not price > ENOUGH * abs(problem.f):
-            break
     return best

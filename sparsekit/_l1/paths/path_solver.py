@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from ..._estimator.checks import as_kernel_input
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
+from ..losses.losses import LogisticLoss
 from ..solver.blockwise import BlockProblem, mixed, solver_of
+from ..solver.centred_loss import CentredLoss
+from ..solver.newton_session import NewtonSession
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
 
@@ -210,44 +214,35 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     OptimizeResult
         One per penalty. The path ends early when the callback or the time stops it.
     """
-    x, before, value = x0, None, np.inf
-    end = None if max_time is None else time.perf_counter() + max_time
-    solver = solver_of(loss)
-    for k, lam in enumerate(lambdas):
-        left = None
-        if before is not None and not isinstance(loss, BlockProblem):  # to look there costs a round
-            x = _ahead(loss, l1, lambdas[k - 2 : k + 1], before, x, value, l1_ratio)
-        if end is not None:
-            # a positive rest, so that the solver's own rule for max_time stays the only one
-            left = max(end - time.perf_counter(), 1e-9)
+    x, end = x0, None if max_time is None else time.perf_counter() + max_time
+    goes_on = keeps_hessian(loss, l1_ratio, solver_options)
+    solver = session_of(loss) if goes_on else solver_of(loss)
+    for lam in lambdas:
+        # a positive rest, so that the solver's own rule for max_time stays the only one
+        left = None if end is None else max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
         result = solver(weights, x, max_time=left, callback=callback, **ridge, **solver_options)
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return
-        before, x, value = (x if k else None), result.x, result.fun
+        x = None if goes_on else result.x
 
 
-def _ahead(loss, l1, lambdas, before, last, value, l1_ratio=1.0):
-    """A start for the last of three lambdas from the solutions of the others: straight on in log(lambda).
+def keeps_hessian(loss, l1_ratio, options):
+    """Whether a path is solved by a `NewtonSession`: two classes in main memory, with an L1 penalty.
 
-    ``value`` is the objective of the second one. Coefficients that would change sign end at zero, and where
-    the way straight on does not descend the start is the last solution.
+    Without one there is a single system for each penalty, whose Hessian is not worth to be kept.
     """
-    one, two, three = lambdas
-    if not one > two > three > 0.0:
-        return last
+    loss = loss.loss if isinstance(loss, CentredLoss) else loss
+    is_exact = options.get("hessian", "exact") == "exact"
+    return isinstance(loss, LogisticLoss) and not is_device(loss.s) and l1_ratio > 0.0 and is_exact
 
-    def penalty(x):
-        size = float(l1 @ np.abs(x))
-        return size if l1_ratio == 1.0 else l1_ratio * size + 0.5 * (1.0 - l1_ratio) * float(l1 @ x**2)
 
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no better
-        guess = last + np.log(two / three) / np.log(one / two) * (last - before)
-        guess[((guess * last < 0.0) & (l1 > 0.0)) | (last == 0.0)] = 0.0
-        stay = value - (two - three) * penalty(last)
-        found = loss.value(guess) + three * penalty(guess)
-    return guess if found < stay else last
+def session_of(loss):
+    """The solver of a path that `keeps_hessian`."""
+    if isinstance(loss, CentredLoss):
+        return partial(loss.minimize, solver=NewtonSession(loss.loss).minimize)
+    return NewtonSession(loss).minimize
 
 
 def collect_path(

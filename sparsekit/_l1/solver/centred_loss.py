@@ -7,6 +7,8 @@ intercept of X is that of the centred columns minus c^T w.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -151,15 +153,16 @@ class CentredLoss:
         """
         return self.loss.gradient(self.to_centred(x))
 
-    def minimize(self, l1, x0=None, *, callback=None, **options):
-        """`minimize_oba` of this loss; the result has no ``grad``."""
+    def minimize(self, l1, x0=None, *, solver=None, callback=None, **options):
+        """`minimize_oba` of this loss, or another solver of ``loss``; the result has no ``grad``."""
+        solver = partial(minimize_oba, self.loss) if solver is None else solver
 
         def report(intermediate_result):
             intermediate_result.x = self.from_centred(intermediate_result.x)
             return callback(intermediate_result)
 
         start = None if x0 is None else self.to_centred(x0)
-        result = minimize_oba(self.loss, l1, start, callback=None if callback is None else report, **options)
+        result = solver(l1, start, callback=None if callback is None else report, **options)
         result.x = self.from_centred(result.x)
         result.grad = None
         return result

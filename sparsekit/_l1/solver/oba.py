@@ -116,7 +116,7 @@ def minimize_oba(
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
     """The result from a start that `start_from_few_rows` finds, most often the end, its counters added."""
     problem.start(np.zeros_like(x))
-    _origin_scale(loss, problem, np.zeros_like(x), problem.gradient())
+    unit_of_tol(loss, problem, np.zeros_like(x), problem.gradient())
 
     def minimize(loss, v, l2, options, callback, history):
         return minimize_oba(loss, 0.0, v, options=options, callback=callback, history=history, l2=l2)
@@ -156,9 +156,7 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, m
         problem.start(x)
     g = problem.gradient()
     check_start(problem.f, g, "f", "the gradient of f")
-    run = OBARun(
-        opts, kernels, _origin_scale(loss, problem, x, g), callback, history, n_variables=n_variables
-    )
+    run = OBARun(opts, kernels, unit_of_tol(loss, problem, x, g), callback, history, n_variables=n_variables)
     run.certify = partial(kernels.certificate, loss) if gap else _no_gap
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
@@ -216,7 +214,7 @@ def _check_weights(weights, n, like, name):
     return xp.ascontiguousarray(weights)
 
 
-def _origin_scale(loss, problem, x, g):
+def unit_of_tol(loss, problem, x, g):
     """max_j |grad_j f(0)|, the unit of the relative optimality measure.
 
     It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``.

@@ -1,0 +1,113 @@
+"""Columns of X that may be in use, and the Hessian of a row loss on them, kept from step to step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._linalg.design import DenseDesign
+
+# Columns for which the first copy of a dense X has memory.
+FIRST_COLUMNS = 64
+# Entries of a dense block whose products are summed at once: they stay in a core's second cache.
+BLOCK = 2**17
+
+
+class KeptHessian:
+    """Hessian A^T D A of some columns of X and the intercept, with weights D of the rows that are kept.
+
+    Parameters
+    ----------
+    design : DenseDesign, CSRDesign or CSCDesign
+        X, of shape (n, p).
+    has_intercept : bool
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (m,)
+    is_used : ndarray of bool of shape (p,)
+        Whether a column is among them.
+    part : DenseDesign or CompactRows
+        X on these columns.
+    matrix : ndarray of shape (m, m) or, with an intercept, (m + 1, m + 1)
+        The Hessian, the intercept last; sums are in single precision.
+    is_new : bool
+        Whether D is that of the current point.
+    """
+
+    def __init__(self, design, has_intercept):
+        self.design, self.has_intercept = design, has_intercept
+        self.is_dense = isinstance(design, DenseDesign)
+        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(design.shape[1], dtype=bool)
+        self.part = self.matrix = self.d = None
+        self.is_new = False
+        self._entries = self._buffer = None
+
+    @property
+    def variables(self):
+        """The columns, and the intercept as the variable after all columns of X."""
+        return np.append(self.columns, np.full(int(self.has_intercept), self.design.shape[1]))
+
+    def count_with(self, joins):
+        """Stored entries of the columns and of those of a sparse X that join; None of a dense one."""
+        if self.is_dense:
+            return None
+        if self._entries is None:
+            indptr = self.design.indptr
+            by_columns = len(indptr) == self.design.shape[1] + 1 and not hasattr(self.design, "counts")
+            self._entries = np.diff(indptr) if by_columns else self.design.counts()
+        return int(self._entries[self.columns].sum() + self._entries[joins].sum())
+
+    def add(self, joins, d):
+        """Add columns; ``d`` (n,) are the weights of the current point."""
+        n_old, self.is_used[joins] = len(self.columns), True
+        if not self.is_dense:  # sums of some columns cost as much as those of all
+            self.columns = np.flatnonzero(self.is_used)
+            self.part = self.design.select(self.columns)
+            self.renew(d)
+            return
+        self.columns = np.concatenate([self.columns, joins])
+        self._copy(joins, n_old)
+        if not n_old:
+            self.renew(d)
+            return
+        new = self._buffer[n_old : len(self.columns)] * self.d
+        whole = np.empty((len(self.variables),) * 2)
+        size = len(self.columns)
+        old = np.append(np.arange(n_old), np.full(int(self.has_intercept), size))
+        whole[np.ix_(old, old)] = self.matrix
+        whole[n_old:size, :size] = new @ self.part.X
+        if self.has_intercept:
+            whole[n_old:size, size] = new.sum(axis=1)
+        whole[old, n_old:size] = whole[n_old:size, old].T
+        self.matrix = whole
+
+    def renew(self, d):
+        """Take the weights d (n,) of the current point."""
+        self.d, self.is_new = d.copy(), True
+        if self.is_dense:
+            self.matrix = self._sum_blocks()
+        else:
+            self.matrix = self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept)
+
+    def _copy(self, joins, n_old):
+        """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
+        n, size = self.design.shape[0], n_old + len(joins)
+        if self._buffer is None or size > len(self._buffer):
+            grown = np.empty((max(2 * size, FIRST_COLUMNS), n), dtype=self.design.X.dtype)
+            if n_old:
+                grown[:n_old] = self._buffer[:n_old]
+            self._buffer = grown
+        self._buffer[n_old:size] = self.design.X[:, joins].T
+        self.part = DenseDesign(self._buffer[:size].T, self.design.n_threads)
+
+    def _sum_blocks(self):
+        n, m = self.part.shape
+        root, size = np.sqrt(self.d), m + self.has_intercept
+        total, height = np.zeros((size, size), dtype=np.float32), max(BLOCK // max(size, 1), 64)
+        for at in range(0, n, height):
+            rows = slice(at, at + height)
+            block = np.ones((min(height, n - at), size), dtype=np.float32)
+            block[:, :m] = self.part.X[rows]
+            block *= root[rows, None].astype(np.float32)
+            total += block.T @ block
+        return total.astype(np.float64)

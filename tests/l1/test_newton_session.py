@@ -1,0 +1,175 @@
+"""Logistic paths in main memory: optimality, certificates, limits, hand-over to OBA, and the kept Hessian."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+from sparsekit._l1 import plan
+from sparsekit._l1.solver.kept_hessian import KeptHessian
+from sparsekit._l1.solver.newton_session import NewtonSession
+from sparsekit._linalg.as_design import as_design
+from sparsekit.optimize import LogisticLoss
+
+FORMATS = [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array]
+SHAPES = [(300, 40), (60, 200)]
+
+
+def data(shape, seed=0, as_format=np.asarray, dtype=np.float64):
+    rng = np.random.default_rng([*shape, seed])
+    n, p = shape
+    X = 0.8 * rng.standard_normal(shape) + 0.6 * rng.standard_normal((n, 1))
+    if as_format in (sp.csr_array, sp.csc_array):
+        X *= rng.random(shape) < 0.3
+    scores = X[:, : p // 5] @ rng.standard_normal(p // 5)
+    y = (scores + 0.5 * scores.std() * rng.standard_normal(n) > 0).astype(int)
+    return as_format(X.astype(dtype)), y, rng.uniform(0.1, 2.0, n)
+
+
+def excess(X, y, s, path, k, v, l1_ratio, fit_intercept, offset):
+    """How much higher an objective is than that of OBA to ten times the digits, relative to it."""
+    loss = LogisticLoss(X, 2.0 * y - 1.0, s, fit_intercept=fit_intercept, offset=offset)
+    single = L1LogisticOBA(
+        path.Cs[k], penalty_weights=v, l1_ratio=l1_ratio, fit_intercept=fit_intercept, tol=1e-9
+    ).fit(X, y, sample_weight=s, **({} if offset is None else {"offset": offset}))
+    penalty = loss.l1_vector(path.lambdas[k] * (1.0 if v is None else v))
+
+    def objective(coef, intercept):
+        x = np.append(coef, [intercept] * fit_intercept).astype(float)
+        return loss.value(x) + l1_ratio * penalty @ abs(x) + 0.5 * (1.0 - l1_ratio) * penalty @ x**2
+
+    least = objective(single.coef_, single.intercept_[0])
+    return (objective(path.coef(k), path.intercepts[k]) - least) / least
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("as_format", FORMATS)
+@pytest.mark.parametrize("fit_intercept, offset", [(True, False), (True, True), (False, False)])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.3])
+@pytest.mark.parametrize("weights", [None, "rows", "rows and columns"])
+def test_objectives_are_those_of_oba(shape, as_format, fit_intercept, offset, l1_ratio, weights):
+    X, y, s = data(shape, as_format=as_format)
+    s = None if weights is None else s
+    v = np.where(np.arange(shape[1]) % 17 == 3, 0.0, 1.0 + np.arange(shape[1]) % 3)
+    v = v if weights == "rows and columns" else None
+    shift = np.linspace(-2.0, 3.0, shape[0]) if offset else None
+    path = l1_logistic_path(
+        X, y, n_lambdas=12, eps=1e-2, l1_ratio=l1_ratio, fit_intercept=fit_intercept, sample_weight=s,
+        penalty_weights=v, offset=shift, tol=1e-8,
+    )  # fmt: skip
+    assert not path.statuses.any() and len(path.lambdas) == 12
+    for k in (0, 5, 11):
+        assert -1e-9 < excess(X, y, s, path, k, v, l1_ratio, fit_intercept, shift) < 1e-7
+    assert (path.dual_gaps <= 1e-7 * path.objectives).all()
+
+
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_single_precision(as_format):
+    X, y, _ = data((300, 40), as_format=as_format, dtype=np.float32)
+    double = l1_logistic_path(X.astype(np.float64), y, n_lambdas=8)
+    single = l1_logistic_path(X, y, n_lambdas=8)
+    assert not single.statuses.any()
+    assert_allclose(single.objectives, double.objectives, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("as_format", FORMATS)
+@pytest.mark.parametrize("name", ["MAX_GRAM_COLUMNS", "SMALL_GRAM", "MAX_GRAM_FILL"])
+@pytest.mark.parametrize("value", [0, np.inf])
+def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value):
+    X, y, _ = data(shape, seed=1, as_format=as_format)
+    before = l1_logistic_path(X, y, n_lambdas=10, eps=1e-2, tol=1e-8)
+    monkeypatch.setattr(plan, name, value)
+    after = l1_logistic_path(X, y, n_lambdas=10, eps=1e-2, tol=1e-8)
+    assert not after.statuses.any()
+    assert_allclose(after.objectives, before.objectives, rtol=1e-7)
+
+
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, as_format):
+    X, y, _ = data((60, 200), as_format=as_format)
+    session = NewtonSession(LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True))
+    monkeypatch.setattr(plan, "MAX_GRAM_COLUMNS", 30)
+    l1, x = session.loss.l1_vector(1.0), np.zeros(201)
+    top = abs(X.T @ (y - y.mean())).max()
+    for part, is_left in ((0.5, False), (0.05, True), (0.02, True)):
+        found = session.minimize(part * top * l1, x, tol=1e-8, max_iter=200)
+        assert found.success and (session.kept is None) == is_left
+        x = None
+        single = L1LogisticOBA(1.0 / (part * top), tol=1e-9).fit(X, y)
+        assert found.fun == pytest.approx(single.objective_, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "kind", ["separable", "copies", "few values", "constant column", "zero weights"]
+)
+def test_hard_data(kind):
+    X, y, s = data((120, 30), seed=4)
+    s = None
+    if kind == "separable":
+        y = (X[:, 0] > 0).astype(int)
+    elif kind == "copies":
+        X = np.hstack([X, X, X[:, :5] + 1e-9])
+    elif kind == "few values":
+        X = np.round(X[:, :6])
+    elif kind == "constant column":
+        X[:, 3] = 7.0
+    else:
+        s = np.where(np.arange(120) % 3 == 0, 0.0, 1.0)
+    path = l1_logistic_path(X, y, n_lambdas=15, eps=1e-5, sample_weight=s)
+    assert not path.statuses.any()
+    for k in (4, 9, 14):
+        assert excess(X, y, s, path, k, None, 1.0, True, None) < 1e-4
+
+
+def test_limits_and_callbacks():
+    X, y, _ = data((300, 40), seed=5)
+    seen = []
+    path = l1_logistic_path(X, y, n_lambdas=5, callback=lambda state: seen.append((state.nit, state.fun)))
+    assert len(seen) == path.n_iters.sum()
+    last = [fun for (nit, fun), (after, _) in zip(seen, [*seen[1:], (1, 0)]) if after == 1]
+    assert_allclose(last, path.objectives[path.n_iters > 0], rtol=1e-4)
+    with pytest.warns(UserWarning, match="did not converge"):
+        stopped = l1_logistic_path(X, y, n_lambdas=5, max_iter=1, tol=1e-10)
+    assert stopped.n_iters.max() == 1
+    with pytest.warns(UserWarning, match="did not converge"):
+        l1_logistic_path(X, y, n_lambdas=5, max_time=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_equal_calls_return_equal_bits(shape, as_format):
+    X, y, _ = data(shape, seed=6, as_format=as_format)
+    one, two = (l1_logistic_path(X, y, n_lambdas=9) for _ in range(2))
+    assert_array_equal(one.coefs, two.coefs)
+    assert_array_equal(one.n_iters, two.n_iters)
+    one, two = (L1LogisticOBACV(5, cv=3).fit(X, y) for _ in range(2))
+    assert_array_equal(one.scores_, two.scores_)
+    assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("as_format", FORMATS)
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_the_kept_hessian_is_dense_algebra(as_format, has_intercept):
+    X, _, d = data((500, 150), seed=7, as_format=as_format)
+    dense = X.toarray() if sp.issparse(X) else X
+    kept = KeptHessian(as_design(X), has_intercept)
+
+    def check(d):
+        A = np.hstack([dense[:, kept.columns], np.ones((500, int(has_intercept)))])
+        assert_allclose(kept.matrix, A.T @ (d[:, None] * A), rtol=2e-6, atol=2e-3)
+        assert_allclose(kept.part.rmatvec(d), dense[:, kept.columns].T @ d, atol=1e-9)
+        assert_array_equal(kept.is_used, np.isin(np.arange(150), kept.columns))
+
+    kept.add(np.array([3, 70, 71]), d)
+    check(d)
+    kept.add(np.arange(80, 149, 2), d)
+    kept.add(np.arange(81, 149, 2), d)
+    check(d)
+    assert len(kept.columns) == 72 and kept.is_new  # with the same weights
+    other = d[::-1].copy()
+    kept.renew(other)
+    check(other)
+    stored = (dense[:, [*kept.columns, 5]] != 0.0).sum() if sp.issparse(X) else None
+    assert kept.count_with(np.array([5])) == stored

@@ -77,8 +77,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     ``effort`` says when to end and by which means: ``max_cycles``; ``forcing``, the fall of the model's residual;
     ``cg_tol`` and ``cg_max``, relative residual and steps of CG; ``direct_size``, free variables up to which a
     matrix is factorised at once, and ``largest_factor``, up to which it ever is (but with ``op.always_direct``);
-    ``sweeps``; ``holds``, rounds in which variables on the wrong side of zero are held there. More than
-    ``op.most_steps`` steps of CG, where that is set, are not made.
+    ``sweeps``; ``holds``, rounds in which variables on the wrong side of zero are held there.
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
 
@@ -115,7 +114,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
             M.x[j] = M.x0[j]
             M.grad[j] = M.g0[j]
         cycle = -1
-        while cycle + 1 < max_cycles and not _spent(op, M.n_cg):
+        while cycle + 1 < max_cycles:
             cycle += 1
             # where H is a matrix a few sweeps of coordinate descent settle the signs first:
             # they cross zero freely, which a step on a face must not
@@ -199,7 +198,7 @@ cdef int _correct(QuadOperator op, model_t* M, int direct_size, double cg_tol, i
             if M.kind[j] == 1 or M.kind[j] == 2:
                 M.free[nf] = j
                 nf += 1
-        if nf == 0 or (corrections > 0 and _spent(op, M.n_cg)):
+        if nf == 0:
             break
         _solve_face(op, M, nf, direct_size, cg_tol, cg_max)
         n_bad = 0
@@ -230,8 +229,6 @@ cdef void _solve_face(QuadOperator op, model_t* M, int nf, int direct_size, doub
         # as many CG steps as cost about one factorisation; past them, factorise
         # from here on (if there is a matrix and room for its factor)
         steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
-        if op.most_steps > 0:
-            steps = max(min(steps, op.most_steps - <int>M.n_cg), 1)
         M.n_cg += _pcg(op, M, cg_tol, steps, &done)
         M.hard = not done and nf <= M.side
     if op.always_direct or (nf <= M.side and (M.hard or nf <= direct_size)):
@@ -341,10 +338,6 @@ cdef double _straight(model_t* M) noexcept nogil:
     if at >= 0:
         M.pg[at] = 0.0
     return fall
-
-
-cdef inline bint _spent(QuadOperator op, long steps) noexcept nogil:
-    return 0 < op.most_steps <= steps
 
 
 cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done) noexcept nogil:

@@ -1,6 +1,3 @@
-from ._factor cimport FaceFactor
-
-
 cdef inline double soft_step(double h, double x, double g, double l1, double below) noexcept nogil:
     # minimiser of h/2 (t - x)^2 + g (t - x) + l1 |t| over t, h > 0; ``below`` is the penalty of negative t
     cdef double t = h * x - g
@@ -22,11 +19,6 @@ cdef class QuadOperator:
     cdef readonly bint intercept
     cdef double[::1] common
     cdef bint knows_common
-    # a factorised matrix like H, and the place of each variable in it, -1 where it has none
-    cdef readonly FaceFactor factored
-    cdef const int[::1] place
-    # steps of conjugate gradients that a whole model may take; 0 for as many as it likes
-    cdef public int most_steps
     # whether coordinate descent comes before the first cycle of a model alone
     cdef public bint sweeps_once
     # whether variables with a penalty must not be negative
@@ -46,6 +38,5 @@ cdef class QuadOperator:
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef void face(self, const signed char* kind) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil
-    cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

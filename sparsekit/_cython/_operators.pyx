@@ -1,9 +1,7 @@
 """Operators that hold the Hessian of a quadratic model: the base, a matrix, a callable."""
 import numpy as np
 
-from libc.string cimport memset
 from ._blas cimport dposv
-from ._factor cimport FaceFactor
 from ._orthant cimport below_zero
 
 
@@ -54,9 +52,6 @@ cdef class QuadOperator:
         cdef Py_ssize_t j, m = self.size
         cdef double last = 0.0, shift = 0.0, h
         cdef bint together = self.intercept and (kind[m - 1] == 1 or kind[m - 1] == 2)
-        if self.factored is not None:
-            self._by_factor(r, kind, p)
-            return
         if together:
             last = self.diagonal[m - 1]
             together = last > 0.0
@@ -75,39 +70,7 @@ cdef class QuadOperator:
 
     cdef void face(self, const signed char* kind) noexcept nogil:
         # told before systems on a face are solved
-        cdef Py_ssize_t j
-        if self.factored is None:
-            return
-        self.factored.forget()
-        for j in range(self.size):
-            if self.place[j] >= 0 and (kind[j] == 1 or kind[j] == 2):
-                self.factored.inside[self.place[j]] = 1
-        self.factored.face()
-
-    cdef void _by_factor(self, const double* r, const signed char* kind, double* p) noexcept nogil:
-        cdef Py_ssize_t j, m = self.size
-        cdef double h
-        memset(&self.factored.v[0], 0, self.factored.v.shape[0] * sizeof(double))
-        for j in range(m):
-            if self.place[j] >= 0 and (kind[j] == 1 or kind[j] == 2):
-                self.factored.v[self.place[j]] = r[j]
-        self.factored.solve()
-        for j in range(m):
-            p[j] = 0.0
-            if kind[j] == 1 or kind[j] == 2:
-                if self.place[j] >= 0:
-                    p[j] = self.factored.v[self.place[j]]
-                else:
-                    h = self.diagonal[j]
-                    p[j] = r[j] / (h if h > 0.0 else 1.0)
-
-    def use_factor(self, FaceFactor factored, const int[::1] place):
-        """Precondition by a factor; ``place`` (m,) are the variables' places in it, -1 for none."""
-        if place.shape[0] != self.size:
-            raise ValueError(f"place must have shape ({self.size},); got ({place.shape[0]},)")
-        if place.shape[0] and not -1 <= np.min(place) <= np.max(place) < factored.v.shape[0]:
-            raise ValueError("a place lies outside of the factor")
-        self.factored, self.place = factored, place
+        pass
 
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix

@@ -24,17 +24,10 @@ _EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
 _COLUMN_PRODUCTS = 12  # the same by columns, where coordinate descent does a part of the work
 _TURN = 6.0  # one entry of a copy by columns
 _HEIGHT = 16384  # rows of a block of that copy: few blocks, so that segments stay long
-_ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
-_EXPECTED_SMALL = 200  # the same where a factorisation is cheap, so that it pays to be exact
-_SMALL_SIDE = 600
-_REPAYS = 0.4  # largest part of the entries that is worth a copy for the few iterations with a matrix
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
-# widest dense selection whose Gram matrix is always formed; and the widest, and how many rows for each of its
-# columns, where two models in a row have taken so many products that it costs no more, and solves them well
-_DENSE_GRAM = 600
-_TALL_GRAM, _TALL, _MANY_PRODUCTS, _IN_A_ROW = 2000, 1.5, 20, 2
+_DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 
@@ -48,17 +41,13 @@ def _same_index(indptr, indices):
 
 class _Scratch:
     _work = _rows = _single = None
-    # a copy by columns, which columns of it these are, and their numbers of entries
-    _store = _ids = _counts = None
+    # a copy by columns, and their numbers of entries
+    _store = _counts = None
 
     @property
     def threads(self):
         """Last arguments of kernels that have twins on a GPU, for whose designs there are none."""
         return (self.n_threads,)
-
-    def selection_pays(self, cols):
-        """Whether a few iterations on columns ``cols`` repay their copy."""
-        return len(cols) < 0.6 * self.shape[1]
 
     def private(self):
         """The same data with scratch space of its own."""
@@ -120,18 +109,9 @@ class CSRDesign(_Scratch):
         if indptr[-1] < np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32, copy=False)
         part = CompactRows(indptr, indices, data, (self.shape[0], len(cols)), self.n_threads)
-        if self._store is not None:
-            part._store = self._store
-            part._ids = np.asarray(cols if self._ids is None else self._ids[cols], dtype=np.int32)
         if self._counts is not None:
             part._counts = self._counts[cols]
         return part
-
-    def selection_pays(self, cols):
-        """Whether a few iterations on columns ``cols`` repay their copy, which costs some passes over X."""
-        if len(cols) > _SMALL_SIDE:
-            return len(cols) < 0.6 * self.shape[1]
-        return self.counts()[cols].sum() < _REPAYS * self.nnz
 
     def counts(self):
         """Stored entries of each column, (p,)."""
@@ -163,29 +143,20 @@ class CSRDesign(_Scratch):
                     self.indptr, self.indices, self.data, p,
                     self.counts().astype(np.int64, copy=False), _HEIGHT, self.n_threads,
                 )  # fmt: skip
-            chosen = cols if self._ids is None else self._ids[cols]
-            by_rows = None
-            if self.counts()[cols].sum() > _ROWS_PAY:
-                by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
             operator = ColumnOperator(
-                self._store, np.asarray(chosen, dtype=np.int32), d, intercept, ridge, by_rows, self.n_threads
+                self._store, np.asarray(cols, dtype=np.int32), d, intercept, ridge, self.n_threads
             )
             return operator, Columns(self, cols)
         rows = self._model_rows(cols)
         size = len(cols) + intercept
         scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        products = _EXPECTED_SMALL if size <= _SMALL_SIDE else _EXPECTED_PRODUCTS
-        if scatter * rows.square_work + products * _DENSE_FLOP * size * size <= products * 2.0 * rows.nnz:
+        work = scatter * rows.square_work + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size
+        if work <= _EXPECTED_PRODUCTS * 2.0 * rows.nnz:
             # two partial sums if the matrix is small beside the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
-
-    def gram_cost(self, cols):
-        """Estimate of the work of `gram`, in multiply-adds of a product."""
-        nnz = float(self.counts()[cols].sum())
-        return _GRAM_SCATTER_FAR * 0.5 * nnz * (1.5 * nnz / max(self.shape[0], 1) + 1.0)
 
     def gram(self, cols, d, intercept):
         """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
@@ -308,8 +279,6 @@ class DenseDesign(_Scratch):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
         self._single = None
-        # the last operator that works by products, and models in a row that took many of them
-        self._operator, self._many = None, 0
 
     def matvec(self, w, out=None):
         return self._multiply(self.X, w, out)
@@ -336,10 +305,6 @@ class DenseDesign(_Scratch):
         # a function of the data alone, so that sums do not depend on the threads
         return int(min(max(self.nnz // 200000, 1), 16))
 
-    def selection_pays(self, cols):
-        """Whether a few iterations on columns ``cols`` repay their copy, which C order makes slow."""
-        return len(cols) < (0.1 if self.X.flags.c_contiguous else 0.6) * self.shape[1]
-
     def select(self, cols):
         if len(cols) == self.shape[1]:
             part = DenseDesign(self.X, self.n_threads)
@@ -347,17 +312,7 @@ class DenseDesign(_Scratch):
             part = DenseDesign(np.take(self.X, cols, axis=1), self.n_threads)
         else:
             part = DenseDesign(self.X.T[cols].T, self.n_threads)
-        part._operator, part._many = self._operator, self._many
         return part
-
-    def _takes_matrix(self, size):
-        """Whether a model of ``size`` variables is a matrix; once models of that kind were, they are."""
-        if size <= _DENSE_GRAM:
-            return True
-        if self._operator is not None and self._many < _IN_A_ROW:
-            self._many = self._many + 1 if self._operator.n_products >= _MANY_PRODUCTS else 0
-            self._operator = None
-        return self._many >= _IN_A_ROW and size <= _TALL_GRAM and self.shape[0] >= _TALL * size
 
     def norm_bound(self, d, intercept):
         # the trace: loose, but one pass without a copy, and most steps never ask for it
@@ -370,7 +325,7 @@ class DenseDesign(_Scratch):
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
-        if self._takes_matrix(size):
+        if size <= _DENSE_GRAM:
             G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
@@ -383,8 +338,7 @@ class DenseDesign(_Scratch):
         _dense.dense_squares(part, d, diagonal[:m], 16, self.n_threads)
         if intercept:
             diagonal[-1] = d.sum()
-        self._operator = DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads)
-        return self._operator, Columns(self, cols)
+        return DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads), Columns(self, cols)
 
     def gram(self, cols, d, intercept):
         """A^T diag(d) A for columns ``cols`` in any order (and the intercept)."""

@@ -99,16 +99,6 @@ class DeviceSparse(_Device):
         self.store.rmatvec(u, out)
         return out
 
-    def slope_range(self, c: DeviceArray) -> DeviceArray:
-        """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
-        out, store = np.empty((self.shape[1], 3), like=c), self.store
-        _sparse.csc_slope_range(store.cut, store.row, store.val, c, out, lines=store.lines)
-        return out
-
-    def selection_pays(self, cols: DeviceArray) -> bool:
-        """Whether a few iterations on columns ``cols`` repay their copy."""
-        return len(cols) < 0.6 * self.shape[1]
-
     def select(self, cols: DeviceArray) -> DeviceSparse:
         """The columns ``cols`` as a design of their own, in rows and in columns."""
         n, store, position = self.shape[0], self.store, self._position(cols)
@@ -186,10 +176,6 @@ class DeviceDense(_Device):
         out = np.empty(self.shape[1], like=u) if out is None else out
         _dense.rmatvec(self.X, u, out)
         return out
-
-    def selection_pays(self, cols: DeviceArray) -> bool:
-        """Whether a few iterations on columns ``cols`` repay their copy, which reads most of X."""
-        return len(cols) < 0.3 * self.shape[1]
 
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""

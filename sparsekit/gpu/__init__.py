@@ -38,11 +38,6 @@ NOT_HERE: dict[str, str] = {
     "_class_blocks.find_hard_blocks": "the adaptive steps that take hard blocks have no twin",
     "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",
     "_extreme.room_sizes": _ROOM,
-    "_factor.Factor": "systems on a GPU are solved by conjugate gradients with the diagonal; a factor that "
-    "serves one face after another has not been tried there",
-    "_factor.FaceFactor": "what _factor.Factor and _single_factor.SingleFactor have in common",
-    "_single_factor.SingleFactor": "the same in single precision, see _factor.Factor",
-    "_operators.QuadOperator.use_factor": "there is no factor to use, see _factor.Factor",
     "_row_files.ALL_READ": _FILES,
     "_row_files.NO_ROOM": _FILES,
     "_row_files.ODD_LINE": _FILES,

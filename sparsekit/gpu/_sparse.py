@@ -106,37 +106,6 @@ def csr_rmatvec(
     product(*transpose(indptr, indices, data, len(out)), u, out)
 
 
-def csr_slope_range(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, c: DeviceArray, out: DeviceArray
-) -> None:
-    """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
-
-    ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries. Turns X first.
-    """
-    csc_slope_range(*transpose(indptr, indices, data, len(out)), c, out)
-
-
-def csc_slope_range(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    c: DeviceArray,
-    out: DeviceArray,
-    lines: Lines | None = None,
-) -> None:
-    """The same as csr_slope_range by columns."""
-    p = len(out)
-    if p == 0:
-        return
-    lines = lines or Lines(indptr, data.size)
-    n_long, blocks, threads = share(lines, p)
-    launch = kernel("sparse", "sk_csc_slope_range", real=data.dtype, index=indices.dtype)
-    launch(
-        n_long + blocks, threads,
-        (indptr, indices, data, c, lines.longs, n_long, lines.limit, lines.width, p, out),
-    )  # fmt: skip
-
-
 def select_count(indptr: DeviceArray, indices: DeviceArray, position: DeviceArray) -> DeviceArray:
     """Row pointers, int64, of the columns with ``position`` >= 0."""
     n = len(indptr) - 1

@@ -65,58 +65,6 @@ extern "C" __global__ void sk_csr_matvec(const index_t* __restrict__ indptr, con
     }
 }
 
-// out (p, 3): minus the lower and the upper bound of sum_i X[i, j] u_i, u_i between 0 and c_i; entries.
-// Columns in CSC; blocks as above.
-extern "C" __global__ void sk_csc_slope_range(const index_t* __restrict__ indptr,
-                                              const index_t* __restrict__ indices, const real* __restrict__ data,
-                                              const double* __restrict__ c, const long long* __restrict__ longs,
-                                              long long n_long, long long limit, long long width, long long p,
-                                              double* __restrict__ out) {
-    __shared__ double room[33];
-    if (blockIdx.x < n_long) {
-        const long long j = longs[blockIdx.x];
-        double low = 0.0, high = 0.0;
-        for (long long k = indptr[j] + threadIdx.x; k < (long long)indptr[j + 1]; k += blockDim.x) {
-            const double v = data[k] * c[indices[k]];
-            if (v > 0.0) high += v;
-            else low -= v;
-        }
-        low = sk::block_sum(low, room);
-        high = sk::block_sum(high, room);
-        if (threadIdx.x == 0) {
-            out[3 * j] = low;
-            out[3 * j + 1] = high;
-            out[3 * j + 2] = (double)(indptr[j + 1] - indptr[j]);
-        }
-        return;
-    }
-    const long long lane = threadIdx.x % SK_WARP, each = SK_WARP / width;
-    const long long warps = ((long long)gridDim.x - n_long) * (blockDim.x / SK_WARP);
-    long long warp = ((long long)blockIdx.x - n_long) * (blockDim.x / SK_WARP) + threadIdx.x / SK_WARP;
-    for (; warp * each < p; warp += warps) {
-        const long long j = warp * each + lane / width;
-        double low = 0.0, high = 0.0;
-        long long size = limit + 1;
-        if (j < p) {
-            size = indptr[j + 1] - indptr[j];
-            if (size <= limit) {
-                for (long long k = indptr[j] + lane % width; k < (long long)indptr[j + 1]; k += width) {
-                    const double v = data[k] * c[indices[k]];
-                    if (v > 0.0) high += v;
-                    else low -= v;
-                }
-            }
-        }
-        low = sparse::group_sum(low, width);
-        high = sparse::group_sum(high, width);
-        if (size <= limit && lane % width == 0) {
-            out[3 * j] = low;
-            out[3 * j + 1] = high;
-            out[3 * j + 2] = (double)size;
-        }
-    }
-}
-
 // counts[i] = entries of row i whose column has a place >= 0; a warp a row
 extern "C" __global__ void sk_csr_select_count(const index_t* __restrict__ indptr,
                                                const index_t* __restrict__ indices,

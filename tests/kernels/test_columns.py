@@ -7,10 +7,7 @@ from test_kernels import _matrix
 
 from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
-from sparsekit._cython._rows import ModelRows, RowOperator
 from sparsekit._l1.solver.minimise_model import Effort
-from sparsekit._linalg import design
-from sparsekit._linalg.as_design import as_design
 
 HEIGHTS = [1, 3, 7, 65536]
 SHAPES = [(1, 1), (10, 4), (37, 20), (50, 3), (21, 60)]
@@ -36,17 +33,9 @@ def _store(X, height, n_threads=1):
     return columns_from_csr(X.indptr, X.indices, X.data, X.shape[1], counts, height, n_threads)
 
 
-def _operator(X, cols, d, intercept=False, ridge=0.0, height=7, n_threads=1, rows=None):
+def _operator(X, cols, d, intercept=False, ridge=0.0, height=7, n_threads=1):
     cols = np.asarray(cols, dtype=np.int32)
-    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, rows, n_threads)
-
-
-def _row_operator(X, cols, d, intercept, ridge):
-    rows = ModelRows(X.shape[0], X.nnz, np.array([0, X.shape[0] // 3, X.shape[0]]), 2)
-    position = np.full(X.shape[1], -1, dtype=np.int32)
-    position[cols] = np.arange(len(cols), dtype=np.int32)
-    rows.fill(X.indptr, X.indices, X.data, position, len(cols))
-    return RowOperator(rows, d, intercept, ridge)
+    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, n_threads)
 
 
 def _compare(op, H, ridge, rng):
@@ -109,18 +98,6 @@ def test_nothing_there(shape, cols, intercept, n_threads):
 def test_height_out_of_range(height):
     with pytest.raises(ValueError, match=f"height must be from 1 to 65536; got {height}"):
         _store(_data(5, 3)[0], height)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_products_may_go_by_rows(intercept):
-    X, d, rng = _data(37, 20)
-    cols = np.flatnonzero(rng.random(20) < 0.6)
-    rows = _row_operator(X, cols, d, intercept, 0.5)
-    op = _operator(X, cols, d, intercept, 0.5, rows=rows)
-    _compare(op, _matrix(_exact(X), cols, d, intercept, 0.5), 0.5, rng)
-    v = rng.standard_normal(op.size)
-    np.testing.assert_array_equal(op.matvec(v), rows.matvec(v))
-    assert op.n_products == 3 and rows.n_products == 4
 
 
 def _solve(op, x0, g0, l1, cycles=100, sweeps=3, forcing=1e-11, *, H=None):
@@ -221,23 +198,6 @@ def test_model_reaches_the_optimum(seed, ridge, intercept):
         assert np.abs(residual).max() <= 1e-8 * np.abs(g0).max()
         for a, b in zip((x, grad, decrease), _solve(two, x0, g0, l1, sweeps=sweeps, H=H)):
             np.testing.assert_array_equal(a, b)
-    by_rows = _operator(X, cols, d, intercept, ridge, rows=_row_operator(X, cols, d, intercept, ridge))
-    _check(H, x0, g0, l1, _solve(by_rows, x0, g0, l1, H=H), best, 1e-8)
-
-
-@pytest.mark.parametrize("by_rows", [False, True])
-def test_selections_share_the_store_of_their_design(monkeypatch, by_rows):
-    monkeypatch.setattr(design.CSRDesign, "_by_columns", lambda *_: True)
-    monkeypatch.setattr(design, "_ROWS_PAY", -1 if by_rows else 1e9)
-    X, d, rng = _data(40, 60)
-    whole, chosen = as_design(X), np.arange(60)
-    for _ in range(3):
-        pick = np.flatnonzero(rng.random(whole.shape[1]) < 0.7)
-        op, _ = whole.model(pick, d, True, 0.5)
-        assert isinstance(op, ColumnOperator)
-        _compare(op, _matrix(_exact(X), chosen[pick], d, True, 0.5), 0.5, rng)
-        store, whole, chosen = whole._store, whole.select(pick), chosen[pick]
-        assert whole._store is store
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -246,20 +206,3 @@ def test_later_sweeps_move_what_is_not_idle(seed):
     g0 = 40.0 * np.ones(len(H))  # far from the optimum: hardly a column may rest at zero
     found, *_ = _solve(_operator(X, cols, d), x0, g0, np.zeros(len(H)), 1, sweeps=4, forcing=np.inf)
     np.testing.assert_allclose(found, _descend(H, x0, g0, np.zeros(len(H)), 4), atol=1e-9)
-
-
-@pytest.mark.parametrize("most", [1, 5, 20])
-def test_a_model_keeps_to_its_steps(most):
-    X, d, rng = _data(300, 150, most)
-    cols = np.flatnonzero(np.diff(X.tocsc().indptr))
-    m = len(cols)
-    g0, l1 = rng.standard_normal(m), np.full(m, 0.01)
-    found = {}
-    for steps in (0, most):
-        op = _operator(X, cols, d + 0.01)
-        op.most_steps = steps
-        effort = Effort(20, 1e-9, cg_tol=1e-9, cg_max=300, direct_size=100, holds=20)
-        q, _, _, n_cg, _ = solve_model(op, np.zeros(m), g0, l1, np.empty(m), effort)
-        found[steps] = q, n_cg
-    assert found[most][1] <= most < found[0][1]
-    assert 0 < found[most][0] <= found[0][0] * (1 + 1e-9)

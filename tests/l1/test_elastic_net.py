@@ -136,18 +136,15 @@ def test_layouts_types_methods_and_starts_agree(ratio, n_classes):
         make.set_params(hessian="exact", n_jobs=None, warm_start=False)
 
 
-@pytest.mark.parametrize("working_set", [True, False])
-def test_weights_of_both_parts_and_a_free_intercept(working_set):
+def test_weights_of_both_parts_and_a_free_intercept():
     # glmnet's penalty.factor: variables without l1 or without l2, or neither, side by side
     from scipy.optimize import minimize
-
-    from sparsekit._l1.solver.oba_run import OBAOptions
 
     X, _, codes = data(80, 12)
     loss = LogisticLoss(sp.csr_matrix(X), 2.0 * codes - 1.0, fit_intercept=True)
     l1, l2 = np.tile([0.0, 0.5, 2.0], 5)[:13], np.repeat([0.0, 0.1, 3.0, 1.0], 4)[:13]
     l1[-1] = l2[-1] = 0.0
-    result = minimize_oba(loss, l1, options=OBAOptions(tol=1e-9, working_set=working_set), l2=l2)
+    result = minimize_oba(loss, l1, tol=1e-9, l2=l2)
 
     def split(x):
         full = x[:13] - x[13:]
@@ -161,7 +158,7 @@ def test_weights_of_both_parts_and_a_free_intercept(working_set):
     assert 0 <= result.dual_gap + 1e-12 <= 1e-7
 
 
-def test_wide_sparse_data_take_columns_a_factor_and_a_working_set():
+def test_wide_sparse_data_and_a_weak_penalty():
     rng = np.random.default_rng(0)
     X = sp.random(400, 3000, 0.02, format="csr", random_state=0)
     codes = (X @ rng.normal(size=3000) > 0).astype(int)

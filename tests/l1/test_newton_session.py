@@ -101,9 +101,7 @@ def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, as_format):
         assert found.fun == pytest.approx(single.objective_, rel=1e-7)
 
 
-@pytest.mark.parametrize(
-    "kind", ["separable", "copies", "few values", "constant column", "zero weights"]
-)
+@pytest.mark.parametrize("kind", ["separable", "copies", "few values", "constant column", "zero weights"])
 def test_hard_data(kind):
     X, y, s = data((120, 30), seed=4)
     s = None

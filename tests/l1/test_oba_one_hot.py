@@ -4,15 +4,12 @@ Along such combinations of columns the objective has no curvature, and a step is
 be; it has to go through many zeros, and each model's active set has to be found by going straight on.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
 from sparsekit._l1.solver.oba_run import Kernels, OBARun
-from sparsekit._l1.solver.preconditioner import Preconditioner
 from sparsekit.gpu._model import crossing_step
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
@@ -71,16 +68,6 @@ def test_the_ridge_rises_where_steps_cross_zeros_and_falls_again():
     # where models do not hold it is where it was at the start
     run.learn(0.0)
     assert run.ridge == run.options.ridge
-
-
-def test_a_set_too_large_for_a_factor_has_no_budget_of_an_earlier_one():
-    chooser = Preconditioner(1e-12)
-    problem = SimpleNamespace(factor_cost=lambda variables: (1e4, 1e3))
-    chooser.learn(1.0, 0)
-    chooser.prepare(problem, np.arange(500), 1.0, 1e-6)
-    assert chooser.most_steps() > 0
-    chooser.prepare(problem, np.arange(8000), 1.0, 1e-6)
-    assert chooser.most_steps() == 0
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -13,11 +13,11 @@ from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver import oba
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 
-# what one with working sets, with a factor, with a dual has beside what every problem has
-SETS, FACTOR, DUAL = {"restrict", "absorb"}, {"factor", "drift"}, {"project_free"}
+# what one with a dual has beside what every problem has
+DUAL = {"project_free"}
 PROBLEMS = {
-    LinearProblem: SETS | FACTOR | DUAL,
-    MultinomialProblem: SETS | DUAL,
+    LinearProblem: DUAL,
+    MultinomialProblem: DUAL,
     ProtocolProblem: set(),
     QuasiNewtonProblem: set(),
 }
@@ -26,16 +26,13 @@ PROBLEMS = {
 class Least(Problem):
     """Has what every problem must have, and no more."""
 
-    start = gradient = model = move_all = try_move = accept = lipschitz = raise_lipschitz = passes = (
-        expand
-    ) = None
+    start = gradient = model = move_all = try_move = accept = lipschitz = raise_lipschitz = passes = None
 
 
 @pytest.mark.parametrize("cls", PROBLEMS)
 def test_every_problem_has_what_it_must(cls):
     assert issubclass(cls, Problem) and not cls.__abstractmethods__
     assert not {name for name in PROBLEMS[cls] if getattr(cls, name) is getattr(Problem, name)}
-    assert cls.restricts is (PROBLEMS[cls] >= SETS)
 
 
 @pytest.mark.parametrize("cls", PROBLEMS)
@@ -55,15 +52,9 @@ def test_the_solver_does_not_probe_problems():
 
 def test_defaults():
     problem, x = Least(), np.arange(3.0)
-    assert problem.inner is problem and problem.screened(x) is problem and problem.centred(x, x) is x
-    assert problem.anchored(x, x, x, x) is x and not problem.restriction_pays(x)
-    assert problem.stretch(x) == 0.0 and problem.factor_cost(x) == (np.inf, np.inf)
-    for call, lacks in (
-        (problem.restrict, "working sets"), (problem.absorb, "working sets"),
-        (lambda x: problem.factor(x, 0.0), "factor"),
-        (lambda _: problem.drift(), "factor"), (lambda x: problem.project_free(x, x, x, x), "dual"),
-    ):  # fmt: skip
-        with pytest.raises(NotImplementedError, match=f"Least has no {lacks}"):
-            call(x)
+    assert problem.inner is problem and problem.centred(x, x) is x
+    assert problem.anchored(x, x, x, x) is x and problem.stretch(x) == 0.0
+    with pytest.raises(NotImplementedError, match="Least has no dual"):
+        problem.project_free(x, x, x, x)
     with pytest.raises(TypeError, match="abstract"):
         Problem()

@@ -18,18 +18,17 @@ from ..._arrays import namespace
 _EVEN = 1e-12
 
 
-def anchored(variables, place, n_classes, x, g, l1):
+def anchored(variables, n_classes, x, g, l1):
     """Sorted ``variables`` without one class of each feature of which they hold all.
 
-    ``place`` are their places in a table (features, classes); x, g and l1 are those of all variables of the
-    problem.
+    x, g and l1 are those of all variables, a table (features, classes).
     """
     K = n_classes
     xp = namespace(x=x)
-    if len(place) < K:
+    if len(variables) < K:
         return variables
-    begin = np.flatnonzero(place[: len(place) - K + 1] % K == 0)
-    begin = begin[place[begin + K - 1] == place[begin] + K - 1]
+    begin = np.flatnonzero(variables[: len(variables) - K + 1] % K == 0)
+    begin = begin[variables[begin + K - 1] == variables[begin] + K - 1]
     if not len(begin):
         return variables
     ids = variables[begin[:, None] + xp.arange(K)]
@@ -43,26 +42,18 @@ def anchored(variables, place, n_classes, x, g, l1):
     return variables[keep]
 
 
-def centred(x, place, n_features, n_classes, l1):
+def centred(x, n_features, n_classes, l1):
     """x with each feature's classes shifted to the least penalty and a zero; x itself if all are.
 
-    ``place`` are the places of all of x in a table (features, classes), or None: x is the table. Features of
-    which x does not have all classes stay as they are.
+    x is a table (features, classes), perhaps with a last row of intercepts.
     """
     K = n_classes
     xp = namespace(x=x)
-    used = np.flatnonzero(x)
-    features = np.unique((used if place is None else place[used]) // K)
+    features = np.unique(np.flatnonzero(x) // K)
     features = features[features < n_features]
-    begin = features * K
-    if place is not None:
-        begin = np.searchsorted(place, begin)
-        end = np.minimum(begin + K, len(place)) - 1
-        whole = (place[begin] == features * K) & (place[end] == features * K + K - 1)
-        begin = begin[whole & (begin + K <= len(place))]  # the last feature may lack classes in between
-    if not len(begin):
+    if not len(features):
         return x
-    ids = begin[:, None] + xp.arange(K)
+    ids = features[:, None] * K + xp.arange(K)
     W, L = x[ids], l1[ids]
     half = 0.5 * L.sum(axis=1)
     one_side = np.maximum((L * (W > 0.0)).sum(axis=1), (L * (W < 0.0)).sum(axis=1))

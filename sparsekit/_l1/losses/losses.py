@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import to_host
-from ..._linalg.special import entropies, largest
+from ..._linalg.special import entropies
 from ..._messages import shown
 from ..._typing import FloatArray
 from .linear_loss import LinearLoss
@@ -74,16 +74,10 @@ class LogisticLoss(LinearLoss):
         return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
 
     def slope_range(self) -> FloatArray | None:
-        # dl/dz_i lies between 0 and -s_i y_i; at the origin, without an offset, it is half of that
-        if self._slopes is None and hasattr(self.design, "slope_range"):
-            c = -self.y * self.s if self.s.size else -self.y
-            slopes = self.design.slope_range(c)
-            if self.origin_scale is None and self.offset is None:
-                g0 = 0.5 * (slopes[:, 1] - slopes[:, 0])
-                intercept = 0.5 * abs(float(c.sum())) if self.fit_intercept else 0.0
-                self.origin_scale = float(max(largest(np.abs(g0)), intercept)) or 1.0
-            self._slopes = slopes  # last: another thread that finds it needs the scale as well
-        return self._slopes
+        # dl/dz_i lies between 0 and -s_i y_i
+        if not hasattr(self.design, "slope_range"):
+            return None
+        return self.design.slope_range(-self.y * self.s if self.s.size else -self.y)
 
     def dual_value(self, theta: FloatArray) -> float:
         s = self.s if self.s.size else 1.0

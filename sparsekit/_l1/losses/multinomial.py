@@ -226,19 +226,14 @@ class ScoreState:
 
 
 class MultinomialProblem(Selection):
-    """The loss on a selection of its variables; selections share one ScoreState.
-
-    A selection copies the features that any of its variables has; ``place`` says where its
-    variables are in the table (features, then one row of intercepts; K classes).
-    """
+    """The loss; its variables are a table (features, then one row of intercepts; K classes)."""
 
     several_classes = True
     reach = 0.4  # smaller lets steps overshoot more often
 
-    def __init__(self, loss, design, intercept, state, place=None):
-        whole = (design.shape[1] + bool(intercept)) * loss.n_classes
-        super().__init__(loss, design, intercept, state, whole if place is None else len(place))
-        self.place = place
+    def __init__(self, loss, design, intercept, state):
+        size = (design.shape[1] + bool(intercept)) * loss.n_classes
+        super().__init__(loss, design, intercept, state, size)
 
     def start(self, x):
         self.state.set(self.loss.predictor(x))
@@ -254,18 +249,13 @@ class MultinomialProblem(Selection):
 
     def _gather(self, U, out=None):
         out = np.empty(self.size, like=U) if out is None else out
-        G = class_sums(self.design, U, self.intercept).ravel()
-        out[:] = G if self.place is None else G[self.place]
+        out[:] = class_sums(self.design, U, self.intercept).ravel()
         return out
 
     def _select(self, variables):
         """Design of the features of sorted ``variables``, their places, and if one is an intercept."""
         K, p = self.loss.n_classes, self.design.shape[1]
-        if self.place is None:
-            place = namespace(X=self.like, variables=variables).asarray(variables)
-        else:
-            place = self.place[variables]
-        rows, classes = np.divmod(place, K)
+        rows, classes = np.divmod(namespace(X=self.like, variables=variables).asarray(variables), K)
         features = np.unique(rows[rows < p])
         has = bool(len(rows)) and bool(rows[-1] == p)
         if len(features) < p or isinstance(self.design, CSCDesign):
@@ -274,15 +264,6 @@ class MultinomialProblem(Selection):
             design = self.design
         # the intercepts' row number p becomes the number of features that stay
         return design, np.searchsorted(features, rows) * K + classes, has
-
-    def restrict(self, variables):
-        """The problem on sorted ``variables``, its features copied."""
-        design, place, has = self._select(variables)
-        return self.adopt(MultinomialProblem(self.loss, design, has, self.state, place), variables)
-
-    def restriction_pays(self, variables):
-        """Whether iterations on sorted ``variables`` repay the copy of their features."""
-        return len(variables) < 0.6 * self.size
 
     def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
@@ -314,14 +295,12 @@ class MultinomialProblem(Selection):
 
     def anchored(self, variables, x, g, l1):
         """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""
-        xp = namespace(X=self.like, variables=variables)
-        variables = xp.asarray(variables)
-        place = variables if self.place is None else self.place[variables]
-        return anchored(variables, place, self.loss.n_classes, x, g, l1)
+        variables = namespace(X=self.like, variables=variables).asarray(variables)
+        return anchored(variables, self.loss.n_classes, x, g, l1)
 
     def centred(self, x, l1):
         """x with its features shifted to the least penalty, which moves no probability: see _class_shift."""
-        return centred(x, self.place, self.design.shape[1], self.loss.n_classes, l1)
+        return centred(x, self.design.shape[1], self.loss.n_classes, l1)
 
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
@@ -333,9 +312,8 @@ class MultinomialProblem(Selection):
         return dz.max(axis=1) - dz.min(axis=1)
 
     def move_all(self):
-        K = self.loss.n_classes
-        place = np.arange(self.size, like=self.like) if self.place is None else self.place
-        return ClassMove(self.design, place, self.intercept, K)
+        every = np.arange(self.size, like=self.like)
+        return ClassMove(self.design, every, self.intercept, self.loss.n_classes)
 
     def free_system(self, free):
         """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.

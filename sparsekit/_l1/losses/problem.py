@@ -26,15 +26,12 @@ class Problem(ABC):
     like: np.ndarray
 
     n_rows = 0  # rows of the data, 0 where there are none
-    working = False  # whether it is a working set of another problem
-    restricts = False  # whether it has working sets
     several_classes = False  # whether features may be shifted across classes, see ``anchored``
     l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
     origin_scale = None  # largest entry of the gradient at zero, where that is known; solvers set it
     state = None  # value and derivatives by row, where there are any
-    variables = parent = base = None  # of a working set: which variables of which problem, and their point
 
     # what every problem has
 
@@ -78,12 +75,8 @@ class Problem(ABC):
     def passes(self):
         """Passes over the data so far."""
 
-    @abstractmethod
-    def expand(self, x):
-        """A copy of x in all variables of the loss."""
-
     # what some problems know better; a default that raises is called only where a problem says it has it:
-    # by ``restricts``, by a finite ``factor_cost``, by a dual and unpenalised variables
+    # by a dual and unpenalised variables
 
     @property
     def inner(self):
@@ -95,22 +88,6 @@ class Problem(ABC):
 
     def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
         """Take note of a point that was reached and of its gradient."""
-
-    def screened(self, l1):
-        """The problem without variables that some solution has at zero for sure, or itself."""
-        return self
-
-    def restriction_pays(self, variables):
-        """Whether iterations on sorted ``variables`` repay the copy of their columns."""
-        return False
-
-    def restrict(self, variables):
-        """The problem on sorted ``variables``; it shares this one's points."""
-        raise NotImplementedError(f"{type(self).__name__} has no working sets: its ``restricts`` is False")
-
-    def absorb(self, part):
-        """Take over the counters of a restriction."""
-        raise NotImplementedError(f"{type(self).__name__} has no working sets: its ``restricts`` is False")
 
     def anchored(self, variables, x, g, l1):
         """``variables`` without those that only repeat what the others can do."""
@@ -127,18 +104,6 @@ class Problem(ABC):
     def stretch(self, dz):
         """Over ||dx||^2 a lower bound of the Lipschitz constant; 0 where there is none."""
         return 0.0
-
-    def factor_cost(self, variables):
-        """Work of `factor`, and of a product with the Hessian; inf where there is no factor."""
-        return np.inf, np.inf
-
-    def factor(self, variables, ridge, l2=None):
-        """A factorised Hessian on sorted ``variables``, and their places; ``l2`` goes onto its diagonal."""
-        raise NotImplementedError(f"{type(self).__name__} has no factor: its ``factor_cost`` is infinite")
-
-    def drift(self):
-        """How far the Hessian is from that of the last factor."""
-        raise NotImplementedError(f"{type(self).__name__} has no factor: its ``factor_cost`` is infinite")
 
     def project_free(self, free, theta, g, x):
         """A dual point near ``theta``, whose gradient is ``g`` and point x, with next to none on ``free``.

@@ -18,9 +18,9 @@ class RidgeProblem(Problem):
 
     def __init__(self, problem, l2, x=None):
         self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
-        self.restricts, self.several_classes = problem.restricts, problem.several_classes
+        self.several_classes = problem.several_classes
         self.n_rows, self.least_ridge = problem.n_rows, problem.least_ridge
-        self.blas_threads, self.working = problem.blas_threads, problem.working
+        self.blas_threads = problem.blas_threads
         self.x, self._trial = x, None
         self._bound = None
 
@@ -38,22 +38,6 @@ class RidgeProblem(Problem):
     @property
     def state(self):
         return self.below.state
-
-    @property
-    def variables(self):
-        return self.below.variables
-
-    @property
-    def parent(self):
-        return self.below.parent
-
-    @property
-    def base(self):
-        return self.below.base
-
-    @base.setter
-    def base(self, x):
-        self.below.base = x
 
     def start(self, x):
         self.x = x.copy()
@@ -92,30 +76,11 @@ class RidgeProblem(Problem):
     def passes(self):
         return self.below.passes()
 
-    def expand(self, x):
-        return self.below.expand(x)
-
     def remember(self, dz):
         self.below.remember(dz)
 
     def observe(self, x, g):
         self.below.observe(x, g)
-
-    def screened(self, l1):
-        # at zero the ridge has no slope: what l1 keeps there it keeps there still
-        part = self.below.screened(l1)
-        return self if part is self.below else RidgeProblem(part, self.l2[part.variables])
-
-    def restriction_pays(self, variables):
-        return self.below.restriction_pays(variables)
-
-    def restrict(self, variables):
-        return RidgeProblem(self.below.restrict(variables), self.l2[variables], self.x[variables])
-
-    def absorb(self, part):
-        self.below.absorb(part.below)
-        self.x = np.zeros(self.size, like=part.x) if self.x is None else self.x.copy()
-        self.x[part.variables] = part.x
 
     def anchored(self, variables, x, g, l1):
         # the ridge bends the shifts of a feature's classes, and it is the bare directions that have to go
@@ -134,12 +99,3 @@ class RidgeProblem(Problem):
 
     def stretch(self, dz):
         return self.below.stretch(dz)
-
-    def factor_cost(self, variables):
-        return self.below.factor_cost(variables)
-
-    def factor(self, variables, ridge, l2=None):
-        return self.below.factor(variables, ridge, self.l2[variables])
-
-    def drift(self):
-        return self.below.drift()

@@ -10,8 +10,7 @@ from .problem import Problem
 class Selection(Problem):
     """The loss on a selection of its variables; selections of one problem share one state.
 
-    A subclass has ``start``, ``gradient``, ``model``, ``restrict``, ``restriction_pays``, ``move_all``,
-    ``stretch`` and ``spread``.
+    A subclass has ``start``, ``gradient``, ``model``, ``move_all``, ``stretch`` and ``spread``.
 
     Parameters
     ----------
@@ -26,7 +25,6 @@ class Selection(Problem):
         Number of variables.
     """
 
-    restricts = True
     reach = 1.0  # part of a row's last step that its damping spans at 1
     keep = 0.5  # part of its last steps that a row's damping remembers
 
@@ -59,17 +57,10 @@ class Selection(Problem):
     def origin_scale(self, value):
         self.loss.origin_scale = value
 
-    def adopt(self, part, variables):
-        """Make ``part`` the working set ``variables`` of this problem."""
-        self._passes += 1
-        part.variables, part.parent, part.working = variables, self, True
-        return part
-
     def lipschitz(self):
         """Upper bound of the gradient's Lipschitz constant."""
         if self._lipschitz is None:
-            # a block of a positive semidefinite matrix has no larger eigenvalue than the whole
-            self._lipschitz = self._bound() if self.parent is None else self.parent.lipschitz()
+            self._lipschitz = self._bound()
         return self._lipschitz
 
     def _bound(self):
@@ -121,19 +112,6 @@ class Selection(Problem):
         """Make the last trial point the current one."""
         self.state.accept()
 
-    def absorb(self, part):
-        """Take over the counters of a restriction; the state is shared already."""
-        self._passes += part._passes * part.design.nnz / max(self.design.nnz, 1)
-        part._passes = 0
-
     def passes(self):
-        """Passes over the data, restrictions counted by their share of the non-zeros."""
+        """Passes over the data."""
         return self._passes
-
-    def expand(self, x):
-        """A copy of x in all variables of the loss."""
-        if self.parent is None:
-            return x.copy()
-        full = self.parent.base.copy()
-        full[self.variables] = x
-        return self.parent.expand(full)

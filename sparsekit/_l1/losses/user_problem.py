@@ -75,9 +75,6 @@ class ProtocolProblem(Problem):
     def passes(self):
         return self.n_passes
 
-    def expand(self, x):
-        return x.copy()
-
     def model(self, variables, ridge, damping=0.0, bend=np.inf):
         ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
         x = self.x.copy()

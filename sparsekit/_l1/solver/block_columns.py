@@ -280,11 +280,11 @@ class RemoteProblem(ProtocolProblem):
         return GramOperator(H, ridge), Expand(variables, self.size)
 
     def anchored(self, variables, x, g, l1):
-        return anchored(variables, variables, self.n_classes, x, g, l1) if self.several_classes else variables
+        return anchored(variables, self.n_classes, x, g, l1) if self.several_classes else variables
 
     def centred(self, x, l1):
         K = self.n_classes
-        return centred(x, None, (self.size // K) - self.loss.whole.spec.fit_intercept, K, l1)
+        return centred(x, (self.size // K) - self.loss.whole.spec.fit_intercept, K, l1)
 
     def falls_for_ever(self, x, l1):
         return False  # none of the losses does, and to ask takes rounds

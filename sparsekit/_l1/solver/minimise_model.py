@@ -6,17 +6,10 @@ import numpy as np
 
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
-# cycles times variables that a small matrix, where a cycle takes microseconds, is worth, and the most cycles:
-# with more variables than rows a model is singular, and far from the solution its cycles have no end
-_CYCLES, _MOST_CYCLES = 20000, 25
-# fall of the residual, tolerance and steps of CG where models hold; the most steps, if these bring little
-_SETTLED, _SETTLED_CG, _SETTLED_STEPS, _MOST_STEPS = 0.2, 0.1, 40, 640
+# fall of the residual, tolerance and steps of CG where models hold
+_SETTLED, _SETTLED_CG, _SETTLED_STEPS = 0.2, 0.1, 40
 # tolerance of CG where no variable has an L1 penalty, and steps, so many that a limit is there for rounding
 _SMOOTH_CG, _LEAST_CG, _SMOOTH_STEPS = 0.1, 1e-4, 500
-# cycles where steps have to cross zeros, and a factor makes them cheap
-_CROSSING_CYCLES = 10
-# fall of the optimality that is little
-_LITTLE = 0.5
 
 
 @dataclass
@@ -33,11 +26,10 @@ class Effort:
     largest_factor: int = 0
 
 
-def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
+def minimise_model(operator, xv, gv, lv, run, classes=False):
     """Minimiser of the model, corrections of its first cycle, and the decrease that it promises.
 
-    ``helped`` says that the operator has a factor, so that systems are solved to a few digits in a few steps;
-    ``classes`` that it is the model of several classes.
+    ``classes`` says that it is the model of several classes.
     """
     opts, kernels = run.options, run.kernels
     m = len(xv)
@@ -49,23 +41,15 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     passes = columns or (classes and not exact)
     cycles = 1 if run.damping > 0 or columns else opts.model_cycles
     cg_tol, cg_max = opts.cg_tol, opts.cg_dense if operator.reads == "dense" else opts.cg_max
-    forcing = opts.column_forcing if columns else opts.forcing
-    if helped:
-        cycles = _CROSSING_CYCLES if run.crossed else 2
-        cg_tol, cg_max, forcing = 0.1, 20, 0.1 * opts.forcing
-    elif passes and run.settled:
-        # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly see
-        run.cg_steps = _long_enough(run)
-        cycles, cg_tol, cg_max, forcing = 2, _SETTLED_CG, run.cg_steps, _SETTLED
+    forcing = opts.forcing
     if passes and run.settled:
-        # more digits than the end asks for are of no use
-        share = run.aim / max(run.absolute, run.aim)
-        forcing, cg_tol = max(forcing, min(share, opts.column_forcing)), max(cg_tol, min(share, opts.cg_tol))
+        # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly
+        # see; more digits than the end asks for are of no use
+        cycles, cg_max, forcing = 2, _SETTLED_STEPS, _SETTLED
+        cg_tol = max(_SETTLED_CG, min(run.aim / max(run.absolute, run.aim), opts.cg_tol))
     if not kernels.on_device:  # where there are no sweeps
         # where steps have to cross zeros, coordinate descent between them undoes what they found
         operator.sweeps_once = run.crossed or (classes and exact)
-    if columns and not kernels.on_device:
-        operator.most_steps = run.preconditioner.most_steps()
     smooth = not exact and not columns and not lv.any()
     if smooth:
         # one linear system and no zeros: conjugate gradients alone, to what the end asks for once models hold
@@ -74,8 +58,6 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
         cg_tol = forcing = min(_SMOOTH_CG, max(share, _LEAST_CG)) if run.settled else _SMOOTH_CG
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
-        if not kernels.on_device:
-            cycles = max(cycles, min(_MOST_CYCLES, _CYCLES // max(m, 1)))
     effort = Effort(
         max_cycles=cycles, forcing=forcing, cg_tol=cg_tol, cg_max=cg_max, direct_size=opts.direct_size,
         sweeps=opts.sweeps if exact else 0 if smooth else opts.row_sweeps, holds=opts.holds,
@@ -95,10 +77,3 @@ def minimise_model(operator, xv, gv, lv, run, helped=False, classes=False):
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
     return new, corrections, predicted
-
-
-def _long_enough(run):
-    """Steps of CG in one go: more than last time, if that was cut short and brought little."""
-    if not run.cg_steps or run.last_cg < run.cg_steps or run.absolute < _LITTLE * run.before:
-        return max(run.cg_steps, _SETTLED_STEPS)
-    return min(2 * run.cg_steps, _MOST_STEPS)

@@ -30,18 +30,11 @@ from .globalise import ROUNDING
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
-from .working_set import WorkingSet
 
 # largest multiple of the penalty to start from; a penalty farther away is as good as none
 _FARTHEST = 1e8
-# variables up to which the last stage of a tall problem grows gently
-_SMALL = 1000
-# growth of tall problems
-_TALL_GROWTH = 10.0
 # variables that may always leave zero at once
 _LEAST_NEW = 10
-# optimality to which a working set is solved, in parts of tol and of that of all variables
-_PART_TOL, _PART_FALL = 0.5, 0.1
 # relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
 _SLOW, _PATIENCE = 1e-10, 15
 # steps in a row that are lost in rounding and mend nothing
@@ -100,17 +93,7 @@ def minimize_oba(
     with blas_threads(problem.blas_threads):
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
-        # variables that no solution can use are never looked at again
-        part = problem.screened(l1)
-        if part is not problem:
-            x, l1 = x[part.variables], l1[part.variables]
-        result = _minimize(loss, part, l1, x, n, opts, callback, history, gap, make_kernels)
-        if part is not problem:
-            result.x = part.expand(result.x)
-            problem.absorb(part)
-            result.grad = problem.gradient() if gradient else None
-            result.n_data_passes = problem.passes()
-        return result
+        return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, make_kernels)
 
 
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
@@ -228,14 +211,13 @@ def unit_of_tol(loss, problem, x, g):
 
 
 def _solve(problem, x, l1, g, run):
-    """Lower the penalty to its value by stages, the last one on the variables that it can move.
+    """Lower the penalty to its value by stages.
 
     A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs until all
     variables are optimal. Far from the solution a small penalty lets the predictor saturate, where the model
     is worthless; the stages keep each Newton step short. Returns x, its gradient and its optimality.
     """
-    opts = run.options
-    boost, stalls, best, working = np.inf, 0, np.inf, WorkingSet(problem, opts, run.kernels.pulls)
+    opts, boost = run.options, np.inf
     # more new variables than rows would make the model singular
     most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
@@ -244,27 +226,12 @@ def _solve(problem, x, l1, g, run):
         if run.history and not run.history.rows:
             run.record(x, problem.f + run.kernels.orthant.penalty(x, l1), optimality, 0, 0)
         if run.status is None:  # else a callback's word holds, converged or not
-            run.status = _verdict(problem, x, l1, g, optimality, working, run)
+            run.status = _verdict(problem, x, l1, g, optimality, run)
         if run.out_of_budget():
             return x, g, optimality
         boost = _lower(boost, run.kernels.pulls(g, l1), l1, opts)
-        if boost > 1.0 or not working.pays(x, g, l1):
-            # a stage of one iteration does not repay a copy of its columns
-            limit = opts.stage_iter if boost > 1.0 else None
-            x, g, tau = _iterate(problem, x, boost * l1, l1, g, run.tol, tau, run, limit)
-            continue
-        part, chosen = working.enter(x)
-        before, target = run.nit, max(_PART_TOL * run.tol, _PART_FALL * optimality)
-        x[chosen], _, tau = _iterate(part, x[chosen], l1[chosen], l1[chosen], g[chosen], target, tau, run)
-        problem.absorb(part)
-        del part  # the next one is made in its memory
-        g = problem.gradient(g)
-        run.njev += 1
-        # a run on the set that stopped for rounding ends the whole only if it changed nothing
-        if run.status == outcome.NO_PROGRESS:
-            stalls = stalls + 1 if run.nit == before or optimality >= best else 0
-            run.status = None if stalls < _STALLS else outcome.NO_PROGRESS
-        best = min(best, optimality)
+        limit = opts.stage_iter if boost > 1.0 else None
+        x, g, tau = _iterate(problem, x, boost * l1, l1, g, run.tol, tau, run, limit)
 
 
 def _lower(boost, pulls, l1, opts):
@@ -275,15 +242,11 @@ def _lower(boost, pulls, l1, opts):
     return max(1.0, opts.stage * min(boost, ratio))
 
 
-def _verdict(problem, x, l1, g, optimality, working, run):
+def _verdict(problem, x, l1, g, optimality, run):
     """Converged, if one of the rules says so, or None."""
     if optimality <= run.tol:
         return _enough(problem, x, l1, g, optimality, run)
-    if run.content:
-        # variables that no model has seen may promise more
-        run.content = not working.misses(x, g, l1)
-        return outcome.CONVERGED if run.content else None
-    return None
+    return outcome.CONVERGED if run.content else None
 
 
 def _enough(problem, x, l1, g, optimality, run):
@@ -311,7 +274,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     """
     opts = run.options
     state = init_state(problem, x, l1, g, tau, run)
-    share, begin = _growth(problem, opts, limit), run.nit
+    begin = run.nit
     previous, flat, stalls = np.inf, False, 0
     while True:
         absolute = identify(state, run)
@@ -326,7 +289,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         previous = absolute
         if limit is not None and run.nit - begin >= limit:
             break
-        variables = choose_variables(state, share)
+        variables = choose_variables(state, opts.growth)
         try:
             done = step(state, variables, run)
         except outcome.Stop as stop:
@@ -345,17 +308,6 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             run.status = outcome.NO_PROGRESS
             break
     return state.x, state.g, state.tau
-
-
-def _growth(problem, opts, limit):
-    """Variables that may leave zero at once, as a multiple of the free ones.
-
-    With more rows than variables there is no reason to hold back: few variables asked to explain many rows
-    only grow too large. Small models are matrices, on which a gentle growth costs nothing.
-    """
-    tall = not problem.working and problem.n_rows >= problem.size
-    tall = tall and (limit is not None or problem.size > _SMALL)
-    return _TALL_GROWTH * opts.growth if tall else opts.growth
 
 
 def _is_enough(state, done, run):

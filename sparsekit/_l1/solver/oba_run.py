@@ -11,7 +11,6 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
-from .preconditioner import Preconditioner
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -66,8 +65,8 @@ class OBAOptions:
     model_cycles, gram_cycles : int, default=2, 10
         Cycles of Algorithm 1 on one model, where a product is a pass over rows and where the model is a
         matrix; 1 is the thesis' method.
-    forcing, column_forcing : float, default=0.05, 0.5
-        Fall of the model's residual that ends its cycles, and the same on sparse columns.
+    forcing : float, default=0.05
+        Fall of the model's residual that ends its cycles.
     cg_tol : float, default=0.4
         Relative residual of CG on a model; a matrix gets 0.1, as in the thesis.
     cg_max, cg_dense : int, default=8, 6
@@ -91,8 +90,6 @@ class OBAOptions:
         promise no more: what is left is mostly less than five times as much. 0: never.
     segment_tol : float, default=1e-4
         Smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
-    working_set : bool, default=None
-        Whether to solve on working sets of variables; None decides by size.
 
     Raises
     ------
@@ -132,7 +129,6 @@ class OBAOptions:
     model_cycles: int = 2
     gram_cycles: int = 10
     forcing: float = 0.05
-    column_forcing: float = 0.5
     cg_tol: float = 0.4
     cg_max: int = 8
     cg_dense: int = 6
@@ -148,7 +144,6 @@ class OBAOptions:
     kept_high: float = 0.9
     promise_tol: float = 0.0
     segment_tol: float = 1e-4
-    working_set: bool | None = None
 
     @property
     def gap_tol(self) -> float:
@@ -217,11 +212,9 @@ class OBARun:
     last_cg: int = 0
     slow: int = 0
     held: int = 0
-    cg_steps: int = 0
     crossed: bool = False
     balance: float = 0.0
     absolute: float = np.inf
-    before: float = np.inf
     aim: float = 0.0
     n_direct: int = 0
     n_ista: int = 0
@@ -231,7 +224,6 @@ class OBARun:
 
     def __post_init__(self):
         self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
-        self.preconditioner = Preconditioner(self.options.ridge)
         self.limits = Limits(self.options.max_iter, self.options.max_time)
         names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
         self.history = History(names, self.keep)
@@ -269,7 +261,7 @@ class OBARun:
 
     def look(self, absolute, l1, phi):
         """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
-        self.before, self.absolute = self.absolute, absolute
+        self.absolute = absolute
         # without an L1 penalty the gap falls as the square of the optimality
         most = largest(l1) or np.inf
         self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * most)
@@ -299,7 +291,7 @@ class OBARun:
         if self.callback is None:
             return
         current = OptimizeResult(
-            x=problem.expand(x),
+            x=x.copy(),
             fun=float(phi),
             nit=self.nit,
             optimality=optimality,

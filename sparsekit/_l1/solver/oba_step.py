@@ -119,7 +119,6 @@ def step(state, variables, run):
     run.njev += 1
     run.corrections.append(trial.n_corrections + 1)
     run.learn(kept)
-    run.preconditioner.learn(kept, run.last_cg)
     return done
 
 
@@ -127,14 +126,10 @@ def minimum_of_model(state, variables, run):
     """Lines 3 to 5: the `Trial` point, and a lower bound of the gradient's Lipschitz constant."""
     problem, x, g, l1 = state.problem, state.x, state.g, state.l1
     problem.observe(x, g)
-    run.preconditioner.prepare(problem, variables, run.absolute, run.aim)
     ridge = max(run.ridge, problem.least_ridge)
     operator, move = problem.model(variables, ridge, run.damping, run.bend)
-    helped = run.preconditioner.attach(operator, problem, variables)
     classes, old = problem.several_classes, x[variables]
-    new, n_corrections, promised = minimise_model(
-        operator, old, g[variables], l1[variables], run, helped, classes
-    )
+    new, n_corrections, promised = minimise_model(operator, old, g[variables], l1[variables], run, classes)
     if classes or ridge > run.options.ridge:
         # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
         promised += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)

@@ -10,9 +10,6 @@ from .lbfgs import LBFGS
 class QuasiNewtonProblem(Problem):
     """Any problem, with an L-BFGS matrix on its working variables as the model's Hessian.
 
-    The pairs live in the full space, and a restricted problem would see only a part of each;
-    so there is no ``restrict``, and solvers work on all variables.
-
     Parameters
     ----------
     problem : object
@@ -64,9 +61,6 @@ class QuasiNewtonProblem(Problem):
 
     def passes(self):
         return self._inner.passes()
-
-    def expand(self, x):
-        return self._inner.expand(x)
 
     def observe(self, x, g):
         """Learn from the point x (n,) that was reached and the gradient g (n,) of f there."""

@@ -119,13 +119,15 @@ cdef class ColumnOperator(QuadOperator):
     cdef int[::1] on
     cdef int n_on
     cdef readonly long n_sweeps
+    cdef QuadOperator rows
 
     def __init__(self, ColumnStore store, const int32_t[::1] cols, const double[::1] d, bint intercept,
-                 double ridge, int n_threads):
+                 double ridge, QuadOperator rows, int n_threads):
         cdef Py_ssize_t m = cols.shape[0], n = store.n, j
         self.reads = "columns"
         self.store, self.cols, self.d = store, cols, d
         self.intercept, self.ridge, self.n_threads = intercept, ridge, n_threads
+        self.rows = rows
         self.size = <int>(m + intercept)
         self.diagonal = np.empty(self.size)
         if intercept:
@@ -141,6 +143,12 @@ cdef class ColumnOperator(QuadOperator):
         self.pairs, self.entry = np.empty((n, 2)), np.empty(self.size)
         self.idle = np.empty(self.size, dtype=np.int8)
         self.on, self.n_on = np.empty(m + 1, dtype=np.int32), 0
+
+    def add_diagonal(self, const double[::1] added):
+        """Add a diagonal (m,) to H, and to that of the rows."""
+        QuadOperator.add_diagonal(self, added)
+        if self.rows is not None:
+            self.rows.add_diagonal(added)
 
     cdef double _weigh(self, Py_ssize_t j, bint squared) noexcept nogil:
         # sum of d times the column's entries, or times their squares
@@ -201,6 +209,9 @@ cdef class ColumnOperator(QuadOperator):
     cdef void _product(self, const double* v, bint whole, double* out) noexcept nogil:
         cdef Py_ssize_t j, b
         self.n_products += 1
+        if self.rows is not None:
+            self.rows.product(v, out)
+            return
         for b in prange(self.store.blocks, num_threads=self.n_threads, schedule='static'):
             self._block(b, v, whole)
         for j in range(self.size):

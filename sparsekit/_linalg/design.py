@@ -24,6 +24,7 @@ _EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
 _COLUMN_PRODUCTS = 12  # the same by columns, where coordinate descent does a part of the work
 _TURN = 6.0  # one entry of a copy by columns
 _HEIGHT = 16384  # rows of a block of that copy: few blocks, so that segments stay long
+_ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 _SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
@@ -143,8 +144,11 @@ class CSRDesign(_Scratch):
                     self.indptr, self.indices, self.data, p,
                     self.counts().astype(np.int64, copy=False), _HEIGHT, self.n_threads,
                 )  # fmt: skip
+            by_rows = None
+            if self.counts()[cols].sum() > _ROWS_PAY:
+                by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
             operator = ColumnOperator(
-                self._store, np.asarray(cols, dtype=np.int32), d, intercept, ridge, self.n_threads
+                self._store, np.asarray(cols, dtype=np.int32), d, intercept, ridge, by_rows, self.n_threads
             )
             return operator, Columns(self, cols)
         rows = self._model_rows(cols)

@@ -195,6 +195,7 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
         RowOperator(rows, dd, intercept, 0.5, store, chosen, cupy.asarray(position)),
         ColumnOperator(store, chosen, dd, intercept, 0.5),
     ]
+    operators.append(ColumnOperator(store, chosen, dd, intercept, 0.5, operators[1]))
     for operator in operators:
         assert operator.size == len(v)
         np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,10 @@ from test_kernels import _matrix
 
 from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
+from sparsekit._cython._rows import ModelRows, RowOperator
 from sparsekit._l1.solver.minimise_model import Effort
+from sparsekit._linalg import design
+from sparsekit._linalg.as_design import as_design
 
 HEIGHTS = [1, 3, 7, 65536]
 SHAPES = [(1, 1), (10, 4), (37, 20), (50, 3), (21, 60)]
@@ -33,9 +36,17 @@ def _store(X, height, n_threads=1):
     return columns_from_csr(X.indptr, X.indices, X.data, X.shape[1], counts, height, n_threads)
 
 
-def _operator(X, cols, d, intercept=False, ridge=0.0, height=7, n_threads=1):
+def _operator(X, cols, d, intercept=False, ridge=0.0, height=7, n_threads=1, rows=None):
     cols = np.asarray(cols, dtype=np.int32)
-    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, n_threads)
+    return ColumnOperator(_store(X, height, n_threads), cols, d, intercept, ridge, rows, n_threads)
+
+
+def _row_operator(X, cols, d, intercept, ridge):
+    rows = ModelRows(X.shape[0], X.nnz, np.array([0, X.shape[0] // 3, X.shape[0]]), 2)
+    position = np.full(X.shape[1], -1, dtype=np.int32)
+    position[cols] = np.arange(len(cols), dtype=np.int32)
+    rows.fill(X.indptr, X.indices, X.data, position, len(cols))
+    return RowOperator(rows, d, intercept, ridge)
 
 
 def _compare(op, H, ridge, rng):
@@ -98,6 +109,18 @@ def test_nothing_there(shape, cols, intercept, n_threads):
 def test_height_out_of_range(height):
     with pytest.raises(ValueError, match=f"height must be from 1 to 65536; got {height}"):
         _store(_data(5, 3)[0], height)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_products_may_go_by_rows(intercept):
+    X, d, rng = _data(37, 20)
+    cols = np.flatnonzero(rng.random(20) < 0.6)
+    rows = _row_operator(X, cols, d, intercept, 0.5)
+    op = _operator(X, cols, d, intercept, 0.5, rows=rows)
+    _compare(op, _matrix(_exact(X), cols, d, intercept, 0.5), 0.5, rng)
+    v = rng.standard_normal(op.size)
+    np.testing.assert_array_equal(op.matvec(v), rows.matvec(v))
+    assert op.n_products == 3 and rows.n_products == 4
 
 
 def _solve(op, x0, g0, l1, cycles=100, sweeps=3, forcing=1e-11, *, H=None):
@@ -198,6 +221,23 @@ def test_model_reaches_the_optimum(seed, ridge, intercept):
         assert np.abs(residual).max() <= 1e-8 * np.abs(g0).max()
         for a, b in zip((x, grad, decrease), _solve(two, x0, g0, l1, sweeps=sweeps, H=H)):
             np.testing.assert_array_equal(a, b)
+    by_rows = _operator(X, cols, d, intercept, ridge, rows=_row_operator(X, cols, d, intercept, ridge))
+    _check(H, x0, g0, l1, _solve(by_rows, x0, g0, l1, H=H), best, 1e-8)
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_models_share_the_store_of_their_design(monkeypatch, by_rows):
+    monkeypatch.setattr(design.CSRDesign, "_by_columns", lambda *_: True)
+    monkeypatch.setattr(design, "_ROWS_PAY", -1 if by_rows else 1e9)
+    X, d, rng = _data(40, 60)
+    whole = as_design(X)
+    op, _ = whole.model(np.arange(60), d, True, 0.5)
+    store = whole._store
+    for _ in range(3):
+        pick = np.flatnonzero(rng.random(60) < 0.7)
+        op, _ = whole.model(pick, d, True, 0.5)
+        assert isinstance(op, ColumnOperator) and whole._store is store
+        _compare(op, _matrix(_exact(X), pick, d, True, 0.5), 0.5, rng)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -137,7 +137,7 @@ def test_conjugate_gradients_by_columns_on_faces_end_where_a_matrix_does(has):
         if store is None:
             operator = _operators.GramOperator(np.ascontiguousarray((A.T * d) @ A), 1e-7)
         else:
-            operator = _columns.ColumnOperator(store, cols, d, has, 1e-7, 1)
+            operator = _columns.ColumnOperator(store, cols, d, has, 1e-7, None, 1)
         x = np.empty(m)
         effort = Effort(max_cycles=50, forcing=1e-9, cg_tol=1e-9, cg_max=200, direct_size=0)
         found.append((x, *_model.solve_model(operator, x0, g0, l1, x, effort)))

@@ -3,8 +3,13 @@
 import numpy as np
 
 from ..._arrays import namespace, to_host
+from ..._linalg.special import largest
 from .selection import Selection
 
+# rounding of sums that decide whether a variable can be left out
+_SLACK = 1e-9
+# largest share of the non-zeros, and of the columns, that a copy without the others may keep
+_KEPT = 0.8
 # unpenalised variables up to which their dense system is solved for a certificate
 _MOST_FREE = 500
 
@@ -64,6 +69,30 @@ class LinearProblem(Selection):
         # the intercept is the last variable, so in a sorted selection it comes last too
         has = bool(self.intercept and len(variables) > 0 and variables[-1] == self.size - 1)
         return (variables[:-1] if has else variables), has
+
+    def screened(self, l1):
+        """The problem without variables that every solution has at zero, and sorted numbers of the others.
+
+        A penalty that no gradient can reach, wherever x is, keeps its variable at zero. The numbers are None
+        where this is the problem itself: what is left out has to repay a copy of the rest.
+        """
+        slopes = self.loss.slope_range()
+        if slopes is None:
+            return self, None
+        self._passes += 1
+        if self.loss.origin_scale is None and self.loss.offset is None:
+            # at zero derivatives by row are half of what they can be
+            g = 0.5 * np.abs(slopes[:, 1] - slopes[:, 0])
+            half = 0.5 * abs(float((self.loss.y * self.loss.s if self.loss.s.size else self.loss.y).sum()))
+            self.loss.origin_scale = max(largest(g), half if self.intercept else 0.0) or 1.0
+        reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
+        stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
+        if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
+            return self, None
+        part = LinearProblem(
+            self.loss, self.design.select(np.flatnonzero(stay)), self.intercept, RowState(self.loss)
+        )
+        return part, np.flatnonzero(np.append(stay, True) if self.intercept else stay)
 
     def model(self, variables, ridge, damping=0.0, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.

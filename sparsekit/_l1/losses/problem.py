@@ -89,6 +89,13 @@ class Problem(ABC):
     def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
         """Take note of a point that was reached and of its gradient."""
 
+    def screened(self, l1):
+        """The problem without variables that every solution has at zero, and sorted numbers of the others.
+
+        The numbers are None where this is the problem itself.
+        """
+        return self, None
+
     def anchored(self, variables, x, g, l1):
         """``variables`` without those that only repeat what the others can do."""
         return variables

@@ -82,6 +82,11 @@ class RidgeProblem(Problem):
     def observe(self, x, g):
         self.below.observe(x, g)
 
+    def screened(self, l1):
+        # at zero the ridge has no slope: what l1 keeps there it keeps there still
+        part, kept = self.below.screened(l1)
+        return (self, None) if kept is None else (RidgeProblem(part, self.l2[kept]), kept)
+
     def anchored(self, variables, x, g, l1):
         # the ridge bends the shifts of a feature's classes, and it is the bare directions that have to go
         bare = self.l2[variables] == 0.0

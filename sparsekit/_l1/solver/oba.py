@@ -93,7 +93,30 @@ def minimize_oba(
     with blas_threads(problem.blas_threads):
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
-        return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, make_kernels)
+        part, kept = problem.screened(l1)
+        if kept is None:
+            return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, make_kernels)
+        seen = None if callback is None else _of_all(callback, kept, n)
+        result = _minimize(loss, part, l1[kept], x[kept], n, opts, seen, history, gap, make_kernels)
+        x[:] = 0.0
+        x[kept] = result.x
+        result.x, result.grad = x, None
+        if gradient:
+            problem.start(x)
+            result.grad = problem.gradient()
+        return result
+
+
+def _of_all(callback, kept, n_variables):
+    """The callback with points of all variables in place of the ``kept`` ones."""
+
+    def seen(intermediate_result):
+        whole = np.zeros(n_variables, like=intermediate_result.x)
+        whole[kept] = intermediate_result.x
+        intermediate_result.x = whole
+        return callback(intermediate_result)
+
+    return seen
 
 
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):

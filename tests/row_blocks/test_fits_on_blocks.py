@@ -129,8 +129,8 @@ def test_few_rounds_to_a_tight_certificate():
         X, scores = text(2000, 3000, seed, density=0.01)
         for n_classes in (2, 3):
             y = labels(scores, n_classes)
-            model = logistic(X, y, share=0.01, tol=1e-7).fit(in_blocks(X, range(0, 2001, 250)), y)
-            assert model.dual_gap_ <= 1e-6 * model.objective_
+            model = logistic(X, y, share=0.01, tol=2e-7).fit(in_blocks(X, range(0, 2001, 250)), y)
+            assert model.dual_gap_ <= 2e-6 * model.objective_
             assert model.n_rounds_ <= 15, (seed, n_classes)
         model = LassoOBA(0.01 * np.abs(X.T @ (scores - scores.mean())).max() / 2000, tol=1e-7)
         model.fit(in_blocks(X, range(0, 2001, 250)), scores)

@@ -150,20 +150,15 @@ class HessianOf:
     """Which Hessian a task adds up: that of a `Problem.model`, see `Selection.radius`.
 
     variables : sorted.
-    bend, damping : as of the model; inf and 0 give the Hessian itself.
-    step : the last full step that was tried, to which the damping refers; or None.
+    bend : as of the model; inf gives the Hessian itself.
     """
 
     variables: np.ndarray
     bend: float = np.inf
-    damping: float = 0.0
-    step: Sparse | None = None
 
-    def of(self, problem: Any, loss: Any) -> tuple[np.ndarray, int]:
+    def of(self, problem: Any) -> tuple[np.ndarray, int]:
         """The matrix, and how many rows have more curvature in it than where the problem is."""
-        if self.step is not None:
-            problem.remember(loss._product(self.step.dense()))
-        radius = problem.radius(self.damping, self.bend)
+        radius = problem.radius(self.bend)
         return problem.hessian(self.variables, radius), 0 if radius is None else int(np.count_nonzero(radius))
 
 
@@ -177,7 +172,7 @@ def model_of_block(
     loss = spec.of(block, fold, exact=True)
     problem = loss.problem()
     value, gradient = problem.start(x.dense()), problem.gradient()
-    hessian = None if wanted is None else wanted.of(problem, loss)
+    hessian = None if wanted is None else wanted.of(problem)
     return float(value), gradient[np.unpackbits(mask, count=len(gradient)).view(bool)], hessian
 
 

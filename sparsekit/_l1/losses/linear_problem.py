@@ -22,7 +22,7 @@ class RowState:
         y = loss.y
         self.z, self.u, self.d = np.zeros_like(y), np.empty_like(y), np.empty_like(y)
         self.trial_z, self.trial_u, self.trial_d = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-        self.f = self.trial_f = self.last_dz = None
+        self.f = self.trial_f = None
 
     def set(self, z):
         self.z = z
@@ -94,13 +94,13 @@ class LinearProblem(Selection):
         )
         return part, np.flatnonzero(np.append(stay, True) if self.intercept else stay)
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+    def model(self, variables, ridge, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         Each row's second derivative is the largest within its `radius`.
         """
         cols, has = self._split(variables)
-        d = self._curvature(self.radius(damping, bend))
+        d = self._curvature(self.radius(bend))
         operator, design = self.design.model(cols, d, has, ridge)
         return operator, Move(design, has)
 
@@ -118,10 +118,6 @@ class LinearProblem(Selection):
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
         return self.loss.curvature * float(np.dot(dz, dz * self.loss.s if self.loss.s.size else dz))
-
-    def spread(self, dz):
-        """Size of a step in each row, (n,)."""
-        return np.abs(dz)
 
     def move_all(self):
         return Move(self.design, self.intercept)

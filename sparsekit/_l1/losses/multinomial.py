@@ -207,7 +207,7 @@ class ScoreState:
 
     def __init__(self, loss):
         self.loss = loss
-        self.z = self.u = self.f = self.trial_z = self.trial_u = self.trial_f = self.last_dz = None
+        self.z = self.u = self.f = self.trial_z = self.trial_u = self.trial_f = None
 
     def set(self, Z):
         self.z = Z
@@ -229,7 +229,6 @@ class MultinomialProblem(Selection):
     """The loss; its variables are a table (features, then one row of intercepts; K classes)."""
 
     several_classes = True
-    reach = 0.4  # smaller lets steps overshoot more often
 
     def __init__(self, loss, design, intercept, state):
         size = (design.shape[1] + bool(intercept)) * loss.n_classes
@@ -265,15 +264,14 @@ class MultinomialProblem(Selection):
         # the intercepts' row number p becomes the number of features that stay
         return design, np.searchsorted(features, rows) * K + classes, has
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+    def model(self, variables, ridge, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
-        Every row's other scores are first raised towards its largest by the row's `radius`, the step being
-        the spread of its scores': a saturated row gets the curvature that it has within reach (for K = 2
-        and a whole spread this is the majorant of the logistic loss).
+        Every row's other scores are first raised towards its largest by the row's `radius`: a saturated row
+        gets the curvature that it has within reach.
         """
         design, place, has = self._select(variables)
-        radius = self.radius(damping, bend)
+        radius = self.radius(bend)
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
@@ -306,10 +304,6 @@ class MultinomialProblem(Selection):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""
         rows = np.einsum("ij,ij->i", dz, dz)
         return 0.5 * float(np.dot(rows, self.loss.s) if self.loss.s.size else rows.sum())
-
-    def spread(self, dz):
-        """Difference of the largest and the smallest step of a row's scores, (n,)."""
-        return dz.max(axis=1) - dz.min(axis=1)
 
     def move_all(self):
         every = np.arange(self.size, like=self.like)

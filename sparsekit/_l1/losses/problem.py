@@ -44,11 +44,11 @@ class Problem(ABC):
         """Gradient at the current point, written to ``out`` where that is given."""
 
     @abstractmethod
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+    def model(self, variables, ridge, bend=np.inf):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         A move has ``direction(dx)``, what `try_move` takes for a step of these variables. ``ridge`` times its
-        diagonal is added to the Hessian; ``damping`` and ``bend`` widen where it looks for curvature.
+        diagonal is added to the Hessian; ``bend`` widens where it looks for curvature.
         """
 
     @abstractmethod
@@ -82,9 +82,6 @@ class Problem(ABC):
     def inner(self):
         """The problem that has the data: this one, or the one that it wraps."""
         return self
-
-    def remember(self, dz):  # noqa: B027 (nothing to keep is a good default)
-        """Take note of a full step that was tried, before it is known to be any good."""
 
     def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
         """Take note of a point that was reached and of its gradient."""

@@ -48,8 +48,8 @@ class RidgeProblem(Problem):
         out += self.l2 * self.x
         return out
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
-        operator, move = self.below.model(variables, ridge, damping, bend)
+    def model(self, variables, ridge, bend=np.inf):
+        operator, move = self.below.model(variables, ridge, bend)
         operator.add_diagonal(self.l2[variables])
         return operator, move
 
@@ -75,9 +75,6 @@ class RidgeProblem(Problem):
 
     def passes(self):
         return self.below.passes()
-
-    def remember(self, dz):
-        self.below.remember(dz)
 
     def observe(self, x, g):
         self.below.observe(x, g)

@@ -10,7 +10,7 @@ from .problem import Problem
 class Selection(Problem):
     """The loss on a selection of its variables; selections of one problem share one state.
 
-    A subclass has ``start``, ``gradient``, ``model``, ``move_all``, ``stretch`` and ``spread``.
+    A subclass has ``start``, ``gradient``, ``model``, ``move_all`` and ``stretch``.
 
     Parameters
     ----------
@@ -24,9 +24,6 @@ class Selection(Problem):
     size : int
         Number of variables.
     """
-
-    reach = 1.0  # part of a row's last step that its damping spans at 1
-    keep = 0.5  # part of its last steps that a row's damping remembers
 
     def __init__(self, loss, design, intercept, state, size):
         self.loss, self.design, self.intercept, self.state = loss, design, bool(intercept), state
@@ -75,34 +72,19 @@ class Selection(Problem):
         """Value at the point where the predictor has moved by dz."""
         return self.state.try_step(dz)
 
-    def remember(self, dz):
-        """Keep the size of a full step in each row for the damping of the next model."""
-        size = self.spread(dz)
-        if self.state.last_dz is not None:
-            # a row that was held back keeps half of what it had, or it would break out again
-            np.maximum(size, self.keep * self.state.last_dz, out=size)
-        self.state.last_dz = size
-
-    def radius(self, damping, bend):
+    def radius(self, bend):
         """How far around its predictor the model takes each row's largest curvature, (n,), or None: nowhere.
-
-        With ``damping`` r > 0 that is r times the last full step that was tried: rows that were moved into a
-        region of more curvature than the model knew get that curvature, the others keep theirs.
 
         A row that lies farther than ``bend`` on the wrong side of zero is in the straight part of its loss,
         where the second derivative says nothing of what ends it: the model's step would go on to wherever the
         ridge stops it. Its radius reaches so far that the slope would be used up at the bend: at a distance r
         the curvature is 1 / (r + 2).
         """
-        radius = None
-        if damping > 0 and self.state.last_dz is not None:
-            radius = damping * self.reach * self.state.last_dz
         behind = self.loss.behind(self.state.z) if np.isfinite(bend) else None
-        if behind is not None and largest(behind) > bend:
-            behind = np.maximum(behind, 0.0)
-            deep = np.where(behind > bend, behind - np.log1p(behind), 0.0)
-            radius = deep if radius is None else np.maximum(radius, deep)
-        return radius
+        if behind is None or not largest(behind) > bend:
+            return None
+        behind = np.maximum(behind, 0.0)
+        return np.where(behind > bend, behind - np.log1p(behind), 0.0)
 
     def project_free(self, free, theta, g, x):
         """See `free_variables.project_free`."""

@@ -75,8 +75,7 @@ class ProtocolProblem(Problem):
     def passes(self):
         return self.n_passes
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
-        ridge = ridge + damping  # no majoriser is known here: Levenberg's damping
+    def model(self, variables, ridge, bend=np.inf):
         x = self.x.copy()
         product = self.loss.hessian_product
         diagonal = np.ones_like(x, shape=len(variables))

@@ -94,8 +94,7 @@ class RemoteColumns:
         """A round: value, gradient, and a Hessian or None."""
         message = None
         if wanted is not None:
-            step = None if wanted.step is None else self._sparse(wanted.step)
-            message = replace(wanted, variables=self.variables[wanted.variables], step=step)
+            message = replace(wanted, variables=self.variables[wanted.variables])
         value, gradient, found = self._round(model_of_block, self._sparse(x), self._bits, message)
         hessian, n_widened = (None, 0) if found is None else found
         return _Point(x.copy(), float(value), gradient, wanted, hessian, n_widened)
@@ -215,7 +214,7 @@ class _Point:
 
     def has(self, other):
         """Whether the Hessian ``other`` is a part of this one."""
-        if self.hessian is None or other.damping != self.wanted.damping or other.step is not self.wanted.step:
+        if self.hessian is None:
             return False
         # a row that is not behind one bend is behind no later one
         same = other.bend == self.wanted.bend or (self.n_widened == 0 and other.bend > self.wanted.bend)
@@ -242,7 +241,6 @@ class RemoteProblem(ProtocolProblem):
         self.n_classes = loss.whole.spec.n_outputs
         self.several_classes = self.n_classes > 1
         self.origin_scale = loss.origin_scale
-        self._step = None
         # what the next model will want, if all goes well
         self._next = HessianOf(np.arange(self.size), OBAOptions.bend) if loss.takes_whole else None
 
@@ -256,9 +254,6 @@ class RemoteProblem(ProtocolProblem):
         self._next = None
         return super().try_move(dz, x)
 
-    def remember(self, dz):
-        self._step = dz
-
     def lipschitz(self):
         if self._lipschitz is None:
             # at most the trace: loose, but it takes no round, and most steps never ask
@@ -267,14 +262,10 @@ class RemoteProblem(ProtocolProblem):
             self._lipschitz = most * float(self.loss.hessian_diagonal(self.x).sum())
         return self._lipschitz
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
+    def model(self, variables, ridge, bend=np.inf):
         if len(variables) > MOST_VARIABLES:
-            return super().model(variables, ridge, damping, bend)
-        if damping > 0.0 and self._step is not None:
-            wanted = HessianOf(variables, bend, damping, self._step)
-        else:
-            wanted = HessianOf(variables, bend)
-        H = self.loss.hessian(self.x, wanted)
+            return super().model(variables, ridge, bend)
+        H = self.loss.hessian(self.x, HessianOf(variables, bend))
         # where models hold the bend moves on
         self._next = HessianOf(variables, bend if bend <= OBAOptions.bend else 2.0 * bend)
         return GramOperator(H, ridge), Expand(variables, self.size)

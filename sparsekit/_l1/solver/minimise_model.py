@@ -39,7 +39,7 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
     # product is a pass over rows, the model is solved as loosely as the outer iteration allows
     columns = operator.reads == "columns"
     passes = columns or (classes and not exact)
-    cycles = 1 if run.damping > 0 or columns else opts.model_cycles
+    cycles = 1 if columns else opts.model_cycles
     cg_tol, cg_max = opts.cg_tol, opts.cg_dense if operator.reads == "dense" else opts.cg_max
     forcing = opts.forcing
     if passes and run.settled:

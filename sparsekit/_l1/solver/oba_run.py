@@ -81,8 +81,6 @@ class OBAOptions:
         Times diag(H) is added to H, which keeps singular models solvable.
     bend : float, default=4
         Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
-    damp_start, damp_release : float, default=0.5
-        The curvature's radius after a failed step, and its decay.
     kept_low, kept_high : float, default=0.7, 0.9
         Shares of the promised decrease below and above which they act.
     promise_tol : float, default=0
@@ -138,8 +136,6 @@ class OBAOptions:
     holds: int = 20
     ridge: float = 1e-7
     bend: float = 4.0
-    damp_start: float = 0.5
-    damp_release: float = 0.5
     kept_low: float = 0.7
     kept_high: float = 0.9
     promise_tol: float = 0.0
@@ -204,7 +200,6 @@ class OBARun:
     content: bool = False
     bend: float = np.inf
     ridge: float = 0.0
-    damping: float = 0.0
     nit: int = 0
     nfev: int = 0
     njev: int = 0
@@ -232,14 +227,10 @@ class OBARun:
         """What a step that kept this share of the decrease that its model promised says of the next model."""
         opts, ridge = self.options, self.ridge
         if kept < opts.kept_low:
-            # whatever the reason, the next models see everything. Levenberg's rule: a model that promised
-            # much more than it kept is damped
-            self.damping = min(2.0, max(2 * self.damping, opts.damp_start))
+            # whatever the reason, the next models see everything
             self.bend, self.ridge = opts.bend, opts.ridge
             self.held = 0
         else:
-            if kept > opts.kept_high:
-                self.damping = opts.damp_release * self.damping if self.damping > 0.1 else 0.0
             # where models hold, rows that stay far on the wrong side are there to stay
             holds = opts.kept_high < kept < 2.0 - opts.kept_high
             self.bend = 2.0 * self.bend if holds else opts.bend
@@ -257,7 +248,7 @@ class OBARun:
     @property
     def settled(self):
         """Whether models promise what steps keep, so that they are worth solving well."""
-        return self.damping == 0.0 and self.held >= _SETTLED
+        return self.held >= _SETTLED
 
     def look(self, absolute, l1, phi):
         """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""

@@ -127,7 +127,7 @@ def minimum_of_model(state, variables, run):
     problem, x, g, l1 = state.problem, state.x, state.g, state.l1
     problem.observe(x, g)
     ridge = max(run.ridge, problem.least_ridge)
-    operator, move = problem.model(variables, ridge, run.damping, run.bend)
+    operator, move = problem.model(variables, ridge, run.bend)
     classes, old = problem.several_classes, x[variables]
     new, n_corrections, promised = minimise_model(operator, old, g[variables], l1[variables], run, classes)
     if classes or ridge > run.options.ridge:
@@ -138,7 +138,6 @@ def minimum_of_model(state, variables, run):
     there = x.copy()
     there[variables] = new
     f = problem.try_move(dz, there)
-    problem.remember(dz)
     run.nfev += 1
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, promised, n_corrections)
     length = float(np.sum((new - old) ** 2))

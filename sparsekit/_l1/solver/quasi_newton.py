@@ -47,9 +47,6 @@ class QuasiNewtonProblem(Problem):
     def try_move(self, dz, x):
         return self._inner.try_move(dz, x)
 
-    def remember(self, dz):
-        self._inner.remember(dz)
-
     def accept(self):
         self._inner.accept()
 
@@ -70,12 +67,8 @@ class QuasiNewtonProblem(Problem):
         self.pairs.update(x - self._x, g - self._g)
         self._x[:], self._g[:] = x, g
 
-    def model(self, variables, ridge, damping=0.0, bend=np.inf):
-        """L-BFGS on sorted ``variables``, and their move.
-
-        ``damping`` is not used: the newest pair brings the curvature along the step that went
-        too far, and Levenberg's term on top of it only costs iterations.
-        """
+    def model(self, variables, ridge, bend=np.inf):
+        """L-BFGS on sorted ``variables``, and their move."""
         operator = None
         if self.pairs.n_pairs:
             try:

@@ -101,7 +101,7 @@ def minimize_oba(
         ``x``; ``fun`` (phi); ``grad`` (of f and the ridge); ``success``, ``status`` and ``message``: 0
         converged, 1 max_iter, 2 max_time, 3 callback, 4 no further progress in floating point,
         8 f falls without bound, 11 f or a derivative is not finite (x is the last point where they were);
-        ``optimality`` (relative, of *all* variables, whatever working sets were used);
+        ``optimality`` (relative);
         ``dual_gap`` (bounds fun - min phi from above; nan if the loss has no dual here, inf if
         no feasible dual point was found); ``nit``, ``nfev`` (values), ``njev`` (gradients),
         ``n_corrections`` (corrective cycle's solves of each iteration), ``n_cg`` (CG steps),

@@ -7,7 +7,7 @@ problems that the value was not chosen on.
 from __future__ import annotations
 
 # Gram matrix of all columns: for at least as many rows as columns, and at most this many columns (32 MB).
-# Beyond, OBA works on its own working sets.
+# Beyond, OBA goes on.
 MAX_GRAM_COLUMNS = 2000
 # Gram matrix of a working set, fewer rows than columns: at most this many columns. At 1000 rows OBA is
 # faster from 954 columns on (0.8 against 1.2 s), and a set of 1832 takes 31 s against 7 s.

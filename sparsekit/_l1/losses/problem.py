@@ -9,7 +9,7 @@ class Problem(ABC):
     """A smooth function f of ``size`` variables, at a current point and at a trial point.
 
     Vectors are float64 arrays (size,), in main memory or on a GPU as ``like`` is. A problem without second
-    derivatives by row, working sets or a dual keeps the defaults, which stand below ``expand``.
+    derivatives by row or a dual keeps the defaults, which stand below ``passes``.
 
     Attributes
     ----------

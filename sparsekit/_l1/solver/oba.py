@@ -1,13 +1,12 @@
 """OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
 
 Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic and nonsmooth
-optimization"; equation numbers below are that chapter's. `_oba_step` has one iteration. Two things stand
+optimization"; equation numbers below are that chapter's. `oba_step` has one iteration. Two things stand
 around it:
 
-* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``),
-  since a cycle on the model costs no pass over the data;
-* large problems are solved on a growing working set of variables, and the answer is certified
-  by the optimality measure of *all* variables.
+* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``), since a cycle on the
+  model costs no pass over the data;
+* the penalty is lowered by stages to its value.
 """
 
 import time

@@ -44,8 +44,6 @@ NEAR = 0.8
 # Columns that join at once: at least so many, at most as many as are in use, of the first ones this part of
 # all columns, and never more than this part of the rows.
 MIN_NEW, NEW_PART, NEW_PER_ROW = 10, 0.05, 0.25
-# Optimality on the working set at which its models end, as a part of what is asked for.
-END_PART = 0.7
 # Promise that ends a run, as a part of promise_tol: what is left after a model with an old Hessian is more
 # than it promised. With 1 scores of folds are wrong by up to 0.8 %, with 0.1 by 0.15, as those of OBA.
 PROMISE_PART = 0.1
@@ -128,7 +126,7 @@ class NewtonSession:
                 run.status = outcome.NO_PROGRESS
             if run.status is not None:
                 break
-            target = END_PART * goal
+            target = goal
             if boost > 1.0:
                 target = max(target, STEP_FALL * measure(self.x, self.g + boost * l2 * self.x, boost * l1))
             self._minimize_on_columns(boost * l1, boost * l2, target, run)

@@ -4,8 +4,8 @@ Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic 
 optimization"; equation numbers below are that chapter's. `oba_step` has one iteration. Two things stand
 around it:
 
-* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``), since a cycle on the
-  model costs no pass over the data;
+* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``), since a cycle on
+  the model costs no pass over the data;
 * the penalty is lowered by stages to its value.
 """
 

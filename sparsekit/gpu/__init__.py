@@ -51,6 +51,8 @@ NOT_HERE: dict[str, str] = {
     "_shortlist.PART": _SHORT,
     "_shortlist.rank_shortlisted": _SHORT,
     "_shortlist.round_columns": _SHORT,
+    "_sparse.csc_slope_range": "blocks of rows and screening are in main memory",
+    "_sparse.csr_slope_range": "blocks of rows and screening are in main memory",
     "_square_columns.GramColumns": _ONE_BY_ONE,
     "_squares.Descent": _ONE_BY_ONE,
     "_structures.dense": _ONE,

@@ -33,6 +33,10 @@ if os.environ.get("PYTHONPATH"):
         os.path.abspath(entry) for entry in _elsewhere(os.environ["PYTHONPATH"].split(os.pathsep))
     )
 
+# Dask's workers look at the frames of running threads for a profile that nobody reads; with Python 3.11 that
+# crashes once in a while (dask/distributed#8163, python/cpython#111363). Dask reads this when it is imported.
+os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
+
 from hypothesis import HealthCheck, settings  # noqa: E402  (the path comes first)
 
 # The same examples on every run: a red run can be repeated. HYPOTHESIS_PROFILE=explore draws new ones.

@@ -22,16 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython._model import solve_model
-from ..._cython._operators import GramOperator
 from ..._cython._orthant import measure
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from .. import plan
 from .centred_rows import CentredRows
 from .duality import dual_with_ridge
-from .minimise_model import Effort
+from .gram_model import GramModel
 from .nonnegative import one_sided
 from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
@@ -41,19 +38,12 @@ from .working_columns import WorkingColumns
 END_PART = 0.7
 # Rounds without a decrease in which columns join, after which no more will help.
 PATIENCE = 10
-# Least part of the diagonal that is added to the Gram matrix.
-MIN_RIDGE = 1e-12
 # Part of the residuals' sum that is rounding in a gradient that has to be zero.
 ROUNDING = 1e-10
 # Part of the squares of y that is rounding of a duality gap.
 ROUNDING_GAP = 1e-12
 # Relative decrease of the objective that is rounding.
 NO_DECREASE = 1e-15
-
-EFFORT = Effort(
-    max_cycles=25, forcing=0.1, cg_tol=0.1, cg_max=50, direct_size=100, sweeps=3, holds=20,
-    largest_factor=plan.MAX_GRAM_COLUMNS,
-)  # fmt: skip
 
 
 @dataclass
@@ -99,7 +89,8 @@ class LeastSquares:
             self.gradient_at_zero = self.rows.transposed_product(weighted)
             self.value_at_zero = 0.5 * float(weighted @ y)
         self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
-        self.working, self.ridge, self._system = WorkingColumns(self.rows, has_limits), MIN_RIDGE, None
+        self.working, self._model = WorkingColumns(self.rows, has_limits), GramModel(positive)
+        self._system = None
         self.go_to(np.zeros(self.p))
 
     def release(self):
@@ -241,11 +232,11 @@ class LeastSquares:
 
     def _minimize_on_columns(self, l1, l2):
         """Go to about the minimiser over the working set."""
-        columns = self.working.columns
+        columns, matrix = self.working.columns, self.working.gram
+        w, l1, l2 = self.w[columns], self._one_sided(l1[columns]), l2[columns]
+        new, _ = self._model.minimize(matrix, w, l2 * w - self.slopes[columns], l1, l2)
         to = np.zeros(self.p)
-        to[columns] = self._run_oba(
-            self.w[columns], self.slopes[columns], self._one_sided(l1[columns]), l2[columns]
-        )
+        to[columns] = new if np.isfinite(new).all() else w
         self.go_to(to)
 
     def _solve_unpenalised(self, l1, l2):
@@ -265,23 +256,3 @@ class LeastSquares:
     def _one_sided(self, l1):
         """Penalties that say which variables must be >= 0: all that have one."""
         return one_sided(l1, len(l1)) if self.positive else l1
-
-    def _run_oba(self, w, slopes, l1, l2):
-        """Minimiser near w (m,) by Algorithm 1 of OBA, ``slopes`` (m,) being the negative gradient there.
-
-        Along combinations of columns that do not change the fit a ridge limits the step. It rises where
-        steps have to cross zeros, and falls where they do not, as in `OBARun.learn`.
-        """
-        matrix = self.working.gram
-        if l2.any():
-            matrix = matrix.copy()
-            matrix[np.diag_indices(len(w))] += l2
-        operator, new, g = GramOperator(matrix, self.ridge), np.empty_like(w), l2 * w - slopes
-        solve_model(operator, w, g, l1, new, EFFORT, self.positive)
-        if operator.crossed:
-            curvature = float(self.working.gram.diagonal() @ new**2)
-            balance = float(l1 @ np.abs(new)) / max(curvature, np.finfo(np.float64).tiny)
-            self.ridge = min(balance, max(10.0 * self.ridge, 0.1 * balance))
-        else:
-            self.ridge = max(0.1 * self.ridge, MIN_RIDGE)
-        return new if np.isfinite(new).all() else w

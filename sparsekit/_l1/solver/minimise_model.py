@@ -6,10 +6,13 @@ import numpy as np
 
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
-# fall of the residual, tolerance and steps of CG where models hold
-_SETTLED, _SETTLED_CG, _SETTLED_STEPS = 0.2, 0.1, 40
+# fall of the residual and tolerance of CG where models hold
+_SETTLED, _SETTLED_CG = 0.2, 0.1
 # tolerance of CG where no variable has an L1 penalty, and steps, so many that a limit is there for rounding
 _SMOOTH_CG, _LEAST_CG, _SMOOTH_STEPS = 0.1, 1e-4, 500
+# the ridge where steps have to cross zeros: least part of the one that weighs as much as the penalty, and how
+# fast it rises and falls
+_LEAST_BALANCE, _RISE = 0.1, 10.0
 
 
 @dataclass
@@ -45,7 +48,7 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
     if passes and run.settled:
         # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly
         # see; more digits than the end asks for are of no use
-        cycles, cg_max, forcing = 2, _SETTLED_STEPS, _SETTLED
+        cycles, cg_max, forcing = 2, run.cg_limit, _SETTLED
         cg_tol = max(_SETTLED_CG, min(run.aim / max(run.absolute, run.aim), opts.cg_tol))
     if not kernels.on_device:  # where there are no sweeps
         # where steps have to cross zeros, coordinate descent between them undoes what they found
@@ -69,11 +72,31 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
         raise operator.error
     run.crossed = operator.crossed > 0
     if run.crossed:
-        # the ridge that weighs as much as the penalty
-        run.balance = float(lv @ abs(new)) / max(float(operator.diag @ new**2), 1e-300)
+        run.balance = balance_of(operator, lv, new)
+    if passes and run.settled and run.last_cg >= cg_max:
+        # conjugate gradients that begin anew with each model lose what they have learnt: where they end at
+        # their limit, each step goes as far as the last one, and there may be a hundred
+        run.cg_limit *= 2
     run.n_cg += run.last_cg
     run.n_direct += n_direct
     run.n_products += operator.n_products
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
     return new, corrections, predicted
+
+
+def balance_of(operator, l1, x):
+    """The ridge that weighs as much at x as the penalty l1 . |x|."""
+    return float(l1 @ abs(x)) / max(float(operator.diag @ x**2), np.finfo(np.float64).tiny)
+
+
+def next_ridge(ridge, least, balance):
+    """The ridge after a model with this one.
+
+    Along combinations of columns that do not change the predictor the penalty alone says how far to go, and a
+    ridge lets all of them go their way at once (a proximal step). It rises where steps had to cross zeros, up
+    to ``balance``, and falls to ``least`` where they did not, with a ``balance`` of None.
+    """
+    if balance is None:
+        return max(ridge / _RISE, least)
+    return min(balance, max(_RISE * ridge, _LEAST_BALANCE * balance))

@@ -19,8 +19,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython._model import solve_model
-from ..._cython._operators import GramOperator
 from ..._cython._orthant import measure
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
@@ -28,10 +26,10 @@ from ..._solver import outcome
 from .. import plan
 from ..losses.ridge import RidgeProblem
 from .duality import duality_gap
+from .gram_model import GramModel
 from .kept_hessian import KeptHessian
-from .least_squares import EFFORT, MIN_RIDGE
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import MESSAGES
+from .oba_run import CONTENT, MESSAGES
 
 # A first penalty far from the one that keeps all at zero is approached from there: part of it to begin with,
 # and from one to the next.
@@ -78,7 +76,7 @@ class NewtonSession:
         self.n, self.p = loss.design.shape
         self.x = self.g = self._last_l1 = None
         self.kept = KeptHessian(loss.design.private(), bool(loss.fit_intercept))
-        self.ridge, self.promised = MIN_RIDGE, np.inf
+        self.model, self.promised = GramModel(), np.inf
 
     def minimize(self, l1, x0=None, *, l2=None, max_time=None, **options):
         """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution."""
@@ -104,14 +102,14 @@ class NewtonSession:
         elif self._last_l1 is not None:
             level = np.clip(2.0 * l1 - self._last_l1, NEAR * l1, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2
-        goal, gap_tol = run.tol * self.scale, 10.0 * run.tol
+        goal, gap_tol, message = run.tol * self.scale, 10.0 * run.tol, None
         boost, slow, best = np.inf, 0, np.inf
         while True:
             fun, gap = self._objective(l1, l2), None
             violation = measure(self.x, self.g + l2 * self.x, l1)
             run.enough = PROMISE_PART * run.promise_tol * abs(fun)
             if run.status is None and run.nit and self.promised <= run.enough and not self._misses(l1):
-                run.status = outcome.CONVERGED
+                run.status, message = outcome.CONVERGED, CONTENT
             if run.status is None and violation <= goal:
                 gap = self._gap(l1, l2)
                 if not gap > gap_tol * abs(fun):
@@ -135,7 +133,8 @@ class NewtonSession:
         gap = self._gap(l1, l2) if gap is None else gap
         return OptimizeResult(
             x=self.x, fun=fun, nit=run.nit, status=run.status, success=run.status == outcome.CONVERGED,
-            message=MESSAGES[run.status], optimality=violation / self.scale, dual_gap=max(gap, 0.0),
+            message=message or MESSAGES[run.status], optimality=violation / self.scale,
+            dual_gap=0.0 if gap < 0.0 else gap,
         )  # fmt: skip
 
     def _go_to(self, x):
@@ -198,7 +197,8 @@ class NewtonSession:
                 kept.renew(state.d)
             previous = violation
             before = self.problem.f + _penalty(x, l1, l2)
-            step, promised = self._minimum_of_model(x, g + l2 * x, l1, l2)
+            new, promised = self.model.minimize(kept.matrix, x, g + l2 * x, l1, l2)
+            step = new - x
             part, fall = self._search(x, step, before, promised, l1, l2)
             if part is None:
                 if kept.is_new:
@@ -227,10 +227,12 @@ class NewtonSession:
 
     def _report(self, x, run):
         """Show the callback an iterate, which may end the run; its optimality is that of the working set."""
-        fun, variables = self.problem.f + _penalty(x, run.l1, run.l2), self.kept.variables
-        g = np.append(self.kept.part.rmatvec(self.problem.state.u), self.problem.state.u.sum())[
-            : len(variables)
-        ]
+        fun, variables, u = (
+            self.problem.f + _penalty(x, run.l1, run.l2),
+            self.kept.variables,
+            self.problem.state.u,
+        )
+        g = np.append(self.kept.part.rmatvec(u), u.sum())[: len(variables)]
         violation = measure(x[variables], g + (run.l2 * x)[variables], run.l1[variables])
         current = OptimizeResult(
             x=x, fun=fun, nit=run.nit, optimality=violation / self.scale, nnz=int(np.count_nonzero(x)),
@@ -260,24 +262,6 @@ class NewtonSession:
                 return part, fall
             part *= 0.5
         return None, 0.0
-
-    def _minimum_of_model(self, x, g, l1, l2):
-        """The step to the minimiser of the model at x, and the decrease of the objective that it promises.
-
-        Along combinations of columns that do not change the fit a ridge limits the step, see `OBARun.learn`.
-        """
-        matrix = self.kept.matrix
-        if l2.any():
-            matrix = matrix.copy()
-            matrix[np.diag_indices(len(x))] += l2
-        operator, new = GramOperator(matrix, self.ridge), np.empty_like(x)
-        decrease = solve_model(operator, x, g, l1, new, EFFORT)[0]
-        if operator.crossed:
-            balance = float(l1 @ np.abs(new)) / max(float(operator.diag @ new**2), np.finfo(float).tiny)
-            self.ridge = min(balance, max(10.0 * self.ridge, 0.1 * balance))
-        else:
-            self.ridge = max(0.1 * self.ridge, MIN_RIDGE)
-        return new - x, decrease
 
 
 class _Run:

@@ -11,6 +11,7 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
+from .minimise_model import next_ridge
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -23,11 +24,8 @@ CONTENT = "Converged: a model that holds promised a relative decrease of at most
 # least part of the diagonal that is added to a matrix in double precision
 _LEAST_RIDGE = 1e-12
 
-# the ridge where steps have to cross zeros, in parts of the one that weighs as much as the penalty, and how
-# fast it rises and falls
-_LEAST_BALANCE, _MOST_BALANCE, _RISE = 0.1, 1.0, 10.0
-# models in a row that hold, from which they are taken to go on holding
-_SETTLED = 2
+# models in a row that hold, from which they are taken to go on holding; first limit of the steps of CG then
+_SETTLED, _FIRST_LIMIT = 2, 40
 # part of what the end asks for at which models aim
 _AIM = 0.5
 
@@ -205,6 +203,7 @@ class OBARun:
     njev: int = 0
     n_cg: int = 0
     last_cg: int = 0
+    cg_limit: int = _FIRST_LIMIT
     slow: int = 0
     held: int = 0
     crossed: bool = False
@@ -229,21 +228,16 @@ class OBARun:
         if kept < opts.kept_low:
             # whatever the reason, the next models see everything
             self.bend, self.ridge = opts.bend, opts.ridge
-            self.held = 0
+            self.held, self.cg_limit = 0, _FIRST_LIMIT
         else:
             # where models hold, rows that stay far on the wrong side are there to stay
             holds = opts.kept_high < kept < 2.0 - opts.kept_high
             self.bend = 2.0 * self.bend if holds else opts.bend
-            self.held = self.held + 1 if holds else 0
+            self.held, self.cg_limit = (self.held + 1, self.cg_limit) if holds else (0, _FIRST_LIMIT)
             # and nearly collinear columns are what the ridge then holds back
             self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
-        if self.crossed:
-            # along combinations of columns that do not change the predictor the penalty alone says how far
-            # to go, and a ridge lets all of them go their way at once (a proximal step)
-            least, most = _LEAST_BALANCE * self.balance, _MOST_BALANCE * self.balance
-            self.ridge = min(most, max(_RISE * ridge, least))
-        elif ridge > opts.ridge:
-            self.ridge = max(ridge / _RISE, opts.ridge)
+        if self.crossed or ridge > opts.ridge:
+            self.ridge = next_ridge(ridge, opts.ridge, self.balance if self.crossed else None)
 
     @property
     def settled(self):

@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
     from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
     from ._l1.estimators.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
+    from ._l1.estimators.shared_fits import shared_fits as shared_fits
     from ._l1.paths.path import l1_logistic_path as l1_logistic_path
     from ._l1.paths.path import lasso_path as lasso_path
     from ._saved.models import load as load
@@ -131,6 +132,7 @@ _EXPORTS = {
     "minimize_nqn": "_bounded.minimize_nqn",
     "minimize_oba": "optimize",
     "save": "_saved.models",
+    "shared_fits": "_l1.estimators.shared_fits",
     "show_versions": "_compare.show_versions",
     "sparsemax": "_fenchel_young.sparsemax",
     "sparsemax_jvp": "_fenchel_young.sparsemax",

@@ -10,8 +10,9 @@ from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..paths.magnitudes import check_result, named_overflow
-from ..solver.blockwise import BlockProblem, mixed, solver_of
+from ..solver.blockwise import BlockProblem, mixed
 from ..solver.centred_loss import CentredLoss
+from .shared_fits import SharedFitsMixin
 
 # part of the loss at zero that is rounding of a duality gap
 _ROUNDING = 1e-12
@@ -73,7 +74,7 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
-class OBAEstimatorMixin(SolverEstimatorMixin):
+class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     """Runs OBA."""
 
     @property
@@ -86,20 +87,22 @@ class OBAEstimatorMixin(SolverEstimatorMixin):
             memory=self.memory,
         )
 
-    def _minimize(self, X, loss, penalty, x0, *, data, attributes, scale=1.0, whole=None):
+    def _minimize(self, X, loss, penalty, x0, *, data, attributes, made_of, scale=1.0, whole=None):
         """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
-        The other arguments are those of `_run`.
+        ``made_of`` are the arrays of the loss besides X, or None for each; the others are those of `_run`.
         """
         l1, ridge = mixed(loss.l1_vector(penalty), self.l1_ratio)
         failed = []
-        solver = solver_of(loss)
 
         def minimize(start, callback):
+            options = {**ridge, **self._solver_options}
+            if self.history:
+                options["history"] = True
             try:
-                found = solver(
-                    l1, start, callback=callback, history=self.history, **ridge, **self._solver_options
-                )
+                with self._shared(X, loss, penalty, start, made_of) as shared:
+                    found = shared.solver(l1, shared.x0, callback=callback, **options)
+                    shared.solution = found.x if found.success else None
             except RoundError as error:
                 if error.result is None:
                     raise

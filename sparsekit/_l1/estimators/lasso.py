@@ -275,6 +275,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             x0,
             data=given.for_callbacks(),
             attributes=attributes,
+            made_of=(target, weight),
             scale=total,
             whole=lambda x: columns.expand_variables(x, 1),
         )

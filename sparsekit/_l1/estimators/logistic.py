@@ -271,6 +271,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             start,
             data=given.for_callbacks(),
             attributes=attributes,
+            made_of=(given.values, weight, shift),
             scale=1.0 / unit,
             whole=lambda x: columns.expand_variables(x, n_outputs),
         )

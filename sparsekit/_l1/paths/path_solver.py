@@ -216,7 +216,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
     goes_on = keeps_hessian(loss, l1_ratio, solver_options)
-    solver = session_of(loss) if goes_on else solver_of(loss)
+    solver = session_of(loss)[0] if goes_on else solver_of(loss)
     for lam in lambdas:
         # a positive rest, so that the solver's own rule for max_time stays the only one
         left = None if end is None else max(end - time.perf_counter(), 1e-9)
@@ -239,10 +239,12 @@ def keeps_hessian(loss, l1_ratio, options):
 
 
 def session_of(loss):
-    """The solver of a path that `keeps_hessian`."""
+    """The solver of a path that `keeps_hessian`, and the session behind it."""
     if isinstance(loss, CentredLoss):
-        return partial(loss.minimize, solver=NewtonSession(loss.loss).minimize)
-    return NewtonSession(loss).minimize
+        session = NewtonSession(loss.loss)
+        return partial(loss.minimize, solver=session.minimize), session
+    session = NewtonSession(loss)
+    return session.minimize, session
 
 
 def collect_path(

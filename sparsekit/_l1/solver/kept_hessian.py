@@ -47,6 +47,15 @@ class KeptHessian:
         """The columns, and the intercept as the variable after all columns of X."""
         return np.append(self.columns, np.full(int(self.has_intercept), self.design.shape[1]))
 
+    @property
+    def n_bytes(self):
+        """Memory in bytes, but for X."""
+        if self.matrix is None:
+            return 0
+        part = self._buffer if self.is_dense else self.part.data
+        indices = 0 if self.is_dense else self.part.indices.nbytes + self.part.indptr.nbytes
+        return self.matrix.nbytes + self.d.nbytes + part.nbytes + indices
+
     def count_with(self, joins):
         """Stored entries of the columns and of those of a sparse X that join; None of a dense one."""
         if self.is_dense:

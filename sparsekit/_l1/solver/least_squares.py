@@ -98,6 +98,15 @@ class LeastSquares:
         self.working.clear()
         self.rows.design = self.rows.design.private()
 
+    def give(self):
+        """The working set without X, for a solver of an equal problem to `take`."""
+        self.working.rows = None
+        return self.working
+
+    def take(self, working):
+        """Go on with the working set of a solver that ended."""
+        working.rows, self.working = self.rows, working
+
     def variables(self):
         """The current point as variables [w, b]."""
         return np.append(self.w, -self.shift) if self.fit_intercept else self.w

@@ -78,8 +78,18 @@ class NewtonSession:
         self.kept = KeptHessian(loss.design.private(), bool(loss.fit_intercept))
         self.model, self.promised = GramModel(), np.inf
 
+    def give(self):
+        """The Hessian without X, for a session of an equal loss to `take`; None where there is none."""
+        if self.kept is not None:
+            self.kept.design = None
+        return self.kept
+
+    def take(self, kept):
+        """Go on with the Hessian of a session that ended."""
+        kept.design, self.kept = self.loss.design.private(), kept
+
     def minimize(self, l1, x0=None, *, l2=None, max_time=None, **options):
-        """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution."""
+        """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution, or zero."""
         options = {name: value for name, value in options.items() if name not in ("hessian", "memory")}
         ridge, run = np.zeros(len(l1)) if l2 is None else l2, _Run(max_time=max_time, **options)
         if self.kept is not None:
@@ -97,8 +107,8 @@ class NewtonSession:
 
     def _solve(self, l1, l2, x0, run):
         level = l1
-        if x0 is not None:
-            self._go_to(x0.copy())
+        if x0 is not None or self.x is None:
+            self._go_to(np.zeros(len(l1)) if x0 is None else x0.copy())
         elif self._last_l1 is not None:
             level = np.clip(2.0 * l1 - self._last_l1, NEAR * l1, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2

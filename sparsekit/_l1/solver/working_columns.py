@@ -41,6 +41,11 @@ class WorkingColumns:
         self.has_all = plan.all_columns_fit(rows.n, rows.p, entries)
         self.clear()
 
+    @property
+    def n_bytes(self):
+        """Memory in bytes, but for X."""
+        return self.gram.nbytes + self.columns.nbytes + self.is_used.nbytes
+
     def clear(self):
         """Remove all columns."""
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.p, dtype=bool)

@@ -1,0 +1,244 @@
+"""Fits to equal data that share what the first one prepared, and start at each other's solutions."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import uuid
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._arrays import is_device
+from ..._estimator.block_data import BlockedMatrix
+from ..._linalg.special import largest
+from ..._messages import shown
+from ..paths.path_solver import keeps_hessian, session_of
+from ..solver.blockwise import solver_of
+from ..solver.least_squares_session import LeastSquaresSession
+
+
+class Kept:
+    """What is kept of one data set.
+
+    Attributes
+    ----------
+    prepared : WorkingColumns, KeptHessian or None
+        Gram matrix or Hessian of the columns in use.
+    solutions : list of tuple
+        ``(penalty, l1_ratio, numbers of the non-zeros, their values)``.
+    """
+
+    def __init__(self):
+        self.prepared, self.solutions = None, []
+
+    @property
+    def n_bytes(self):
+        """Memory in bytes."""
+        own = 0 if self.prepared is None else self.prepared.n_bytes
+        return own + sum(numbers.nbytes + values.nbytes for *_, numbers, values in self.solutions)
+
+    def start(self, penalty, l1_ratio, size):
+        """The solution (size,) at the nearest penalty, or None."""
+        if not self.solutions:
+            return None
+        ends = [abs(np.log(penalty / other)) + abs(l1_ratio - ratio) for other, ratio, *_ in self.solutions]
+        *_, numbers, values = self.solutions[int(np.argmin(ends))]
+        x = np.zeros(size)
+        x[numbers] = values
+        return x
+
+    def add(self, penalty, l1_ratio, x):
+        """Keep a solution x."""
+        numbers = np.flatnonzero(x)
+        self.solutions = [one for one in self.solutions if one[:2] != (penalty, l1_ratio)]
+        self.solutions.append((penalty, l1_ratio, numbers, x[numbers]))
+
+
+class Store:
+    """What is kept of all data sets in this process; at most ``max_bytes``, those that were last used."""
+
+    def __init__(self, token, max_bytes):
+        self.token, self.max_bytes = token, max_bytes
+        self._kept: OrderedDict[tuple, Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def borrow(self, key):
+        """The `Kept` of a key, which no other thread gets until it comes back."""
+        with self._lock:
+            kept = self._kept.pop(key, None) or Kept()
+        yield kept
+        with self._lock:
+            self._kept[key] = kept
+            while self._kept and sum(one.n_bytes for one in self._kept.values()) > self.max_bytes:
+                self._kept.popitem(last=False)
+
+
+_active: Store | None = None  # of the innermost `shared_fits`, or in a worker of the last one that sent a fit
+_is_open = False
+
+
+@contextmanager
+def shared_fits(max_bytes: int = 2**28) -> Iterator[None]:
+    """Let fits to equal data share what they prepare: for GridSearchCV and loops over penalties.
+
+    Within this context :class:`L1LogisticOBA` and :class:`LassoOBA` recognise data that they were fitted to
+    before, by checksums of X, y, weights, offset and penalty weights, and
+
+    - start at the solution of the nearest penalty so far,
+    - take over the Gram matrix, or the Hessian, of the columns that were in use.
+
+    Results are certified as ever: they equal those without it to ``tol``, but not to the last bit, and
+    ``n_iter_`` is smaller. Nothing else changes, and nothing is kept when the context ends. It holds for all
+    threads of the process, and for the processes of joblib to which estimators are sent meanwhile, each of
+    which keeps its own. :class:`L1LogisticOBACV` and :class:`LassoOBACV`, which need none of this, stay the
+    faster choice.
+
+    Parameters
+    ----------
+    max_bytes : int, default=268435456
+        Memory of a process for what is kept; the data sets used last stay. X itself is not kept.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    ValueError
+        If ``max_bytes`` is not an integer of at least 0.
+
+    See Also
+    --------
+    L1LogisticOBACV : Chooses C along paths.
+
+    Notes
+    -----
+    X in blocks of rows or on a GPU, and fits with ``history=True`` or ``hessian="lbfgs"``, share nothing.
+    Inside another ``shared_fits`` this does nothing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import sparsekit
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), sparsekit.L1LogisticOBA())
+    >>> search = GridSearchCV(model, {"l1logisticoba__C": [0.01, 0.1, 1.0]}, cv=3)
+    >>> with sparsekit.shared_fits():
+    ...     search = search.fit(X, y)
+    >>> search.best_params_
+    {'l1logisticoba__C': 0.1}
+    """
+    global _active, _is_open
+    if not isinstance(max_bytes, Integral) or max_bytes < 0:
+        raise ValueError(f"max_bytes must be an integer of at least 0; got {shown(max_bytes)}")
+    if _is_open:
+        yield
+        return
+    _active, _is_open = Store(uuid.uuid4().hex, int(max_bytes)), True
+    try:
+        yield
+    finally:
+        _active, _is_open = None, False
+
+
+@dataclass
+class Sharing:
+    """Where a fit starts and what solves it; ``solution`` is set to the variables that it found."""
+
+    x0: Any
+    solver: Any
+    solution: Any = None
+
+
+class SharedFitsMixin:
+    """An estimator whose fits are shared within `shared_fits`, also in processes to which it is sent."""
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if _is_open:
+            state = {**state, "_shared_fits": (_active.token, _active.max_bytes)}
+        return state
+
+    def __setstate__(self, state):
+        sent = state.get("_shared_fits")
+        if sent is not None and multiprocessing.parent_process() is None:  # a file, or a copy
+            state = {name: value for name, value in state.items() if name != "_shared_fits"}
+        super().__setstate__(state)
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        if "_shared_fits" in vars(self):
+            twin._shared_fits = self._shared_fits
+        return twin
+
+    def _store(self):
+        """The store for this fit, or None."""
+        global _active
+        sent = vars(self).pop("_shared_fits", None)
+        if not _is_open and sent is None:
+            return None
+        if not _is_open and (_active is None or _active.token != sent[0]):
+            _active = Store(*sent)
+        return _active
+
+    @contextmanager
+    def _shared(self, X, loss, penalty, x0, arrays):
+        """The `Sharing` of a fit of ``loss`` from ``x0``, with what is kept of its data.
+
+        ``arrays`` is what else the loss was made of, or None.
+        """
+        store, is_elsewhere = self._store(), isinstance(X, BlockedMatrix) or is_device(X)
+        if store is None or is_elsewhere or self.history or self.hessian != "exact":
+            yield Sharing(x0, solver_of(loss))
+            return
+        penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
+        level = largest(penalty) or 1.0
+        own = [getattr(self, name, None) for name in ("positive", "solver")]
+        key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
+        with store.borrow(key) as kept:
+            start = kept.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
+            solver, session = solver_of(loss), None
+            if isinstance(loss, LeastSquaresSession):
+                session = loss.squares
+            elif keeps_hessian(loss, self.l1_ratio, {}):
+                solver, session = session_of(loss)
+            if session is not None and kept.prepared is not None:
+                session.take(kept.prepared)
+            sharing = Sharing(start, solver)
+            yield sharing
+            if session is not None:
+                kept.prepared = session.give()
+            if sharing.solution is not None:
+                kept.add(level, self.l1_ratio, sharing.solution)
+
+
+def _key(options, *arrays):
+    """What tells data sets apart: types, shapes and checksums.
+
+    Where two have the same one, which is as good as never, the second one's fit starts from what belongs to
+    another: gradients of its own data correct that.
+    """
+    found = [*options]
+    for array in arrays:
+        if array is None:
+            found.append(None)
+            continue
+        pieces = (array.data, array.indices, array.indptr) if sp.issparse(array) else (np.asarray(array),)
+        found.append((type(array).__name__, np.shape(array)))
+        for piece in pieces:
+            by_columns = piece.ndim == 2 and piece.flags.f_contiguous
+            numbers = np.ascontiguousarray(piece.T if by_columns else piece)
+            found.append((piece.dtype.str, by_columns, zlib.crc32(numbers.reshape(-1).view(np.uint8))))
+    return tuple(found)

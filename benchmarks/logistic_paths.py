@@ -1,15 +1,15 @@
-"""Logistic L1 paths on dense data: l1_logistic_path beside pybiglasso and glmnet-rs, at equal accuracy.
+"""Logistic L1 paths to equal accuracy: l1_logistic_path beside what `sparsekit compare --path` runs.
 
-    pip install pybiglasso glmnet-rs
-    python benchmarks/logistic_paths.py                          # all cells
-    python benchmarks/logistic_paths.py --cells 5000x1000 --penalties 20 --markdown paths.md
+    pip install pybiglasso glmnet-rs skglm celer
+    python benchmarks/logistic_paths.py                                    # dense cells, 100 penalties
+    python benchmarks/logistic_paths.py --sets text_2k,one_hot_1000,a9a    # generated and real sets
+    python benchmarks/logistic_paths.py --sets 5000x1000:0.5 --penalties 20 --markdown paths.md
 
-METHOD. One process, one thread, processor time, the shorter of two runs. Columns are standardised, the
-intercept is free, penalties fall from the largest one to --end times it. The excess of an objective is
-relative to that of l1_logistic_path at tol 1e-9. A peer is run at its default threshold, and at a tenth of
-it, a hundredth, ..., until its largest excess over the path is at most --accuracy; its seconds are those of
-that run. Peers that end a path early (glmnet-rs, where the deviance is explained) are measured on the
-penalties that they solved.
+METHOD. One process, one thread, processor time. Penalties fall from the largest one, which is left out, to
+--end times it; dense columns are standardised, with a free intercept; sparse sets have none, which most
+solvers lack. Each solver is run at ever tighter settings until its objectives are within a relative excess
+of --accuracy over those of l1_logistic_path at tol 1e-9, all along the path; its seconds are those of that
+run. "default" is ours at its default tolerance. Real sets lie in --data DIR.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,100 +24,61 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _common
+import _weak_data
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sparsekit import l1_logistic_path
+from sparsekit._compare import paths, peers
+from sparsekit._compare.problem import Problem
 
 SHAPES = {"5000x1000": (5000, 1000, 1e-3), "1000x8000": (1000, 8000, 1e-2), "200000x50": (200_000, 50, 1e-3)}
-CORRELATIONS = (0.0, 0.5, 0.9)
-THRESHOLDS = 10.0 ** -np.arange(7, 13)
-REFERENCE_TOL = 1e-9
-MAX_SECONDS = 60.0
-COLUMNS = (
-    "data",
-    "ours, s",
-    "excess",
-    "peer",
-    "its s",
-    "its excess",
-    "its threshold",
-    "times as fast",
-)
+DENSE = [f"{shape}:{correlation}" for shape in SHAPES for correlation in (0.0, 0.5, 0.9)]
+DEFAULT_PEERS = ("pybiglasso", "glmnet-rs", "liblinear", "skglm", "celer")
+COLUMNS = ("data", "default, s", "ours, s", "peer", "its s", "its excess", "times as fast", "remark")
 
 
 def make_data(n, p, correlation, seed=0):
-    """Standardised columns with a common part, and labels of a twentieth of them and noise."""
+    """Standardised columns with a common part, and labels (-1, 1) of a twentieth of them and noise."""
     rng = np.random.default_rng([n, p, int(10 * correlation), seed])
     X = np.sqrt(1 - correlation) * rng.standard_normal((n, p))
     X += np.sqrt(correlation) * rng.standard_normal((n, 1))
     coef = np.zeros(p)
     coef[rng.choice(p, max(p // 20, 5), replace=False)] = rng.standard_normal(max(p // 20, 5))
     scores = X @ coef
-    y = (scores + scores.std() * rng.standard_normal(n) > 0).astype(float)
+    y = np.where(scores + scores.std() * rng.standard_normal(n) > 0, 1.0, -1.0)
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-def by_pybiglasso(X, y, lambdas, threshold):
-    """Coefficients (p, k) and intercepts (k,)."""
-    import pybiglasso
-
-    found = pybiglasso.biglasso(
-        X, y, lambdas=list(lambdas / len(y)), eps=threshold, n_threads=1, stop_on_saturation=False
-    )
-    return found.coef.toarray(), found.intercept
-
-
-def by_glmnet_rs(X, y, lambdas, threshold):
-    """Coefficients (p, k) and intercepts (k,)."""
-    import glmnetrs
-
-    found = glmnetrs.glmnet(
-        X, y, family="binomial", lambda_=lambdas / len(y), standardize=False, thresh=threshold
-    )
-    return np.asarray(found.beta), np.asarray(found.a0)
+def make_problem(name, folder, seed):
+    """The problem of a name, and the weakest penalty as a part of the largest."""
+    shape, _, correlation = name.partition(":")
+    if shape in SHAPES:
+        n, p, end = SHAPES[shape]
+        return Problem(name, *make_data(n, p, float(correlation or 0.0), seed), fit_intercept=True), end
+    X, y = _weak_data.load(name, folder)
+    return Problem(name, X, y, fit_intercept=not sparse.issparse(X)), 1e-3
 
 
-PEERS = {"pybiglasso": by_pybiglasso, "glmnet-rs": by_glmnet_rs}
-
-
-def objectives(X, y, lambdas, coefs, intercepts):
-    """Sum of the logistic losses and the penalty at each lambda, (k,)."""
-    z = (2.0 * y - 1.0)[:, None] * (X @ coefs + intercepts)
-    return np.logaddexp(0.0, -z).sum(axis=0) + lambdas[: coefs.shape[1]] * np.abs(coefs).sum(axis=0)
-
-
-def timed(call):
-    """Processor seconds of the shorter of two calls, and the result."""
-    seconds = []
-    for _ in range(2):
-        begin = time.process_time()
-        result = call()
-        seconds.append(time.process_time() - begin)
-        if seconds[0] > MAX_SECONDS / 2:
-            break
-    return min(seconds), result
-
-
-def rows_of(name, X, y, n_penalties, end, accuracy, peers):
-    """The rows of one cell, one a peer."""
-    top = np.abs(X.T @ (y - y.mean())).max()
-    lambdas = np.geomspace(top, end * top, n_penalties)
-    least = l1_logistic_path(X, y, Cs=1.0 / lambdas, tol=REFERENCE_TOL).objectives
-    seconds, path = timed(lambda: l1_logistic_path(X, y, Cs=1.0 / lambdas))
-    own = (path.objectives / least - 1.0).max()
-    fortran = np.asfortranarray(X)
-    for peer in peers:
-        PEERS[peer](fortran[:50, :20].copy(order="F"), y[:50], lambdas[:2], 1e-7)  # compiles
-        for threshold in THRESHOLDS:
-            took, found = timed(lambda: PEERS[peer](fortran, y, lambdas, threshold))  # noqa: B023
-            excess = (objectives(X, y, lambdas, *found) / least[: found[0].shape[1]] - 1.0).max()
-            if excess <= accuracy or took > MAX_SECONDS:
-                break
-        reached = "" if excess <= accuracy else " (not reached)"
-        yield (
-            name, f"{seconds:.2f}", f"{own:.0e}", peer, f"{took:.2f}", f"{excess:.0e}{reached}",
-            f"{threshold:.0e}", f"{took / seconds:.2f}",
-        )  # fmt: skip
+def rows_of(problem, end, args):
+    """The rows of one problem, one a peer."""
+    chosen = (*args.peers, "sparsekit")
+    solvers = [one for one in paths.all_path_solvers(False, peers.all_solvers()) if one.key in chosen]
+    Cs = 1.0 / (problem.lambda_max * np.geomspace(1.0, end, args.penalties + 1)[1:])
+    begin = time.process_time()
+    l1_logistic_path(problem.X, problem.y, Cs=Cs, fit_intercept=problem.fit_intercept)
+    default = time.process_time() - begin
+    own = None
+    for run in paths.compare_paths(
+        problem, solvers, args.penalties, end, accuracy=args.accuracy, max_time=args.max_time
+    ):
+        own = own or run
+        if run is not own:
+            times = "" if run.failure or own.failure else f"{run.seconds / own.seconds:.2f}"
+            yield (
+                problem.name, f"{default:.2f}", f"{own.seconds:.2f}", run.solver, f"{run.seconds:.2f}",
+                f"{run.excess:.0e}", times, run.failure,
+            )  # fmt: skip
 
 
 def main(argv=None):
@@ -127,25 +87,24 @@ def main(argv=None):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--cells", type=lambda text: text.split(","), default=list(SHAPES), help=f"of {', '.join(SHAPES)}")
-    add("--peers", type=lambda text: text.split(","), default=list(PEERS), help=f"of {', '.join(PEERS)}")
+    names = [*DENSE, *_weak_data.NAMES]
+    add("--sets", type=lambda text: text.split(","), default=DENSE, help=f"of {', '.join(names)}")
+    add("--peers", type=lambda text: text.split(","), default=DEFAULT_PEERS, help="keys of solvers")
     add("--penalties", type=int, default=100, help="default: 100")
-    add("--end", type=float, default=None, help="of the largest penalty; by default that of the cell")
-    add("--accuracy", type=float, default=1e-5, help="largest excess of a peer (default: 1e-5)")
+    add("--end", type=float, default=None, help="of the largest penalty; by default that of the set")
+    add("--accuracy", type=float, default=paths.ACCURACY, help="largest relative excess (default: 1e-5)")
+    add("--max-time", type=float, default=60.0, help="seconds after which a peer gets no tighter setting")
+    add("--data", metavar="DIR", help="folder of the .npz files")
     add("--seed", type=int, default=0)
     add("--markdown", type=Path, help="write the table")
     args = parser.parse_args(argv)
     rows = []
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for cell in args.cells:
-            n, p, end = SHAPES[cell]
-            for correlation in CORRELATIONS:
-                X, y = make_data(n, p, correlation, args.seed)
-                name = f"{n} x {p}, correlation {correlation}"
-                for row in rows_of(name, X, y, args.penalties, args.end or end, args.accuracy, args.peers):
-                    print(" | ".join(row), flush=True)
-                    rows.append(row)
+    with threadpool_limits(1):
+        for name in args.sets:
+            problem, end = make_problem(name, args.data, args.seed)
+            for row in rows_of(problem, args.end or end, args):
+                print(" | ".join(row), flush=True)
+                rows.append(row)
     _common.write_markdown(args.markdown, _common.markdown_table(COLUMNS, rows))
 
 

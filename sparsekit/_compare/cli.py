@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def _main(argv):
 
 
 def _compare(args):
-    from . import csv_output, io, json_output, lasso_peers, lasso_problem, peers, plot, report
+    from . import csv_output, io, json_output, lasso_peers, lasso_problem, paths, peers, plot, report
     from .engine import Bench, BenchOptions
 
     deadline = math.inf if args.budget is None else time.monotonic() + args.budget
@@ -88,6 +89,8 @@ def _compare(args):
         return _fail(fault, USAGE)
     fit_intercept = args.lasso if args.intercept is None else args.intercept
     solvers = lasso_peers.all_lasso_solvers() if args.lasso else peers.all_solvers()
+    if args.path is not None:
+        solvers = paths.all_path_solvers(args.lasso, solvers)
     if args.peers is not None:
         known = {s.key for s in solvers}
         unknown = [name for name in args.peers if name not in known]
@@ -147,6 +150,8 @@ def _compare(args):
                 FAILED,
             )
 
+    if args.path is not None:
+        return _compare_paths(args, problems, solvers)
     grids = [(p, _grid(args, p)) for p in problems]
     progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
@@ -199,8 +204,31 @@ def _compare(args):
     return FAILED if failed else OK
 
 
+def _compare_paths(args, problems, solvers):
+    from . import csv_output, json_output, paths, report
+
+    width = shutil.get_terminal_size((0, 0)).columns or None
+    head = report.header(solvers, problems[0], times=paths.TIMES)
+    print(report.fold("\n".join([head, *map(report.data_line, problems)]), width))
+    found = []
+    for problem in problems:
+        options = {} if args.max_time is None else {"max_time": args.max_time}
+        runs = list(paths.compare_paths(problem, solvers, args.path, n_threads=args.n_jobs, **options))
+        print(f"\n{problem.name}, {args.path} penalties\n{paths.table(runs)}", flush=True)
+        found += runs
+    rows = [asdict(run) for run in found]
+    if args.json is not None:
+        json_output.write_json(args.json, rows)
+    if args.csv is not None:
+        csv_output.write_rows(args.csv, rows)
+    own = [run for run in found if run.solver == solvers[0].title]
+    return FAILED if any(run.failure for run in own) else OK
+
+
 def _faulty_task(args):
     """What options do not go together, or None."""
+    if args.path is not None and (args.plot is not None or args.budget is not None):
+        return "--path has no --plot and no --budget; its times are limited by --max-time"
     if args.lasso and args.C is not None:
         return "--C is for classes; with --lasso the penalty is --alpha or --lambda-ratio"
     if not args.lasso and args.alpha is not None:

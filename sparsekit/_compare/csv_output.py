@@ -50,6 +50,11 @@ def write_csv(path, cells, gaps):
             {**cell_columns, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
             for s, reason in cell.left_out
         ]
+    write_rows(path, rows)
+
+
+def write_rows(path, rows):
+    """A table of dicts, whose columns are all names in the order in which they come."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with replacing(path) as part, open(part, "w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns)

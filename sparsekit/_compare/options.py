@@ -63,6 +63,12 @@ def make_parser():
         metavar="N",
         help="N values of that share from 1 (left out) to 0.001, log-spaced",
     )
+    grid.add_argument(
+        "--path",
+        type=_positive_int,
+        metavar="N",
+        help="compare whole paths of N such penalties instead: processor time to a relative excess of 1e-5",
+    )
     add(
         "--n-jobs",
         type=_positive_int,
@@ -82,7 +88,7 @@ def make_parser():
         type=_positive,
         metavar="S",
         help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
-        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g})",
+        f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
     )
     add(
         "--budget",

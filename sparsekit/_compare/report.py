@@ -79,7 +79,7 @@ def versions(solvers):
     return dict(sorted(found.items()))
 
 
-def header(solvers, problem):
+def header(solvers, problem, times="t(g) is the median time in seconds to a relative gap (F - F*) / F* of g"):
     """First lines of the output: problem (one of those compared, or its class), machine, versions."""
     here = machine()
     load = "" if here["load"] is None else f", load {here['load'][0]:.2f}"
@@ -89,7 +89,7 @@ def header(solvers, problem):
         f"Problem: minimise {problem.formula}, {predictor}; float64",
         f"Machine: {here['cpu']}, {here['n_cpus']} CPUs{load}; Python {here['python']}",
         f"Versions: {installed}",
-        "Times: t(g) is the median time in seconds to a relative gap (F - F*) / F* of g",
+        f"Times: {times}",
     ]
     if not problem.fit_intercept:
         lines.append(problem.no_intercept)

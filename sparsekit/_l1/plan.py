@@ -19,8 +19,8 @@ MAX_COLUMNS_PER_ROW = 3
 # 1500 x 1200 of density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA.
 MAX_GRAM_FILL = 4
 SMALL_GRAM = 128
-# The same for the Hessian of a path. Folds of rcv1_binary with 9 penalties take 2.9 s at 1, 3.1 at 2 and 4.5 at
-# 4; those of imdb with 30 penalties 29, 29 and 26.
+# The same for the Hessian of a path. Folds of rcv1_binary with 9 penalties take 2.9 s at 1, 3.1 at 2 and 4.5
+# at 4; those of imdb with 30 penalties 29, 29 and 26.
 MAX_HESSIAN_FILL = 2
 # Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them. Without it
 # cross-validation over 16 x 20 takes 85 ms in place of 8; at 1300 that over 960 x 1200 takes 11.6 s, not 1.0.

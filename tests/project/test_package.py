@@ -23,8 +23,8 @@ DISTRIBUTIONS = {
     "cupy": "cupy-cuda12x",
     "cupyx": "cupy-cuda12x",
 }
-# solvers to compare with that no extra can name: one is only there as source, one asks for NumPy below 2
-BY_HAND = {"blitzl1", "adelie"}
+# solvers to compare with that no extra names: only there as source, for NumPy below 2, or for dense paths only
+BY_HAND = {"blitzl1", "adelie", "pybiglasso", "glmnetrs"}
 EXTRAS = {"gpu", "torch", "plot", "parquet", "compare", "dask", "doc", "test"}
 
 

@@ -1,0 +1,118 @@
+"""``sparsekit compare --path``: every solver states the same problem, and reports say what failed."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sparsekit._compare import lasso_peers, paths, peers
+from sparsekit._compare.cli import main
+from sparsekit._compare.lasso_problem import LassoProblem
+from sparsekit._compare.problem import MultinomialProblem, Problem
+
+
+def make_problem(kind, fit_intercept=True, *, is_lasso=False, n=120, p=15):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    score = X @ np.where(np.arange(p) % 3 == 0, 1.5, 0.0) + rng.standard_normal(n)
+    X = sparse.csr_matrix(X * (np.abs(X) > 0.7)) if kind == "sparse" else X
+    if is_lasso:
+        return LassoProblem("small", X, score + 7.0, fit_intercept)
+    return Problem("small", X, np.where(score > 0.3, 1.0, -1.0), fit_intercept)
+
+
+LOGISTIC = paths.all_path_solvers(False, peers.all_solvers())
+LASSO = paths.all_path_solvers(True, lasso_peers.all_lasso_solvers())
+
+
+@pytest.mark.usefixtures("own_environment")
+@pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "free intercept"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("is_lasso", "solver"),
+    [(False, s) for s in LOGISTIC] + [(True, s) for s in LASSO],
+    ids=lambda s: getattr(s, "key", str(s)),
+)
+def test_a_path_is_that_of_the_stated_problem(is_lasso, solver, kind, fit_intercept):
+    if solver.missing():
+        pytest.skip(f"{solver.title}: {solver.missing()}")
+    problem = make_problem(kind, fit_intercept, is_lasso=is_lasso)
+    ours = (LASSO if is_lasso else LOGISTIC)[0]
+    own, run = paths.compare_paths(problem, [ours, solver], 6, 1e-2, max_time=20.0)
+    assert own.excess <= paths.ACCURACY and not own.failure
+    if solver.refuses(problem):
+        assert run.failure == solver.refuses(problem) and np.isnan(run.seconds)
+        return
+    assert run.excess <= paths.ACCURACY, run
+    assert run.seconds > 0.0 and run.setting in solver.ladder
+    # glmnet-rs ends where the deviance is explained
+    assert run.n_penalties == 6 or solver.key == "glmnet-rs"
+
+
+class Scaled(paths.OwnPath):
+    """Ours at another penalty: no setting makes it accurate."""
+
+    def path(self, problem, Cs, setting, n_threads, end):
+        return super().path(problem, 1.1 * Cs, setting, n_threads, end)
+
+
+class Half(paths.OwnPath):
+    """Ours, which ends after a half of the penalties."""
+
+    def path(self, problem, Cs, setting, n_threads, end):
+        return super().path(problem, Cs[: len(Cs) // 2], setting, n_threads, end)
+
+
+def test_what_is_not_accurate_or_ends_early_is_said():
+    problem = make_problem("dense")
+    solvers = [kind(False) for kind in (paths.OwnPath, Scaled, Half)]
+    _, scaled, half = runs = list(paths.compare_paths(problem, solvers, 4))
+    assert scaled.failure == "not accurate" and scaled.setting == paths.DECADES[-1]
+    assert half.failure == "solved 2 of 4 penalties" and half.n_penalties == 2
+    lines = paths.table(runs).splitlines()
+    assert lines[2].endswith("not accurate") and lines[3].endswith("solved 2 of 4 penalties")
+
+
+def test_time_has_a_limit():
+    problem = make_problem("dense")
+    single = paths.EachPenalty(peers.Saga())
+    _, run = paths.compare_paths(problem, [LOGISTIC[0], single], 4, max_time=1e-9)
+    assert run.n_penalties == 0 and run.failure == "not accurate within 1e-09 s"
+
+
+def test_several_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 6))
+    problem = MultinomialProblem("three", X, np.arange(90) % 3, True)
+    own, saga, other = paths.compare_paths(
+        problem, [LOGISTIC[0], paths.EachPenalty(peers.Saga()), paths.Pybiglasso()], 3, 0.1
+    )
+    assert own.excess <= paths.ACCURACY and saga.excess <= paths.ACCURACY
+    assert np.isnan(other.seconds) and other.failure
+
+
+@pytest.mark.usefixtures("own_environment")
+@pytest.mark.parametrize("lasso", [False, True])
+def test_the_command(lasso, tmp_path, capsys):
+    problem = make_problem("dense", is_lasso=lasso)
+    file, table, numbers = (tmp_path / name for name in ("mine.csv", "table.csv", "numbers.json"))
+    np.savetxt(file, np.column_stack([problem.X, problem.y]), delimiter=",")
+    peer = "lasso-path" if lasso else "liblinear"
+    options = ["--path", "5", "--max-time", "5", "--peers", peer, "--csv", str(table), "--json", str(numbers)]
+    assert main(["compare", *(["--lasso"] if lasso else []), *options, str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "mine, 5 penalties" in out and "ours is faster by" in out
+    with open(table, encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["n_penalties"] for row in rows] == ["5", "5"]
+    assert [row["solver"] for row in rows] == [row["solver"] for row in json.loads(numbers.read_text())]
+    assert all(float(row["excess"]) <= paths.ACCURACY for row in rows)
+
+
+@pytest.mark.parametrize("option", [["--plot", "x.png"], ["--budget", "3"]])
+def test_what_paths_do_not_have(option, capsys):
+    assert main(["compare", "--path", "5", *option]) == 2
+    assert "--path has no --plot and no --budget" in capsys.readouterr().err

@@ -23,7 +23,7 @@ DISTRIBUTIONS = {
     "cupy": "cupy-cuda12x",
     "cupyx": "cupy-cuda12x",
 }
-# solvers to compare with that no extra names: only there as source, for NumPy below 2, or for dense paths only
+# solvers to compare with that no extra names: source only, for NumPy below 2, or for dense paths alone
 BY_HAND = {"blitzl1", "adelie", "pybiglasso", "glmnetrs"}
 EXTRAS = {"gpu", "torch", "plot", "parquet", "compare", "dask", "doc", "test"}
 

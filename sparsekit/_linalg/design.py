@@ -27,7 +27,7 @@ _HEIGHT = 16384  # rows of a block of that copy: few blocks, so that segments st
 _ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
 _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
-_SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
+SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
@@ -331,7 +331,7 @@ class DenseDesign(_Scratch):
         # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
         if size <= _DENSE_GRAM:
             G, single = self._gram(cols, d, intercept)
-            return GramOperator(G, max(ridge, _SINGLE_RIDGE) if single else ridge), Columns(self, cols)
+            return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
         elif self._single is None:

@@ -258,7 +258,7 @@ def test_a_gap_that_stays_large_is_warned_about(monkeypatch, cancer, scale, caus
     X, y = cancer
     scaled = X.copy()
     scaled[:, 0] *= scale
-    monkeypatch.setattr(oba, "_TIGHTEST", 1e9)
+    monkeypatch.setattr(oba, "TIGHTEST", 1e9)
     with pytest.warns(ConvergenceWarning, match=rf"duality gap shows .* % too high: .* {cause}"):
         L1LogisticOBA(C=1e5, max_iter=1000).fit(scaled, y)
 

@@ -101,7 +101,7 @@ def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
     assert between(whole, [None, *folds], x_null) is x_null
     lacking = (folds[0][0], np.full_like(folds[0][1], -np.inf))
     assert between(whole, [lacking, *folds], x_null) is x_null
-    monkeypatch.setattr(cv_search, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(cv_search, "MAX_BYTES", 0)
     far = clone(model).fit(X, y)
     assert starts[-1][3] is starts[-1][2]
     for fitted in (model, far):

@@ -29,13 +29,10 @@ from ..._messages import numbers, shown
 from ..paths.coefficients import l1_weights
 from ..paths.path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
 from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
-from ..paths.settings import OBA_CONSTRAINTS
+from ..paths.settings import MAX_BYTES, OBA_CONSTRAINTS
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0
-# bytes of a fold's solutions that are kept where only the last fit's start is made of them: a ridge leaves
-# no coefficient at zero
-_KEPT_BYTES = 2**26
 # numbers of X from which folds in threads gain time, measured with two of them
 _THREADED = 3e5
 
@@ -286,7 +283,7 @@ def _score_fold(
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
     judge = whole.judge(test, y, copy.copy(model), scorer, score_params)
     n_iters, statuses, optimality, solutions = [], [], [], []
-    left = np.inf if keep_coefs else _KEPT_BYTES if whole.starts_between else 0
+    left = np.inf if keep_coefs else MAX_BYTES if whole.starts_between else 0
     paths = (
         part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
         for ratio, lambdas in zip(ratios, grids)

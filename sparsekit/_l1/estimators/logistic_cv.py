@@ -30,13 +30,10 @@ from ..paths.coefficients import penalty_of
 from ..paths.data_losses import weights_in_units
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
-from ..paths.settings import MAX_ITER, MEMORY, TOL
+from ..paths.settings import MAX_BYTES, MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
 from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
-
-# Bytes of coefs_paths_ above which it is left out, as paths become sparse (see path_solver).
-_PATHS_BYTES = 2**26
 
 
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
@@ -270,7 +267,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         return 1.0 / lambdas
 
     def _keep_path(self, path, largest, columns):
-        self.coefs_paths_ = path.coefficients(self.fit_intercept, _PATHS_BYTES, columns)
+        self.coefs_paths_ = path.coefficients(self.fit_intercept, MAX_BYTES, columns)
         if self.coefs_paths_ is None:
             del self.coefs_paths_
         if len(path.lambdas) == 1:

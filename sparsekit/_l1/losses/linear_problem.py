@@ -7,7 +7,7 @@ from ..._linalg.special import largest
 from .selection import Selection
 
 # rounding of sums that decide whether a variable can be left out
-_SLACK = 1e-9
+SLACK = 1e-9
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 # unpenalised variables up to which their dense system is solved for a certificate
@@ -85,7 +85,7 @@ class LinearProblem(Selection):
             g = 0.5 * np.abs(slopes[:, 1] - slopes[:, 0])
             half = 0.5 * abs(float((self.loss.y * self.loss.s if self.loss.s.size else self.loss.y).sum()))
             self.loss.origin_scale = max(largest(g), half if self.intercept else 0.0) or 1.0
-        reach = (1.0 + _SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
+        reach = (1.0 + SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
         stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
         if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
             return self, None

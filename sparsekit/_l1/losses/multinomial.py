@@ -19,7 +19,7 @@ from ..._linalg.class_products import (
     matmat,
     row_operator,
 )
-from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
 from .losses import LogisticLoss
@@ -27,8 +27,6 @@ from .selection import Selection
 
 # largest side of a Gram matrix
 _GRAM_SIDE = 2000
-# least part of the diagonal that is added to sums in single precision
-_SINGLE_RIDGE = 1e-7
 
 
 class MultinomialLoss:
@@ -275,11 +273,11 @@ class MultinomialProblem(Selection):
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
-            ridge = max(ridge, _SINGLE_RIDGE) if is_single(design, m) else ridge
+            ridge = max(ridge, SINGLE_RIDGE) if is_single(design, m) else ridge
             operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
         else:
             rows = dense_operator if isinstance(design, DenseDesign) else row_operator
-            operator = rows(design, place, parts, s, has, max(ridge, _SINGLE_RIDGE))
+            operator = rows(design, place, parts, s, has, max(ridge, SINGLE_RIDGE))
         return operator, ClassMove(design, place, has, self.loss.n_classes)
 
     def hessian(self, variables, radius=None):

@@ -27,12 +27,11 @@ from ..solver.centred_loss import CentredLoss
 from ..solver.newton_session import NewtonSession
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
+from .settings import MAX_BYTES
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
 # least alpha there is the same)
 LEAST_RATIO = 1e-3
-# dense coefficients above this many bytes are kept as CSC instead, with coefs="auto"
-_DENSE_BYTES = 2**26
 
 
 @dataclass(repr=False)
@@ -267,7 +266,7 @@ def collect_path(
     n_features = columns.n_features
     n_rows = n_outputs * n_features
     if coefs == "auto":
-        coefs = "sparse" if 8 * n_rows * len(lambdas) > _DENSE_BYTES else "dense"
+        coefs = "sparse" if 8 * n_rows * len(lambdas) > MAX_BYTES else "dense"
     dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
     vectors, intercepts, kept = [], [], []
     for i, result in enumerate(results):

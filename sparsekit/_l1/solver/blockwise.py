@@ -24,11 +24,12 @@ from ..._row_blocks.census import Census
 from ..._row_blocks.gather import GatheredColumns
 from ..._solver import outcome
 from ..losses.block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from ..losses.linear_problem import SLACK
 from ..losses.null_intercept import null_intercept
 from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
 from .duality import ENDS, dual_with_ridge, gap_of
 from .nonnegative import minimize_nonnegative, one_sided
-from .oba import minimize_oba
+from .oba import TIGHTEST, minimize_oba
 from .oba_run import CONTENT, MESSAGES
 
 # a first working set: columns whose gradient is so large a part of the largest, these at the least, and
@@ -39,10 +40,6 @@ _FIRST_PART, _FIRST, _FIRST_SHARE = 0.1, 200, 0.3
 _GROWTH, _LEAST_GROWTH, _NEAR = 3.0, 100, 0.9
 # optimality to which a working set is solved, in parts of tol and of that of all variables
 _PART_TOL, _PART_FALL = 0.5, 0.03
-# part of tol from which rounding is taken to forbid a smaller gap
-_TIGHTEST = 1e-7
-# a bound is broken by more than rounding
-_SLACK = 1e-9
 _MOST_EXPANSIONS = 100
 # slope at a feature >= 0 without a penalty that is rounding, as a part of the largest one at zero
 _OPEN = 1e-9
@@ -159,7 +156,7 @@ class BlockProblem:
         K, end = self.spec.n_outputs, self.n_features * self.spec.n_outputs
         mask = np.ones(self.n_variables, dtype=bool)
         assert self._reach is not None  # `open` comes first
-        stays = (1.0 + _SLACK) * self._reach.max(axis=1) <= self.by_feature(l1)
+        stays = (1.0 + SLACK) * self._reach.max(axis=1) <= self.by_feature(l1)
         mask[:end] = np.repeat(~stays, K)
         return mask
 
@@ -307,7 +304,7 @@ class Run:
         """
         worst = worst.copy()
         worst[columns] = 0.0
-        if not worst.max(initial=0.0) > 1.0 + _SLACK:
+        if not worst.max(initial=0.0) > 1.0 + SLACK:
             return columns
         new = np.flatnonzero(worst > _NEAR)
         most = int(max(_GROWTH * len(columns), _LEAST_GROWTH))
@@ -434,7 +431,7 @@ class Run:
         allowed = 10.0 * self.tol * abs(self.fun)
         if self.optimality <= self.target:
             # NaN: no certificate can be had
-            if not self.gap > allowed or self.optimality <= self.tol * _TIGHTEST:
+            if not self.gap > allowed or self.optimality <= self.tol * TIGHTEST:
                 return outcome.CONVERGED
             self.target = self.optimality * min(0.5, max(0.01, 0.5 * allowed / self.gap))
         if status is None and complete and self.stuck and self.optimality > _FALL * before:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._linalg.design import DenseDesign
+from .centred_rows import CentredRows
 
 # Columns for which the first copy of a dense X has memory.
 FIRST_COLUMNS = 64
-# Entries of a dense block whose products are summed at once: they stay in a core's second cache.
-BLOCK = 2**17
 
 
 class KeptHessian:
@@ -94,7 +93,7 @@ class KeptHessian:
         """Take the weights d (n,) of the current point."""
         self.d, self.is_new = d.copy(), True
         if self.is_dense:
-            self.matrix = self._sum_blocks()
+            self.matrix = self._sum_dense()
         else:
             self.matrix = self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept)
 
@@ -109,14 +108,10 @@ class KeptHessian:
         self._buffer[n_old:size] = self.design.X[:, joins].T
         self.part = DenseDesign(self._buffer[:size].T, self.design.n_threads)
 
-    def _sum_blocks(self):
-        n, m = self.part.shape
-        root, size = np.sqrt(self.d), m + self.has_intercept
-        total, height = np.zeros((size, size), dtype=np.float32), max(BLOCK // max(size, 1), 64)
-        for at in range(0, n, height):
-            rows = slice(at, at + height)
-            block = np.ones((min(height, n - at), size), dtype=np.float32)
-            block[:, :m] = self.part.X[rows]
-            block *= root[rows, None].astype(np.float32)
-            total += block.T @ block
-        return total.astype(np.float64)
+    def _sum_dense(self):
+        m, total = len(self.columns), np.empty((len(self.variables),) * 2)
+        total[:m, :m] = CentredRows(self.part.X, self.d, False).gram(None, m, np.float32)
+        if self.has_intercept:
+            total[m, :m] = total[:m, m] = self.part.rmatvec(self.d)
+            total[m, m] = self.d.sum()
+        return total

@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..losses.losses import LeastSquaresLoss
+from .gram_path import MAX_PENALTY
 from .least_squares import LeastSquares
 from .nonnegative import NonnegativeSquares, minimize_nonnegative
 from .oba import minimize_oba
@@ -23,8 +24,6 @@ from .oba import minimize_oba
 STEP = 0.1
 # Relative duality gap that ends a step: 0.01 takes 1.2 times as long.
 STEP_GAP = 0.1
-# Largest penalty: its products with weights and ratios are finite.
-MAX_PENALTY = 1e300
 
 
 class LeastSquaresSession:

@@ -28,13 +28,11 @@ from ..losses.ridge import RidgeProblem
 from .duality import duality_gap
 from .gram_model import GramModel
 from .kept_hessian import KeptHessian
+from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
 from .oba_run import CONTENT, MESSAGES
 
-# A first penalty far from the one that keeps all at zero is approached from there: part of it to begin with,
-# and from one to the next.
-STEP = 0.1
-# Fall of the violation that ends one of these.
+# Fall of the violation that ends a step towards a first penalty far from the one that keeps all at zero.
 STEP_FALL = 0.1
 # Columns join where the sequential strong rule of a path tells, but not far from their penalty: slopes move
 # together where columns are correlated, and of the rest most are of no use.
@@ -198,6 +196,8 @@ class NewtonSession:
         kept, state, variables = self.kept, self.problem.state, self.kept.variables
         l1, l2, g, x = l1[variables], l2[variables], self.g[variables], self.x[variables]
         m, previous, self.promised = len(kept.columns), np.inf, np.inf
+        if not np.isfinite(kept.matrix.diagonal()).all():
+            run.status = outcome.NO_PROGRESS
         for _ in range(MAX_MODELS):
             violation = measure(x, g + l2 * x, l1)
             run.check_limits()

@@ -36,12 +36,12 @@ _FARTHEST = 1e8
 _LEAST_NEW = 10
 # relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
 _SLOW, _PATIENCE = 1e-10, 15
-# steps in a row that are lost in rounding and mend nothing
-_STALLS = 2
+# steps in a row that are lost in rounding and mend nothing: the first two models of a run are solved loosely
+_STALLS = 3
 # part of the objective, and of its root, that is rounding of a gap and of slopes
 _PROVEN = 1e-13
 # part of tol from which rounding is taken to forbid a smaller gap
-_TIGHTEST = 1e-7
+TIGHTEST = 1e-7
 
 
 def minimize_oba(
@@ -280,7 +280,7 @@ def _enough(problem, x, l1, g, optimality, run):
     run.gap = run.certify(problem, x, l1, g)
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
     # NaN: no certificate can be had
-    if not run.gap > allowed or optimality <= run.options.tol * _TIGHTEST:
+    if not run.gap > allowed or optimality <= run.options.tol * TIGHTEST:
         return outcome.CONVERGED
     # the gap falls about as the measure does, or faster
     run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))

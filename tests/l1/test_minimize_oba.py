@@ -10,9 +10,11 @@ from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import OptimizeResult
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from test_oba_reference import problems, small_problem
 
+from sparsekit import L1LogisticOBA
 from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from sparsekit._l1.solver.oba import minimize_oba
 
@@ -440,3 +442,12 @@ def test_a_certified_point_is_a_solution_whatever_ended_the_run(seed, l1):
     runs = [minimize_oba(loss, l1, tol=1e-3, max_iter=k) for k in range(1, 12)]
     certified = [run.optimality <= 1e-3 and run.dual_gap <= 1e-2 * run.fun for run in runs]
     assert [run.success for run in runs] == certified and 0 < sum(certified) < len(runs)
+
+
+def test_conjugate_gradients_go_on_along_directions_of_little_curvature(shared_data):
+    """At a fixed limit, each of 40 iterations on this fold of rcv1 took a step of the same length."""
+    data = shared_data("rcv1_binary")
+    rows = list(StratifiedKFold(3).split(data["X"], data["y"]))[2][0]
+    model = L1LogisticOBA(100.0).fit(data["X"][rows], data["y"][rows])
+    assert model.n_iter_[0] <= 30
+    assert model.dual_gap_ <= 1e-4 * model.objective_

@@ -7,8 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
 from sparsekit._l1 import plan
+from sparsekit._l1.losses.linear_problem import LinearProblem
+from sparsekit._l1.solver.gram_model import GramModel
 from sparsekit._l1.solver.kept_hessian import KeptHessian
 from sparsekit._l1.solver.newton_session import NewtonSession
+from sparsekit._l1.solver.oba_run import CONTENT
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss
 
@@ -75,7 +78,7 @@ def test_single_precision(as_format):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("as_format", FORMATS)
-@pytest.mark.parametrize("name", ["MAX_GRAM_COLUMNS", "SMALL_GRAM", "MAX_GRAM_FILL"])
+@pytest.mark.parametrize("name", ["MAX_GRAM_COLUMNS", "SMALL_GRAM", "MAX_GRAM_FILL", "MAX_HESSIAN_FILL"])
 @pytest.mark.parametrize("value", [0, np.inf])
 def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value):
     X, y, _ = data(shape, seed=1, as_format=as_format)
@@ -160,7 +163,9 @@ def test_the_kept_hessian_is_dense_algebra(as_format, has_intercept):
         assert_allclose(kept.part.rmatvec(d), dense[:, kept.columns].T @ d, atol=1e-9)
         assert_array_equal(kept.is_used, np.isin(np.arange(150), kept.columns))
 
-    kept.add(np.array([3, 70, 71]), d)
+    given = d.copy()
+    kept.add(np.array([3, 70, 71]), given)
+    given[:] = np.nan  # the solver's own array, which goes on to other points
     check(d)
     kept.add(np.arange(80, 149, 2), d)
     kept.add(np.arange(81, 149, 2), d)
@@ -171,3 +176,56 @@ def test_the_kept_hessian_is_dense_algebra(as_format, has_intercept):
     check(other)
     stored = (dense[:, [*kept.columns, 5]] != 0.0).sum() if sp.issparse(X) else None
     assert kept.count_with(np.array([5])) == stored
+
+
+def counted(monkeypatch, X, y, **options):
+    """A path, and its Hessians, models and gradients of all columns."""
+    counts = dict.fromkeys(("hessians", "models", "gradients"), 0)
+
+    def count(owner, name, what):
+        method = getattr(owner, name)
+
+        def counting(*args, **kwargs):
+            counts[what] += 1
+            return method(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(KeptHessian, "renew", "hessians")
+    count(GramModel, "minimize", "models")
+    count(LinearProblem, "gradient", "gradients")
+    return l1_logistic_path(X, y, **options), counts
+
+
+def test_work_of_a_path(monkeypatch):
+    """A Hessian lasts for several penalties, a gradient of all columns for one; penalties take few models."""
+    X, y, _ = data((1500, 300), seed=8)
+    path, counts = counted(monkeypatch, X, y, n_lambdas=60, eps=1e-3)
+    assert not path.statuses.any()
+    assert 8 <= counts["hessians"] <= 24
+    assert counts["models"] <= 270
+    assert counts["gradients"] <= 1.6 * 60
+
+
+def test_the_objective_never_rises():
+    """From zero to a weak penalty on data that a plane separates, where full Newton steps go too far."""
+    X, y, _ = data((200, 60), seed=9)
+    y = (X[:, :3].sum(axis=1) > 0).astype(int)
+    loss, funs = LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True), []
+    l1 = loss.l1_vector(1e-6)
+    result = NewtonSession(loss).minimize(
+        l1, np.zeros(61), tol=1e-7, max_iter=500, callback=lambda state: funs.append(state.fun)
+    )
+    assert result.success and len(funs) > 5
+    assert (np.diff(funs) <= 1e-12 * np.abs(funs[:-1])).all()
+
+
+def test_a_promise_that_ends_a_run_is_said():
+    X, y, _ = data((300, 40), seed=10)
+    loss = LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True)
+    options = dict(max_iter=100, promise_tol=1e-2)
+    loose = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, **options)
+    tight = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, max_iter=100)
+    assert loose.success and loose.message == CONTENT and loose.optimality > 1e-9
+    assert tight.success and tight.message != CONTENT and tight.optimality <= 1e-9
+    assert tight.nit > loose.nit

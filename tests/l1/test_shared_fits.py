@@ -215,6 +215,14 @@ def test_wrong_limits(wrong):
         raise AssertionError("the context was entered")
 
 
+def test_what_one_thread_has_no_other_gets():
+    store = module.Store("token", 1000)
+    with store.borrow("key") as one, store.borrow("key") as other:
+        assert other is not one
+    with store.borrow("key") as again:
+        assert again is one
+
+
 def test_threads_at_once():
     X, y = problem(n=200)
     alphas = np.geomspace(0.3, 1e-4, 24)

@@ -9,11 +9,10 @@ from __future__ import annotations
 # Gram matrix of all columns: for at least as many rows as columns, and at most this many columns (32 MB).
 # Beyond, OBA goes on.
 MAX_GRAM_COLUMNS = 2000
-# Gram matrix of a working set, fewer rows than columns: at most this many columns. At 1000 rows OBA is
-# faster from 954 columns on (0.8 against 1.2 s), and a set of 1832 takes 31 s against 7 s.
-MAX_WORKING_COLUMNS = 1000
-# The same as a multiple of the rows, without a ridge. With one a solution may use more columns than rows, and
-# a Gram matrix has more entries than X: the multiple is 1 then (0.2 against 1.3 s).
+# Gram matrix of a working set, fewer rows than columns: at most this many columns (128 MB), and this multiple
+# of the rows. With 1000 in place of 4000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
+# unsolved. With a ridge a multiple of 1 takes 1.1 times as long as 3.
+MAX_WORKING_COLUMNS = 4000
 MAX_COLUMNS_PER_ROW = 3
 # Sparse working sets: entries of the Gram matrix for each entry of these columns, beyond this many columns.
 # 1500 x 1200 of density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA.
@@ -44,11 +43,11 @@ def path_takes_gram(n_rows, n_columns, n_entries):
     return n_columns <= SMALL_PATH or all_columns_fit(n_rows, n_columns, n_entries)
 
 
-def working_set_fits(n_rows, n_working, has_ridge, n_entries):
+def working_set_fits(n_rows, n_working, n_entries):
     """Whether a Gram matrix of some columns is within the limits, where one of all columns is not."""
     if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
         return False
-    return n_working <= (n_rows if has_ridge else min(MAX_WORKING_COLUMNS, MAX_COLUMNS_PER_ROW * n_rows))
+    return n_working <= min(MAX_WORKING_COLUMNS, MAX_COLUMNS_PER_ROW * n_rows)
 
 
 def hessian_fits(n_working, n_entries):

@@ -447,7 +447,8 @@ def test_a_certified_point_is_a_solution_whatever_ended_the_run(seed, l1):
 def test_conjugate_gradients_go_on_along_directions_of_little_curvature(shared_data):
     """At a fixed limit, each of 40 iterations on this fold of rcv1 took a step of the same length."""
     data = shared_data("rcv1_binary")
-    rows = list(StratifiedKFold(3).split(data["X"], data["y"]))[2][0]
-    model = L1LogisticOBA(100.0).fit(data["X"][rows], data["y"][rows])
+    X, y = data["X_train"], data["y_train"]
+    rows = list(StratifiedKFold(3).split(X, y))[2][0]
+    model = L1LogisticOBA(100.0).fit(X[rows], y[rows])
     assert model.n_iter_[0] <= 30
     assert model.dual_gap_ <= 1e-4 * model.objective_

@@ -222,7 +222,7 @@ class LeastSquares:
         violating = np.flatnonzero(outside & (self.w == 0.0) & (sizes > level))
         with np.errstate(divide="ignore"):
             joins = working.choose(needed, violating, sizes[violating] / l1[violating])
-        if len(joins) and not working.fits(np.append(working.columns, joins), bool(l2.any())):
+        if len(joins) and not working.fits(np.append(working.columns, joins)):
             return None
         return joins
 

@@ -51,11 +51,11 @@ class WorkingColumns:
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.p, dtype=bool)
         self.gram = np.empty((0, 0))
 
-    def fits(self, columns, has_ridge):
+    def fits(self, columns):
         """Whether a working set is within the limits of the plan."""
         if self.has_all or not self.has_limits:
             return True
-        return plan.working_set_fits(self.rows.n, len(columns), has_ridge, self.rows.count(columns))
+        return plan.working_set_fits(self.rows.n, len(columns), self.rows.count(columns))
 
     def choose(self, needed, violating, ratios):
         """Columns to add: those that are needed, and so many of the violating ones.

@@ -9,9 +9,9 @@ from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
 from sparsekit._l1 import plan
 from sparsekit._l1.losses.linear_problem import LinearProblem
 from sparsekit._l1.solver.gram_model import GramModel
-from sparsekit._l1.solver.kept_hessian import KeptHessian
 from sparsekit._l1.solver.newton_session import NewtonSession
 from sparsekit._l1.solver.oba_run import CONTENT
+from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss
 
@@ -152,10 +152,10 @@ def test_equal_calls_return_equal_bits(shape, as_format):
 
 @pytest.mark.parametrize("as_format", FORMATS)
 @pytest.mark.parametrize("has_intercept", [False, True])
-def test_the_kept_hessian_is_dense_algebra(as_format, has_intercept):
+def test_the_working_hessian_is_dense_algebra(as_format, has_intercept):
     X, _, d = data((500, 150), seed=7, as_format=as_format)
     dense = X.toarray() if sp.issparse(X) else X
-    kept = KeptHessian(as_design(X), has_intercept)
+    kept = WorkingHessian(as_design(X), has_intercept)
 
     def check(d):
         A = np.hstack([dense[:, kept.columns], np.ones((500, int(has_intercept)))])
@@ -191,7 +191,7 @@ def counted(monkeypatch, X, y, **options):
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(KeptHessian, "renew", "hessians")
+    count(WorkingHessian, "renew", "hessians")
     count(GramModel, "minimize", "models")
     count(LinearProblem, "gradient", "gradients")
     return l1_logistic_path(X, y, **options), counts

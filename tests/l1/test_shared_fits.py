@@ -93,18 +93,18 @@ def test_what_was_solved_takes_no_more_work():
             first = model.n_iter_
             again = model.fit(X.copy(), target.copy()).n_iter_
             assert np.sum(again) <= 1 < np.sum(first) + 1
-            kept = next(reversed(module._active._kept.values()))
+            kept = next(reversed(module._active._states.values()))
             assert kept.prepared is not None and len(kept.solutions) == 1
 
 
 def test_the_hessian_is_taken_over(monkeypatch):
     """A second penalty needs fewer Hessians than alone."""
-    from sparsekit._l1.solver.kept_hessian import KeptHessian
+    from sparsekit._l1.solver.working_hessian import WorkingHessian
 
     X, y = problem(n=400, p=20)
     y, counts = classes(y), []
-    renew = KeptHessian.renew
-    monkeypatch.setattr(KeptHessian, "renew", lambda self, d: (counts.append(1), renew(self, d))[1])
+    renew = WorkingHessian.renew
+    monkeypatch.setattr(WorkingHessian, "renew", lambda self, d: (counts.append(1), renew(self, d))[1])
     with sk.shared_fits():
         sk.L1LogisticOBA(1.0).fit(X, y)
         first = len(counts)
@@ -137,7 +137,7 @@ def test_other_data_are_other_data(what):
     with sk.shared_fits():
         sk.LassoOBA(0.01, tol=TOL).fit(X, y)
         other.fit(*fit, **more)
-        assert len(module._active._kept) == 2
+        assert len(module._active._states) == 2
     assert_allclose(other.coef_, plain.coef_, atol=1e-6)
 
 
@@ -164,7 +164,7 @@ def test_data_that_are_taken_for_others(monkeypatch, form):
     plain = [copy.deepcopy(model).fit(X, y) for model, X, y in tasks]
     with sk.shared_fits():
         found = [model.fit(X, y) for model, X, y in tasks]
-        assert len(module._active._kept) == 2
+        assert len(module._active._states) == 2
     for one, other in zip(found, plain, strict=True):
         assert one.dual_gap_ <= 20 * TOL * one.objective_
         assert_allclose(one.objective_, other.objective_, rtol=40 * TOL)
@@ -193,7 +193,7 @@ def test_a_context_within_another_shares_with_it():
         sk.LassoOBA(0.01).fit(X, y)
         with sk.shared_fits():
             assert sk.LassoOBA(0.01).fit(X, y).n_iter_ <= 1
-        assert len(module._active._kept) == 1
+        assert len(module._active._states) == 1
 
 
 @pytest.mark.parametrize(("max_bytes", "expected"), [(0, 0), (20_000, 2), (2**28, 4)])
@@ -202,8 +202,8 @@ def test_memory_has_a_limit(max_bytes, expected):
         for seed in range(4):
             X, y = problem(seed)
             sk.LassoOBA(0.001).fit(X, y)  # all columns: 30 x 30 numbers
-        assert len(module._active._kept) == expected
-        assert sum(kept.n_bytes for kept in module._active._kept.values()) <= max_bytes
+        assert len(module._active._states) == expected
+        assert sum(kept.n_bytes for kept in module._active._states.values()) <= max_bytes
         if expected:  # those that were last used
             assert np.sum(sk.LassoOBA(0.001).fit(X, y).n_iter_) <= 1
 
@@ -281,7 +281,7 @@ def test_pipelines_share_what_their_steps_made():
     grid = {"l1logisticoba__C": [0.1, 1.0, 10.0]}
     with sk.shared_fits():
         search = GridSearchCV(model, grid, cv=2, refit=False).fit(X, classes(y))
-        assert [len(kept.solutions) for kept in module._active._kept.values()] == [3, 3]
+        assert [len(kept.solutions) for kept in module._active._states.values()] == [3, 3]
     plain = GridSearchCV(model, grid, cv=2, refit=False).fit(X, classes(y))
     assert_allclose(search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
 
@@ -293,5 +293,5 @@ def test_what_shares_nothing(options):
     with sk.shared_fits():
         sk.LassoOBA(0.01, **options).fit(X, y)
         again = sk.LassoOBA(0.01, **options).fit(X, y)
-        assert not module._active._kept
+        assert not module._active._states
     assert_array_equal(again.coef_, plain.coef_)

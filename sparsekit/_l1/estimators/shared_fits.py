@@ -1,4 +1,4 @@
-"""Fits to equal data that share what the first one prepared, and start at each other's solutions."""
+"""Fits to equal data that share Gram matrices and Hessians, and start at earlier solutions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..solver.blockwise import solver_of
 from ..solver.least_squares_session import LeastSquaresSession
 
 
-class Kept:
-    """What is kept of one data set.
+class SharedState:
+    """What fits to one data set share.
 
     Attributes
     ----------
-    prepared : WorkingColumns, KeptHessian or None
+    prepared : WorkingColumns, WorkingHessian or None
         Gram matrix or Hessian of the columns in use.
     solutions : list of tuple
         ``(penalty, l1_ratio, numbers of the non-zeros, their values)``.
@@ -56,56 +56,57 @@ class Kept:
         return x
 
     def add(self, penalty, l1_ratio, x):
-        """Keep a solution x."""
+        """Store a solution x."""
         numbers = np.flatnonzero(x)
         self.solutions = [one for one in self.solutions if one[:2] != (penalty, l1_ratio)]
         self.solutions.append((penalty, l1_ratio, numbers, x[numbers]))
 
 
 class Store:
-    """What is kept of all data sets in this process; at most ``max_bytes``, those that were last used."""
+    """States of the data sets that this process used last; at most ``max_bytes`` of memory."""
 
     def __init__(self, token, max_bytes):
         self.token, self.max_bytes = token, max_bytes
-        self._kept: OrderedDict[tuple, Kept] = OrderedDict()
+        self._states: OrderedDict[tuple, SharedState] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
     def borrow(self, key):
-        """The `Kept` of a key, which no other thread gets until it comes back."""
+        """The `SharedState` of a key, out of other threads' reach until the block ends."""
         with self._lock:
-            kept = self._kept.pop(key, None) or Kept()
-        yield kept
+            state = self._states.pop(key, None) or SharedState()
+        yield state
         with self._lock:
-            self._kept[key] = kept
-            while self._kept and sum(one.n_bytes for one in self._kept.values()) > self.max_bytes:
-                self._kept.popitem(last=False)
+            self._states[key] = state
+            while self._states and sum(one.n_bytes for one in self._states.values()) > self.max_bytes:
+                self._states.popitem(last=False)
 
 
-_active: Store | None = None  # of the innermost `shared_fits`, or in a worker of the last one that sent a fit
+# The store of the open `shared_fits`; in a worker process that of the last one that sent an estimator.
+_active: Store | None = None
 _is_open = False
 
 
 @contextmanager
 def shared_fits(max_bytes: int = 2**28) -> Iterator[None]:
-    """Let fits to equal data share what they prepare: for GridSearchCV and loops over penalties.
+    """Context in which fits to equal data share their work: for GridSearchCV and loops over penalties.
 
     Within this context :class:`L1LogisticOBA` and :class:`LassoOBA` recognise data that they were fitted to
     before, by checksums of X, y, weights, offset and penalty weights, and
 
     - start at the solution of the nearest penalty so far,
-    - take over the Gram matrix, or the Hessian, of the columns that were in use.
+    - reuse the Gram matrix, or the Hessian, of the columns that were in use.
 
-    Results are certified as ever: they equal those without it to ``tol``, but not to the last bit, and
-    ``n_iter_`` is smaller. Nothing else changes, and nothing is kept when the context ends. It holds for all
-    threads of the process, and for the processes of joblib to which estimators are sent meanwhile, each of
-    which keeps its own. :class:`L1LogisticOBACV` and :class:`LassoOBACV`, which need none of this, stay the
-    faster choice.
+    Results are certified as outside of it. They equal those to ``tol``, not to the last bit, and ``n_iter_``
+    is smaller. The context holds for all threads of the process. It also holds for processes of joblib that
+    get an estimator meanwhile; each has its own memory. All memory is freed when the context ends, in other
+    processes when they end or a later context uses them. :class:`L1LogisticOBACV` and :class:`LassoOBACV` are
+    faster still and need no context.
 
     Parameters
     ----------
     max_bytes : int, default=268435456
-        Memory of a process for what is kept; the data sets used last stay. X itself is not kept.
+        Memory that a process may use; data sets that were used last stay. X itself is not stored.
 
     Yields
     ------
@@ -155,7 +156,7 @@ def shared_fits(max_bytes: int = 2**28) -> Iterator[None]:
 
 @dataclass
 class Sharing:
-    """Where a fit starts and what solves it; ``solution`` is set to the variables that it found."""
+    """Initial point and solver of a fit; the fit sets ``solution`` to its variables."""
 
     x0: Any
     solver: Any
@@ -163,7 +164,7 @@ class Sharing:
 
 
 class SharedFitsMixin:
-    """An estimator whose fits are shared within `shared_fits`, also in processes to which it is sent."""
+    """Estimator whose fits share their work within `shared_fits`, also after pickling to another process."""
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -195,10 +196,7 @@ class SharedFitsMixin:
 
     @contextmanager
     def _shared(self, X, loss, penalty, x0, arrays):
-        """The `Sharing` of a fit of ``loss`` from ``x0``, with what is kept of its data.
-
-        ``arrays`` is what else the loss was made of, or None.
-        """
+        """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data besides X, or None."""
         store, is_elsewhere = self._store(), isinstance(X, BlockedMatrix) or is_device(X)
         if store is None or is_elsewhere or self.history or self.hessian != "exact":
             yield Sharing(x0, solver_of(loss))
@@ -207,28 +205,27 @@ class SharedFitsMixin:
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in ("positive", "solver")]
         key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
-        with store.borrow(key) as kept:
-            start = kept.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
+        with store.borrow(key) as shared:
+            start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
             solver, session = solver_of(loss), None
             if isinstance(loss, LeastSquaresSession):
                 session = loss.squares
             elif keeps_hessian(loss, self.l1_ratio, {}):
                 solver, session = session_of(loss)
-            if session is not None and kept.prepared is not None:
-                session.take(kept.prepared)
+            if session is not None and shared.prepared is not None:
+                session.attach(shared.prepared)
             sharing = Sharing(start, solver)
             yield sharing
             if session is not None:
-                kept.prepared = session.give()
+                shared.prepared = session.detach()
             if sharing.solution is not None:
-                kept.add(level, self.l1_ratio, sharing.solution)
+                shared.add(level, self.l1_ratio, sharing.solution)
 
 
 def _key(options, *arrays):
-    """What tells data sets apart: types, shapes and checksums.
+    """Types, shapes and checksums of data.
 
-    Where two have the same one, which is as good as never, the second one's fit starts from what belongs to
-    another: gradients of its own data correct that.
+    Two data sets with equal keys share by mistake. Gradients of a fit's own data correct that.
     """
     found = [*options]
     for array in arrays:

@@ -1,4 +1,4 @@
-"""Algorithm 1 of OBA on models whose Hessian is a Gram matrix; one's ridge depends on the last one."""
+"""Algorithm 1 of OBA on models whose Hessian is a Gram matrix."""
 
 import numpy as np
 

@@ -98,13 +98,13 @@ class LeastSquares:
         self.working.clear()
         self.rows.design = self.rows.design.private()
 
-    def give(self):
-        """The working set without X, for a solver of an equal problem to `take`."""
+    def detach(self):
+        """The working set, without X, for `attach` of a solver of an equal problem."""
         self.working.rows = None
         return self.working
 
-    def take(self, working):
-        """Go on with the working set of a solver that ended."""
+    def attach(self, working):
+        """Reuse the working set of a solver that ended."""
         working.rows, self.working = self.rows, working
 
     def variables(self):

@@ -1,14 +1,14 @@
-"""Row losses in main memory for one penalty after another: OBA with a Hessian that is kept.
+"""Row losses in main memory for one penalty after another: OBA, the Hessian reused.
 
 For each penalty
 
 1. columns that violate their optimality condition join a working set;
-2. the loss is minimised over the working set, by Algorithm 1 of OBA [1]_ on quadratic models, whose Hessian
-   is computed again only where the last step did not do what its model said;
+2. the loss is minimised over the working set, by Algorithm 1 of OBA [1]_ on quadratic models. Their Hessian
+   is computed again only where actual and predicted reduction differ;
 3. the gradient of all columns certifies the solution, or the next columns join.
 
-The working set, its Hessian, the predictor and the gradient are carried over from penalty to penalty. What
-this does not solve is left to `minimize_oba`, which starts at the point that was reached.
+The working set, its Hessian, the predictor and the gradient are reused from penalty to penalty. Where this
+makes no progress `minimize_oba` goes on from the last point.
 
 .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
    Northwestern University, 2017, chapter 2.
@@ -27,36 +27,42 @@ from .. import plan
 from ..losses.ridge import RidgeProblem
 from .duality import duality_gap
 from .gram_model import GramModel
-from .kept_hessian import KeptHessian
 from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
 from .oba_run import CONTENT, MESSAGES
+from .working_hessian import WorkingHessian
 
-# Fall of the violation that ends a step towards a first penalty far from the one that keeps all at zero.
+# A continuation step ends where the violation has fallen to this part.
 STEP_FALL = 0.1
-# Columns join where the sequential strong rule of a path tells, but not far from their penalty: slopes move
-# together where columns are correlated, and of the rest most are of no use.
-NEAR = 0.8
-# Columns that join at once: at least so many, at most as many as are in use, of the first ones this part of
-# all columns, and never more than this part of the rows.
-MIN_NEW, NEW_PART, NEW_PER_ROW = 10, 0.05, 0.25
-# Promise that ends a run, as a part of promise_tol: what is left after a model with an old Hessian is more
-# than it promised. With 1 scores of folds are wrong by up to 0.8 %, with 0.1 by 0.15, as those of OBA.
-PROMISE_PART = 0.1
+# Lower limit of the sequential strong rule, as a part of a column's penalty. Where columns are correlated all
+# gradients move together, and the rule alone adds columns that stay at zero.
+MIN_RULE_PART = 0.8
+# Columns that join in one round: at least this many, and at most as many as have nonzero coefficients.
+MIN_NEW = 10
+# While no coefficient is nonzero: at most this part of all columns.
+NEW_PART = 0.05
+# At most this part of the number of rows.
+NEW_PER_ROW = 0.25
+# A run ends where the predicted reduction is at most this part of promise_tol: with an old Hessian more is
+# left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, by 0.15 % with 0.1 and with OBA.
+PREDICTED_PART = 0.1
 # Models between two gradients of all columns.
 MAX_MODELS = 30
-# The Hessian is computed again where the violation falls to more than this part in a step,
+# The Hessian is computed again where a step leaves more than this part of the violation.
 MAX_FALL = 0.6
-# or where the decrease of the objective differs from the model's by more than this part of it.
+# The Hessian is computed again where actual and predicted reduction differ by more than this part.
 MAX_ERROR = 0.3
-# Part of the model's decrease that a step has to have, and the shortest part of a step that is tried.
-MIN_DECREASE, MIN_STEP = 0.1, 1 / 64
-# Relative decrease of the objective that is rounding.
+# Least ratio of actual and predicted reduction.
+MIN_DECREASE = 0.1
+# Shortest step of the line search.
+MIN_STEP = 1 / 64
+# Relative reduction of the objective that is rounding.
 ROUNDING = 1e-13
-# Newton steps of the intercept alone after the models, and the slope that ends them, in parts of the unit of
-# tol.
-POLISHING, SLOPE_ROUNDING = 3, 1e-12
-# Gradients in a row without a smaller violation, after which no more will help.
+# Newton steps of the intercept alone after the models.
+INTERCEPT_STEPS = 3
+# They end at this derivative, in parts of the unit of tol.
+INTERCEPT_ROUNDING = 1e-12
+# Gradients in a row without a smaller violation after which OBA goes on.
 PATIENCE = 3
 
 
@@ -73,29 +79,29 @@ class NewtonSession:
         self.loss, self.problem = loss, loss.problem()
         self.n, self.p = loss.design.shape
         self.x = self.g = self._last_l1 = None
-        self.kept = KeptHessian(loss.design.private(), bool(loss.fit_intercept))
-        self.model, self.promised = GramModel(), np.inf
+        self.hessian = WorkingHessian(loss.design.private(), bool(loss.fit_intercept))
+        self.model, self.predicted = GramModel(), np.inf
 
-    def give(self):
-        """The Hessian without X, for a session of an equal loss to `take`; None where there is none."""
-        if self.kept is not None:
-            self.kept.design = None
-        return self.kept
+    def detach(self):
+        """The Hessian, without X, for `attach` of a session of an equal loss; or None."""
+        if self.hessian is not None:
+            self.hessian.design = None
+        return self.hessian
 
-    def take(self, kept):
-        """Go on with the Hessian of a session that ended."""
-        kept.design, self.kept = self.loss.design.private(), kept
+    def attach(self, hessian):
+        """Reuse the Hessian of a session that ended."""
+        hessian.design, self.hessian = self.loss.design.private(), hessian
 
     def minimize(self, l1, x0=None, *, l2=None, max_time=None, **options):
         """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution, or zero."""
         options = {name: value for name, value in options.items() if name not in ("hessian", "memory")}
         ridge, run = np.zeros(len(l1)) if l2 is None else l2, _Run(max_time=max_time, **options)
-        if self.kept is not None:
+        if self.hessian is not None:
             with np.errstate(over="ignore", invalid="ignore"), blas_threads(self.loss.blas_threads):
                 result = self._solve(l1, ridge, x0, run)
             if result.status != outcome.NO_PROGRESS:
                 return result
-            self.kept, x0 = None, result.x  # weaker penalties are left to OBA too
+            self.hessian, x0 = None, result.x  # weaker penalties are left to OBA too
         left = None if max_time is None else max(max_time - run.limits.seconds, 1e-9)
         options["max_iter"] = max(options["max_iter"] - run.nit, 0)
         x0 = self.x if x0 is None else x0
@@ -108,15 +114,16 @@ class NewtonSession:
         if x0 is not None or self.x is None:
             self._go_to(np.zeros(len(l1)) if x0 is None else x0.copy())
         elif self._last_l1 is not None:
-            level = np.clip(2.0 * l1 - self._last_l1, NEAR * l1, l1)  # the sequential strong rule
+            level = np.clip(2.0 * l1 - self._last_l1, MIN_RULE_PART * l1, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2
         goal, gap_tol, message = run.tol * self.scale, 10.0 * run.tol, None
-        boost, slow, best = np.inf, 0, np.inf
+        multiplier, slow, best = np.inf, 0, np.inf
         while True:
             fun, gap = self._objective(l1, l2), None
             violation = measure(self.x, self.g + l2 * self.x, l1)
-            run.enough = PROMISE_PART * run.promise_tol * abs(fun)
-            if run.status is None and run.nit and self.promised <= run.enough and not self._misses(l1):
+            run.least_reduction = PREDICTED_PART * run.promise_tol * abs(fun)
+            is_predicted = run.nit and self.predicted <= run.least_reduction
+            if run.status is None and is_predicted and not self._has_violation_outside(l1):
                 run.status, message = outcome.CONVERGED, CONTENT
             if run.status is None and violation <= goal:
                 gap = self._gap(l1, l2)
@@ -124,18 +131,19 @@ class NewtonSession:
                     run.status = outcome.CONVERGED
                 else:
                     goal = violation * min(0.5, max(0.01, 0.5 * gap_tol * abs(fun) / gap))
-            boost = self._next_boost(boost, l1)
-            slow = 0 if violation < best or boost > 1.0 else slow + 1
+            multiplier = self._next_multiplier(multiplier, l1)
+            slow = 0 if violation < best or multiplier > 1.0 else slow + 1
             best = min(best, violation)
             run.check_limits()
-            if run.status is None and (slow > PATIENCE or not self._add_columns(l1, boost * level)):
+            if run.status is None and (slow > PATIENCE or not self._add_columns(l1, multiplier * level)):
                 run.status = outcome.NO_PROGRESS
             if run.status is not None:
                 break
             target = goal
-            if boost > 1.0:
-                target = max(target, STEP_FALL * measure(self.x, self.g + boost * l2 * self.x, boost * l1))
-            self._minimize_on_columns(boost * l1, boost * l2, target, run)
+            if multiplier > 1.0:
+                g = self.g + multiplier * l2 * self.x
+                target = max(target, STEP_FALL * measure(self.x, g, multiplier * l1))
+            self._minimize_on_columns(multiplier * l1, multiplier * l2, target, run)
             self.g = self.problem.gradient(self.g)
             level = l1
         gap = self._gap(l1, l2) if gap is None else gap
@@ -161,20 +169,20 @@ class NewtonSession:
         problem = RidgeProblem(self.problem, l2, self.x) if l2.any() else self.problem
         return duality_gap(self.loss, problem, self.x, l1, self.g + l2 * self.x)
 
-    def _next_boost(self, boost, l1):
-        """The next multiple of the penalties: a part of the last one, and of what keeps all at zero."""
+    def _next_multiplier(self, multiplier, l1):
+        """The next penalty multiplier: a part of the last one, and of the one at which all stay at zero."""
         penalised = l1 > 0.0
-        return max(1.0, STEP * min(boost, largest(np.abs(self.g[penalised]) / l1[penalised])))
+        return max(1.0, STEP * min(multiplier, largest(np.abs(self.g[penalised]) / l1[penalised])))
 
-    def _misses(self, l1):
-        """Whether a column violates its condition that is not in the working set."""
-        return bool((~self.kept.is_used & (np.abs(self.g[: self.p]) > l1[: self.p])).any())
+    def _has_violation_outside(self, l1):
+        """Whether a column outside the working set violates its optimality condition."""
+        return bool((~self.hessian.is_used & (np.abs(self.g[: self.p]) > l1[: self.p])).any())
 
     def _add_columns(self, l1, level):
         """Add the columns whose slopes exceed ``level``; whether that is within the limits of the plan."""
         x, slopes, l1, level = (values[: self.p] for values in (self.x, np.abs(self.g), l1, level))
-        needed = ~self.kept.is_used & ((x != 0.0) | (l1 == 0.0))
-        joins = np.flatnonzero(needed | (~self.kept.is_used & (slopes > level)))
+        needed = ~self.hessian.is_used & ((x != 0.0) | (l1 == 0.0))
+        joins = np.flatnonzero(needed | (~self.hessian.is_used & (slopes > level)))
         most = np.count_nonzero(x) or NEW_PART * self.p
         most = max(MIN_NEW, int(min(most, NEW_PER_ROW * self.n)))
         if len(joins) > most:
@@ -182,53 +190,53 @@ class NewtonSession:
                 ratios = np.where(needed[joins], np.inf, slopes[joins] / l1[joins])
             most = max(most, np.count_nonzero(needed))
             joins = np.sort(joins[np.argsort(-ratios, kind="stable")[:most]])
-        if len(joins) or self.kept.matrix is None:
-            if not plan.hessian_fits(len(self.kept.columns) + len(joins), self.kept.count_with(joins)):
+        if len(joins) or self.hessian.matrix is None:
+            if not plan.hessian_fits(len(self.hessian.columns) + len(joins), self.hessian.count_with(joins)):
                 return False
-            self.kept.add(joins, self.problem.state.d)
+            self.hessian.add(joins, self.problem.state.d)
         return True
 
     def _minimize_on_columns(self, l1, l2, target, run):
         """Go to about the minimiser over the working set.
 
-        It ends where the violation is at most ``target``, or where a model promises too little.
+        It ends where the violation is at most ``target``, or where the predicted reduction is small.
         """
-        kept, state, variables = self.kept, self.problem.state, self.kept.variables
+        hessian, state, variables = self.hessian, self.problem.state, self.hessian.variables
         l1, l2, g, x = l1[variables], l2[variables], self.g[variables], self.x[variables]
-        m, previous, self.promised = len(kept.columns), np.inf, np.inf
-        if not np.isfinite(kept.matrix.diagonal()).all():
+        m, previous, self.predicted = len(hessian.columns), np.inf, np.inf
+        if not np.isfinite(hessian.matrix.diagonal()).all():
             run.status = outcome.NO_PROGRESS
         for _ in range(MAX_MODELS):
             violation = measure(x, g + l2 * x, l1)
             run.check_limits()
-            if run.status is not None or violation <= target or self.promised <= run.enough:
+            if run.status is not None or violation <= target or self.predicted <= run.least_reduction:
                 break
-            if violation > MAX_FALL * previous and not kept.is_new:
-                kept.renew(state.d)
+            if violation > MAX_FALL * previous and not hessian.is_new:
+                hessian.renew(state.d)
             previous = violation
             before = self.problem.f + _penalty(x, l1, l2)
-            new, promised = self.model.minimize(kept.matrix, x, g + l2 * x, l1, l2)
+            new, predicted = self.model.minimize(hessian.matrix, x, g + l2 * x, l1, l2)
             step = new - x
-            part, fall = self._search(x, step, before, promised, l1, l2)
+            part, fall = self._line_search(x, step, before, predicted, l1, l2)
             if part is None:
-                if kept.is_new:
+                if hessian.is_new:
                     run.status = outcome.NO_PROGRESS
                     break
-                kept.renew(state.d)
+                hessian.renew(state.d)
                 continue
             state.accept()
-            x, kept.is_new, self.promised = x + part * step, False, promised
+            x, hessian.is_new, self.predicted = x + part * step, False, predicted
             run.nit += 1
-            g[:m] = kept.part.rmatvec(state.u)
+            g[:m] = hessian.part.rmatvec(state.u)
             g[m:] = state.u.sum()
-            if abs(fall - promised) > max(MAX_ERROR * promised, ROUNDING * abs(before)):
-                kept.renew(state.d)
+            if abs(fall - predicted) > max(MAX_ERROR * predicted, ROUNDING * abs(before)):
+                hessian.renew(state.d)
             if run.callback is not None:
                 self._report(self._whole(variables, x), run)
-        for _ in range(POLISHING if len(x) > m else 0):
+        for _ in range(INTERCEPT_STEPS if len(x) > m else 0):
             # a dual point needs an intercept that is optimal up to rounding
             slope, curvature = float(state.u.sum()), float(state.d.sum())
-            if not (abs(slope) > SLOPE_ROUNDING * self.scale and curvature > 0.0):
+            if not (abs(slope) > INTERCEPT_ROUNDING * self.scale and curvature > 0.0):
                 break
             state.try_step(np.full(self.n, -slope / curvature))
             state.accept()
@@ -237,12 +245,9 @@ class NewtonSession:
 
     def _report(self, x, run):
         """Show the callback an iterate, which may end the run; its optimality is that of the working set."""
-        fun, variables, u = (
-            self.problem.f + _penalty(x, run.l1, run.l2),
-            self.kept.variables,
-            self.problem.state.u,
-        )
-        g = np.append(self.kept.part.rmatvec(u), u.sum())[: len(variables)]
+        variables, u = self.hessian.variables, self.problem.state.u
+        fun = self.problem.f + _penalty(x, run.l1, run.l2)
+        g = np.append(self.hessian.part.rmatvec(u), u.sum())[: len(variables)]
         violation = measure(x[variables], g + (run.l2 * x)[variables], run.l1[variables])
         current = OptimizeResult(
             x=x, fun=fun, nit=run.nit, optimality=violation / self.scale, nnz=int(np.count_nonzero(x)),
@@ -256,19 +261,19 @@ class NewtonSession:
         whole[variables] = x
         return whole
 
-    def _search(self, x, step, before, promised, l1, l2):
-        """The longest part of the step, 1, 1/2, ..., that is good enough, and its decrease of the objective.
+    def _line_search(self, x, step, before, predicted, l1, l2):
+        """The step size, 1, 1/2, ..., and the reduction of the objective; None and 0 where no size is enough.
 
-        The part is None where there is none, the trial point of the state is that of the part.
+        The trial point of the state is that of the step size.
         """
-        m = len(self.kept.columns)
-        move, part = self.kept.part.matvec(step[:m]), 1.0
+        m = len(self.hessian.columns)
+        move, part = self.hessian.part.matvec(step[:m]), 1.0
         if len(step) > m:
             move += step[m]
         while part >= MIN_STEP:
             to = x + part * step
             fall = before - (self.problem.state.try_step(move, part) + _penalty(to, l1, l2))
-            if fall >= MIN_DECREASE * part * promised or abs(fall) <= ROUNDING * abs(before):
+            if fall >= MIN_DECREASE * part * predicted or abs(fall) <= ROUNDING * abs(before):
                 return part, fall
             part *= 0.5
         return None, 0.0
@@ -280,7 +285,7 @@ class _Run:
     def __init__(self, *, tol, max_iter, max_time=None, promise_tol=0.0, callback=None):
         self.tol, self.promise_tol, self.callback = tol, promise_tol, callback
         self.limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
-        self.nit, self.status, self.enough = 0, None, 0.0
+        self.nit, self.status, self.least_reduction = 0, None, 0.0
         self.l1 = self.l2 = None
 
     def check_limits(self):

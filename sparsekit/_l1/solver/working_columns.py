@@ -43,7 +43,7 @@ class WorkingColumns:
 
     @property
     def n_bytes(self):
-        """Memory in bytes, but for X."""
+        """Memory in bytes, without X."""
         return self.gram.nbytes + self.columns.nbytes + self.is_used.nbytes
 
     def clear(self):

@@ -1,4 +1,4 @@
-"""Columns of X that may be in use, and the Hessian of a row loss on them, kept from step to step."""
+"""Working set of columns, and the Hessian of a row loss on it, reused from step to step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .centred_rows import CentredRows
 FIRST_COLUMNS = 64
 
 
-class KeptHessian:
-    """Hessian A^T D A of some columns of X and the intercept, with weights D of the rows that are kept.
+class WorkingHessian:
+    """Hessian A^T D A of some columns of X and the intercept, with fixed weights D of the rows.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class KeptHessian:
 
     @property
     def n_bytes(self):
-        """Memory in bytes, but for X."""
+        """Memory in bytes, without X."""
         if self.matrix is None:
             return 0
         part = self._buffer if self.is_dense else self.part.data
@@ -60,9 +60,8 @@ class KeptHessian:
         if self.is_dense:
             return None
         if self._entries is None:
-            indptr = self.design.indptr
-            by_columns = len(indptr) == self.design.shape[1] + 1 and not hasattr(self.design, "counts")
-            self._entries = np.diff(indptr) if by_columns else self.design.counts()
+            is_csr = hasattr(self.design, "counts")
+            self._entries = self.design.counts() if is_csr else np.diff(self.design.indptr)
         return int(self._entries[self.columns].sum() + self._entries[joins].sum())
 
     def add(self, joins, d):

@@ -44,7 +44,7 @@ NEW_PART = 0.05
 # At most this part of the number of rows.
 NEW_PER_ROW = 0.25
 # A run ends where the predicted reduction is at most this part of promise_tol: with an old Hessian more is
-# left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, by 0.15 % with 0.1 and with OBA.
+# left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, and by 0.15 % with 0.1.
 PREDICTED_PART = 0.1
 # Models between two gradients of all columns.
 MAX_MODELS = 30

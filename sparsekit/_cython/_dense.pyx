@@ -39,6 +39,16 @@ cdef void _gemv(bint transposed, const real* A, Py_ssize_t rows, Py_ssize_t cols
         sk_float_rows_dot(A, rows, cols, v, out)
 
 
+cdef void _gemv_columns(const real[:, ::1] A, Py_ssize_t first, Py_ssize_t last, const double* u,
+                        double* out) noexcept nogil:
+    # out[first:last] of A^T u
+    cdef int m = <int>(last - first), n = <int>A.shape[0], lead = <int>A.shape[1], one = 1
+    cdef char trans = b'N'
+    cdef double alpha = 1.0, beta = 0.0
+    if real is double and m > 0:
+        dgemv(&trans, &m, &n, &alpha, <double*>&A[0, first], &lead, <double*>u, &one, &beta, out + first, &one)
+
+
 def dense_matvec(const real[:, ::1] A, const double[::1] v, double[::1] out, Py_ssize_t parts, int n_threads):
     """out = A v for A (rows, cols) in C order; neither side may be empty."""
     cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b
@@ -51,7 +61,12 @@ def dense_matvec(const real[:, ::1] A, const double[::1] v, double[::1] out, Py_
 def dense_rmatvec(const real[:, ::1] A, const double[::1] u, double[::1] out, Py_ssize_t parts, int n_threads):
     """out = A^T u for A (rows, cols) in C order; neither side may be empty."""
     cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b, j
-    cdef double[:, ::1] work = np.zeros((parts, p))
+    cdef double[:, ::1] work
+    if real is double and p > n:  # sums over parts of the rows would be as large as A itself
+        for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+            _gemv_columns(A, (p * b) // parts, (p * (b + 1)) // parts, &u[0], &out[0])
+        return
+    work = np.zeros((parts, p))
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         if (n * (b + 1)) // parts > (n * b) // parts:
             _gemv(True, &A[(n * b) // parts, 0], (n * (b + 1)) // parts - (n * b) // parts, p,

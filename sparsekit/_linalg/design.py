@@ -31,6 +31,10 @@ SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its round
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
 _GRAM_ROOM = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
+# Part of nonzero coefficients below which a product copies their columns first: X by columns, X by rows.
+# Products take 0.01 to 0.8 and 0.03 to 0.6 of the time of a pass over X.
+_MAX_USED_COLUMNS = 0.25
+_MAX_USED_ROWS = 0.02
 
 
 def _same_index(indptr, indices):
@@ -285,6 +289,10 @@ class DenseDesign(_Scratch):
         self._single = None
 
     def matvec(self, w, out=None):
+        used = np.flatnonzero(w)
+        most = _MAX_USED_ROWS if self.X.flags.c_contiguous else _MAX_USED_COLUMNS
+        if len(used) < most * len(w):
+            return self.select(used).matvec(w[used], out)
         return self._multiply(self.X, w, out)
 
     def rmatvec(self, u, out=None):

@@ -116,3 +116,22 @@ def test_logistic_against_mpmath(z, y):
     assert value == pytest.approx(_glm.logistic_value(zs, ys, np.empty(0)), rel=1e-14, abs=1e-300)
     np.testing.assert_allclose(u, -y * float(miss), rtol=1e-14, atol=1e-300)
     np.testing.assert_allclose(d, float(miss * (1 - miss)), rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(3000, 200), (200, 3000), (7, 3), (1, 1), (40, 1)])
+def test_products_of_dense_rows(shape, order, dtype):
+    """Whatever part of the coefficients is nonzero, and with one and two threads in the same bits."""
+    rng = np.random.default_rng(0)
+    X = np.asarray(rng.standard_normal(shape), dtype=dtype, order=order)
+    designs = [as_design(X, n_threads) for n_threads in (1, 2)]
+    u = rng.standard_normal(shape[0])
+    np.testing.assert_allclose(designs[0].rmatvec(u), X.T.astype(float) @ u, atol=1e-10)
+    np.testing.assert_array_equal(designs[0].rmatvec(u), designs[1].rmatvec(u))
+    for part in (0.0, 0.005, 0.1, 0.5, 1.0):
+        w = np.where(rng.random(shape[1]) < part, rng.standard_normal(shape[1]), 0.0)
+        out = np.full(shape[0], np.nan)
+        assert designs[0].matvec(w, out) is out
+        np.testing.assert_allclose(out, X.astype(float) @ w, atol=1e-10)
+        np.testing.assert_array_equal(out, designs[1].matvec(w))

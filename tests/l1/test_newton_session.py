@@ -98,7 +98,7 @@ def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, as_format):
     top = abs(X.T @ (y - y.mean())).max()
     for part, is_left in ((0.5, False), (0.05, True), (0.02, True)):
         found = session.minimize(part * top * l1, x, tol=1e-8, max_iter=200)
-        assert found.success and (session.kept is None) == is_left
+        assert found.success and (session.hessian is None) == is_left
         x = None
         single = L1LogisticOBA(1.0 / (part * top), tol=1e-9).fit(X, y)
         assert found.fun == pytest.approx(single.objective_, rel=1e-7)

@@ -211,11 +211,14 @@ def _compare_paths(args, problems, solvers):
     head = report.header(solvers, problems[0], times=paths.TIMES)
     print(report.fold("\n".join([head, *map(report.data_line, problems)]), width))
     found = []
+    options = {} if args.max_time is None else {"max_time": args.max_time}
     for problem in problems:
-        options = {} if args.max_time is None else {"max_time": args.max_time}
-        runs = list(paths.compare_paths(problem, solvers, args.path, n_threads=args.n_jobs, **options))
-        print(f"\n{problem.name}, {args.path} penalties\n{paths.table(runs)}", flush=True)
-        found += runs
+        print(f"\n{problem.name}, {args.path} penalties\n{paths.table_line(solvers)}", flush=True)
+        own = None
+        for run in paths.compare_paths(problem, solvers, args.path, n_threads=args.n_jobs, **options):
+            own = own or run
+            found.append(run)
+            print(paths.table_line(solvers, run, own), flush=True)
     rows = [asdict(run) for run in found]
     if args.json is not None:
         json_output.write_json(args.json, rows)

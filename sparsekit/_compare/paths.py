@@ -339,18 +339,19 @@ def _quietly(call, *arguments):
         return call(*arguments)
 
 
-COLUMNS = "solver", "seconds", "excess", "setting", "ours is faster by"
+COLUMNS = ("solver", "seconds", "excess", "setting", "ours is faster by")
+WIDTHS = (9, 7, 9)
 
 
-def table(runs):
-    """Rows of text for the runs of one problem."""
-    own = runs[0].seconds
-    lines = [COLUMNS]
-    for run in runs:
-        if np.isnan(run.seconds):
-            lines.append((run.solver, "-", "-", "-", run.failure))
-            continue
-        ratio = run.failure or ("" if run is runs[0] else f"{run.seconds / own:.2f}")
-        lines.append((run.solver, f"{run.seconds:.3g}", f"{run.excess:.0e}", f"{run.setting:g}", ratio))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+def table_line(solvers, run=None, own=None):
+    """A line of the table of these solvers: of a run, beside our ``own`` one, or the names of the columns."""
+    if run is None:
+        cells = COLUMNS
+    else:
+        numbers = ("-", "-", "-")
+        if not np.isnan(run.seconds):
+            numbers = (f"{run.seconds:.3g}", f"{run.excess:.0e}", f"{run.setting:g}")
+        ratio = "" if run is own else f"{run.seconds / own.seconds:.2f}"
+        cells = (run.solver, *numbers, run.failure or ratio)
+    widths = (max(len(solver.title) for solver in solvers), *WIDTHS)
+    return "  ".join([*map(str.ljust, cells, widths), cells[-1]]).rstrip()

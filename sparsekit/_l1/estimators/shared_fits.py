@@ -20,7 +20,6 @@ from ..._arrays import is_device
 from ..._estimator.block_data import BlockedMatrix
 from ..._linalg.special import largest
 from ..._messages import shown
-from ..paths.path_solver import keeps_hessian, session_of
 from ..solver.blockwise import solver_of
 from ..solver.least_squares_session import LeastSquaresSession
 
@@ -201,6 +200,8 @@ class SharedFitsMixin:
         if store is None or is_elsewhere or self.history or self.hessian != "exact":
             yield Sharing(x0, solver_of(loss))
             return
+        from ..paths.path_solver import keeps_hessian, session_of  # a plain fit doesn't pay for the import
+
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in ("positive", "solver")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,12 +59,12 @@ class PathSolver(Solver):
         """One penalty as a path."""
         raise NotImplementedError(f"{self.title} is called by ``path``")
 
+    @abstractmethod
     def path(self, problem, Cs, setting, n_threads, end):
         """Coefficients, one (p,) or (K, p) a penalty, and their intercepts; fewer where it ends early.
 
         ``Cs`` rise; ``end`` is the time of ``time.monotonic`` after which no fit begins.
         """
-        raise NotImplementedError
 
 
 class OwnPath(PathSolver):

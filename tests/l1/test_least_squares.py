@@ -301,12 +301,16 @@ def test_all_solvers_find_the_same(shape, l1_ratio, positive):
         assert_allclose(model.coef_, models["oba"].coef_, atol=1e-3)
 
 
-def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys):
-    monkeypatch.setattr(plan, "MAX_WORKING_COLUMNS", 25)
+@pytest.mark.parametrize(
+    "name, as_format", [("MAX_WORKING_COLUMNS", np.asarray), ("MAX_SPARSE_COLUMNS", sp.csr_array)]
+)
+def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, name, as_format):
+    monkeypatch.setattr(plan, name, 25)
     X, y = data(60, 300, seed=11)
-    model = LassoOBA(0.01 * largest(X, y) / len(y), verbose=1).fit(X, y)
+    top = largest(X, y) / len(y)
+    model = LassoOBA(0.01 * top, verbose=1).fit(as_format(X), y)
     assert model.solver_ == "gram, oba" and "solved by gram, oba" in capsys.readouterr().out
-    assert LassoOBA(0.5 * largest(X, y) / len(y)).fit(X, y).solver_ == "gram"
+    assert LassoOBA(0.5 * top).fit(as_format(X), y).solver_ == "gram"
 
 
 @pytest.mark.parametrize("solver, hessian", [("gram", "lbfgs")])

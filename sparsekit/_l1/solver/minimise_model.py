@@ -74,8 +74,8 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
     if run.crossed:
         run.balance = balance_of(operator, lv, new)
     if passes and run.settled and run.last_cg >= cg_max:
-        # conjugate gradients that begin anew with each model lose what they have learnt: where they end at
-        # their limit, each step goes as far as the last one, and there may be a hundred
+        # Each model restarts conjugate gradients. At a fixed limit, steps in directions of little curvature
+        # then have one length, however far the solution is.
         run.cg_limit *= 2
     run.n_cg += run.last_cg
     run.n_direct += n_direct

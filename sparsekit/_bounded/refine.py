@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._linalg.newton import MAX_SIDE, NewtonSystem
+from .box_step import RELEASES, minimize_in_box
 from .losses import LossRows, weighted_quantile
-from .newton import LARGEST, RELEASES, NewtonSystem, direction
 from .scaled_descent import ENDLESS, Descent
 
 # rows within the first smoothing, as a multiple of the variables
@@ -98,7 +99,7 @@ def orthant(problem, w, gradient):
 def refine(run):
     """Improve the run's point until its gap is small enough (`Stop`), or rounding is all that is left."""
     problem, loss = run.problem, run.problem.loss
-    problem.data.be_exact()
+    problem.is_exact = True
     # natural sizes are better known here than at the start
     run.certificate.forget()
     z = problem.predictor(run.w, run.b)
@@ -108,7 +109,7 @@ def refine(run):
         distance, previous = loss.kink_distance(z)
         reach = loss.spread
         if not run.is_small:
-            k = min(ZONE * (problem.p + 1), problem.n - 1, LARGEST // 2)
+            k = min(ZONE * (problem.p + 1), problem.n - 1, MAX_SIDE // 2)
             # all residuals zero: any delta will do, but not zero
             reach = max(2.0 * float(np.partition(distance, k)[k]), 1e-9 * loss.spread)
         envelope = Envelope(reach / (loss.hi - loss.lo), previous)
@@ -183,7 +184,9 @@ class Newton:
         problem, rows = self.run.problem, point.rows
         used = np.flatnonzero(face.free)
         curved = np.flatnonzero(rows.curvature)
-        system = NewtonSystem.build(problem, curved, used, rows.curvature)
+        system = NewtonSystem.build(
+            problem.matrix, curved, used, rows.curvature[curved], problem.l2, problem.fit_intercept
+        )
         if system is None:
             self.too_large = True
             return False
@@ -197,7 +200,7 @@ class Newton:
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
         attempts = ((ridge, releases) for ridge in _ridges(self.ridge) for releases in (RELEASES, 0))
         for ridge, releases in attempts:
-            move = direction(system, gradient, low, high, ridge * unit, releases)
+            move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
             slope = float(gradient @ move)
             # the model's minimiser has at least this slope; what went round in circles may not. NaN fails
             if slope < 0 and slope <= -DESCENT * float(move @ (system.product(move) + ridge * unit * move)):

@@ -75,7 +75,7 @@ class BoundedRun:
 
         ``multipliers`` are dual variables (n,).
         """
-        self.problem.data.be_exact()
+        self.problem.is_exact = True
         self.begin_at(w, b)
         self.dual = multipliers
         z = self.problem.predictor(w, b)

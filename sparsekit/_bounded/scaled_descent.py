@@ -126,7 +126,7 @@ class Descent:
     def _memory(self):
         """Pairs of NQN: fewer where X has so few entries a column that they would take more memory than X."""
         pair = 16 * len(self.lower)
-        return int(min(max(max(self.problem.data.nbytes, ROOM) // pair, FEWEST), nqn.NQNOptions.memory))
+        return int(min(max(max(self.problem.matrix.nbytes, ROOM) // pair, FEWEST), nqn.NQNOptions.memory))
 
     def _unit(self, v, g):
         """Scale of all variables that gives a smooth objective curvature 1 down its slope.

@@ -26,11 +26,6 @@ MAX_HESSIAN_FILL = 2
 # Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them. Without it
 # cross-validation over 16 x 20 takes 85 ms in place of 8; at 1300 that over 960 x 1200 takes 11.6 s, not 1.0.
 SMALL_PATH = 300
-# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
-# in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
-DENSE_PART = 0.06
-# The same for sums in double precision, which SciPy makes.
-DENSE_PART_DOUBLE = 0.006
 
 
 def all_columns_fit(n_rows, n_columns, n_entries):

@@ -5,7 +5,7 @@ design, and makes the operator A^T diag(d) A of the quadratic model, A = X or [X
 data keeps its type; every vector and every sum is float64.
 """
 
-import copy
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from .._cython import _dense, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
+from .matrix import Matrix
 from .special import largest
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
@@ -44,23 +45,6 @@ def _same_index(indptr, indices):
     return indptr.astype(np.int64), indices.astype(np.int64)
 
 
-class _Scratch:
-    _work = _rows = _single = None
-    # a copy by columns, and their numbers of entries
-    _store = _counts = None
-
-    @property
-    def threads(self):
-        """Last arguments of kernels that have twins on a GPU, for whose designs there are none."""
-        return (self.n_threads,)
-
-    def private(self):
-        """The same data with scratch space of its own."""
-        twin = copy.copy(self)
-        twin._work = twin._rows = twin._single = None
-        return twin
-
-
 def next_weights(out):
     """The next v > 0 of a Collatz-Wielandt bound from M v, brought near to 1 by a power of two."""
     top = largest(out)
@@ -69,7 +53,23 @@ def next_weights(out):
     return np.maximum(out, largest(out) * 1e-3 + 1e-300)
 
 
-class CSRDesign(_Scratch):
+class _Sparse(Matrix):
+    """What CSR and CSC share: (indptr, indices, data)."""
+
+    is_sparse = True
+    _format: Any = sp.csr_array
+
+    @property
+    def X(self):
+        """The same arrays as SciPy's matrix."""
+        return self._format((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def with_values(self, data):
+        """The same entries with other values (nnz,)."""
+        return type(self)(self.indptr, self.indices, data, self.shape, self.n_threads)
+
+
+class CSRDesign(_Sparse):
     """Rows in CSR. ``cols`` of a selection keep their order, so sorted rows stay sorted."""
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
@@ -220,8 +220,10 @@ class CompactRows(CSRDesign):
         self._work = self._rows = None
 
 
-class CSCDesign(_Scratch):
+class CSCDesign(_Sparse):
     """Columns in CSC; a selection becomes compact rows."""
+
+    _format = sp.csc_array
 
     def __init__(self, indptr, indices, data, shape, n_threads=1):
         self.indptr, self.indices = _same_index(indptr, indices)
@@ -238,6 +240,14 @@ class CSCDesign(_Scratch):
         # X^T in CSR is X in CSC
         _sparse.csr_matvec(self.indptr, self.indices, self.data, u, out, self.n_threads)
         return out
+
+    def counts(self):
+        """Stored entries of each column, (p,)."""
+        return np.diff(self.indptr)
+
+    def gram(self, cols, d, intercept):
+        """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
+        return self.select(cols).gram(np.arange(len(cols)), d, intercept)
 
     def slope_range(self, c):
         """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
@@ -280,13 +290,28 @@ class CSCDesign(_Scratch):
         return bound
 
 
-class DenseDesign(_Scratch):
+class DenseDesign(Matrix):
     """Dense X in either order; products go to BLAS by parts of the rows, a part to a thread."""
 
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
-        self._single = None
+
+    def squares(self, weight):
+        out = np.zeros(self.shape[1])
+        for rows in self.row_blocks():
+            with np.errstate(over="ignore", under="ignore"):
+                out += weight[rows] @ np.square(self.X[rows], dtype=np.float64)
+        return out
+
+    def absolute_sums(self, weight):
+        return sum((weight[rows] @ abs(self.X[rows]) for rows in self.row_blocks()), np.zeros(self.shape[1]))
+
+    def part(self, rows, columns=None, dtype=np.float64):
+        """Rows and columns of X, slices or index arrays (None: all columns), as a new array."""
+        A, has_all = self.X[rows], columns is None or len(columns) == self.shape[1]
+        is_view = has_all and isinstance(rows, slice)
+        return (A if has_all else A[:, columns]).astype(dtype, copy=is_view)
 
     def matvec(self, w, out=None):
         used = np.flatnonzero(w)

@@ -22,7 +22,7 @@ def _double_cost(device: int) -> float:
     return cupy.cuda.Device(device).attributes.get("SingleToDoublePrecisionPerfRatio", 2) / 2.0
 
 
-class DeviceDense(devices.DeviceDense, DenseDesign):  # type: ignore[misc]  # scratch of other kinds
+class DeviceDense(devices.DeviceDense, DenseDesign):
     """Dense rows, multiplied by cuBLAS."""
 
     on_device = "dense"

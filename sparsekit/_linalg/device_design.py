@@ -10,6 +10,7 @@ import copy
 from typing import Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._arrays import namespace
 from .._messages import shown
@@ -19,6 +20,7 @@ from ..gpu._column_store import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
 from ..gpu._rows import DenseOperator, ModelRows, RowOperator
 from .design import Columns, next_weights
+from .matrix import DEVICE_BLOCK, Matrix
 
 # Estimates for a recent data-centre GPU that choose between a Gram matrix and products: seconds.
 _LAUNCHES = 15e-6  # one product's launches, however small its data
@@ -51,22 +53,27 @@ def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, D
     return indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False)
 
 
-class _Device:
-    """What device designs share; ``_rows`` and ``_counts`` are scratch of one solve."""
+class _Device(Matrix):
+    """What matrices on a GPU share; ``_rows`` and ``_counts`` are buffers of one solve."""
 
-    _rows: ModelRows | None = None
-    _counts: DeviceArray | None = None
-    threads = ()  # of kernels that have twins in main memory: see _linalg.design
+    block_entries = DEVICE_BLOCK
+    threads = ()  # of kernels that have versions in main memory
 
     def private(self) -> Self:
-        """The same data with scratch space of its own."""
+        """The same data with buffers of its own."""
         twin = copy.copy(self)
         twin._rows = None
         return twin
 
+    def has_few_entries(self, columns: DeviceArray | None, dtype: DTypeLike) -> bool:
+        """False: sums of products of entries would need atomics."""
+        return False
+
 
 class DeviceSparse(_Device):
     """Rows in CSR, (indptr, indices, data), and the same by columns once they are asked for."""
+
+    is_sparse = True
 
     def __init__(
         self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
@@ -82,6 +89,24 @@ class DeviceSparse(_Device):
         if self._store is None:
             self._store = columns_from_csr(self.indptr, self.indices, self.data, self.shape[1])
         return self._store
+
+    @property
+    def X(self) -> DeviceMatrix:
+        """The same arrays as CuPy's matrix."""
+        from cupyx.scipy.sparse import csr_matrix
+
+        return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def with_values(self, data: DeviceArray) -> DeviceSparse:
+        """The same entries with other values (nnz,)."""
+        return DeviceSparse(self.shape, (self.indptr, self.indices, data))
+
+    def with_ones(self, rows: DeviceArray, columns: DeviceArray | None = None) -> DeviceMatrix:
+        from cupyx.scipy.sparse import csr_matrix, hstack
+
+        A = self.part(rows, columns)
+        ones = np.ones_like(A.data, shape=(A.shape[0], 1))
+        return hstack([A, csr_matrix(ones)], format="csr")
 
     def private(self) -> Self:
         self.store  # noqa: B018  (made once, before the twins part)
@@ -181,11 +206,24 @@ class DeviceDense(_Device):
         """The columns ``cols`` as a design of their own."""
         return self if len(cols) == self.shape[1] else DeviceDense(np.take(self.X, cols, axis=1))
 
+    def squares(self, weight: DeviceArray) -> DeviceArray:
+        out = np.empty(self.shape[1], like=weight)
+        _dense.rmatvec(self.X, weight, out, square=True)
+        return out
+
+    def absolute_sums(self, weight: DeviceArray) -> DeviceArray:
+        return DeviceDense(abs(self.X)).rmatvec(weight)
+
+    def part(
+        self, rows: slice | DeviceArray, columns: DeviceArray | None = None, dtype: DTypeLike = np.float64
+    ) -> DeviceArray:
+        """Rows and columns of X, slices or index arrays (None: all columns), as a new array."""
+        A, has_all = self.X[rows], columns is None or len(columns) == self.shape[1]
+        return (A if has_all else A[:, columns]).astype(dtype, copy=has_all and isinstance(rows, slice))
+
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         # the trace: loose, but one pass without a copy, and most steps never ask for it
-        squares = np.empty(self.shape[1], like=d)
-        _dense.rmatvec(self.X, d, squares, square=True)
-        return float(squares.sum() + (d.sum() if intercept else 0.0))
+        return float(self.squares(d).sum() + (d.sum() if intercept else 0.0))
 
     def model(
         self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float

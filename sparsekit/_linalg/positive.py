@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from scipy import linalg
 
 from .._arrays import is_device
-from .._typing import DeviceArray, EitherArray
+from .._typing import Array, DeviceArray, EitherArray
+from .special import largest
+
+# Part of the diagonal that keeps a matrix in single precision positive definite.
+ROUNDING = 1e-6
 
 
 def solve_positive(H: EitherArray, b: EitherArray) -> EitherArray:
@@ -36,6 +41,29 @@ def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
         return _device_solver(H)
     factors = linalg.cho_factor(H, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve(factors, b, check_finite=False)
+
+
+def single_solver(M: Array) -> Callable[[Array], Array] | None:
+    """A function that solves with symmetric positive M of single precision, which is written over.
+
+    The matrix is scaled to a diagonal of ones and a little more, `ROUNDING`. None where it is not positive
+    definite to rounding even so.
+    """
+    by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
+    M *= by
+    M *= by[:, None]
+    M[np.diag_indices(len(M))] = 1.0 + ROUNDING
+    factor, failed = linalg.lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return None
+
+    def solve(r: Array) -> Array:
+        # a residual may be smaller than single precision goes
+        size = largest(np.abs(r)) or 1.0
+        solution, _ = linalg.lapack.spotrs(factor, (by * (r / size)).astype(np.float32), lower=1)
+        return size * (by * solution)
+
+    return solve
 
 
 def _device_solver(H: DeviceArray) -> Callable[[DeviceArray], DeviceArray]:

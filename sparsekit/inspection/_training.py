@@ -266,7 +266,7 @@ def _bounded(estimator, X, losses):
         for loss in losses
     ]  # fmt: skip
     for problem in problems:
-        problem.data.be_exact()
+        problem.is_exact = True
     rows = LossRows.empty(X.shape[0])
 
     def fun(x):

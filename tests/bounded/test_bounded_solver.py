@@ -6,17 +6,17 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from scipy import optimize
 
-from sparsekit._bounded import data as _bounded_data
-from sparsekit._bounded import newton as _newton
 from sparsekit._bounded import refine as _refine
 from sparsekit._bounded import run as run_module
+from sparsekit._bounded.box_step import minimize_in_box
 from sparsekit._bounded.certificate import Certificate
 from sparsekit._bounded.losses import LossRows, classification_loss, natural_size, regression_loss
-from sparsekit._bounded.newton import NewtonSystem, direction
 from sparsekit._bounded.problem import BoundedProblem
 from sparsekit._bounded.run import BoundedOptions, BoundedRun
 from sparsekit._bounded.scaled_descent import Descent
 from sparsekit._bounded.solver import minimize_bounded
+from sparsekit._linalg import newton as _newton
+from sparsekit._linalg.newton import NewtonSystem
 
 
 def make(
@@ -66,9 +66,9 @@ def test_newton_matrix_from_either_side(wrap, intercept):
     if intercept:
         A, l2 = np.column_stack([A, np.ones(12)]), np.append(l2, 0.0)
     H = (A.T * curvature[rows]) @ A + np.diag(l2)
-    data, d = problem.data, curvature[rows]
-    primal = NewtonSystem(data, d, l2, gram=data.gram(rows, cols, d, intercept))
-    dual = NewtonSystem(data, d, l2, A=data.part(rows, cols, intercept))
+    matrix, d = problem.matrix, curvature[rows]
+    primal = NewtonSystem(d, l2, gram=matrix.sandwich(d, cols, rows=rows, intercept=intercept))
+    dual = NewtonSystem(d, l2, A=(matrix.with_ones if intercept else matrix.part)(rows, cols))
     v, ridge = rng.standard_normal(len(l2)), np.full(len(l2), 1e-2)
     loose = np.array([0, 3, 4, 9, len(l2) - 1])
     for system in (primal, dual):
@@ -79,11 +79,17 @@ def test_newton_matrix_from_either_side(wrap, intercept):
 
 def test_newton_matrix_chooses_the_smaller_side(monkeypatch):
     problem, _, _ = make("squared", n=40, p=30)
-    rows, cols, ones = np.arange(8), np.arange(30), np.ones(40)
-    assert NewtonSystem.build(problem, rows, cols, ones).gram is not None  # small enough not to matter
-    monkeypatch.setattr(_newton, "LARGEST", 20)
-    assert NewtonSystem.build(problem, rows, cols, ones) is not None
-    assert NewtonSystem.build(problem, np.arange(25), cols, ones) is None
+
+    def build(n_rows):
+        rows, columns = np.arange(n_rows), np.arange(30)
+        return NewtonSystem.build(problem.matrix, rows, columns, np.ones(n_rows), 0.1, True)
+
+    assert build(8).gram is not None  # few columns
+    monkeypatch.setattr(_newton, "SMALL_SIDE", 20)
+    assert build(8).gram is None
+    monkeypatch.setattr(_newton, "MAX_SIDE", 20)
+    assert build(8) is not None
+    assert build(25) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,7 +100,8 @@ def test_direction_minimises_in_the_box(seed):
     H, g = B.T @ B, 3 * rng.standard_normal(m)
     low = np.where(rng.random(m) < 0.3, 0.0, -rng.random(m))
     high = np.where(rng.random(m) < 0.3, np.inf, rng.random(m))
-    step = direction(NewtonSystem(None, None, np.zeros(m), H), g, low, high, np.zeros(m), releases=10)
+    system = NewtonSystem(None, np.zeros(m), gram=H)
+    step = minimize_in_box(system, g, low, high, np.zeros(m), releases=10)
     assert (step >= low).all() and (step <= high).all()
     box = optimize.Bounds(low, high)
     best = optimize.minimize(
@@ -105,8 +112,8 @@ def test_direction_minimises_in_the_box(seed):
 
 
 def test_direction_of_a_matrix_that_is_not_definite():
-    system = NewtonSystem(None, None, np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]]))
-    step = direction(system, np.ones(2), np.full(2, -np.inf), np.full(2, np.inf), np.zeros(2))
+    system = NewtonSystem(None, np.zeros(2), gram=np.array([[1.0, 2.0], [2.0, 1.0]]))
+    step = minimize_in_box(system, np.ones(2), np.full(2, -np.inf), np.full(2, np.inf), np.zeros(2))
     assert np.isnan(step).all()
 
 
@@ -230,26 +237,18 @@ def test_moments_of_dense_and_sparse_columns():
         assert variance[3] == pytest.approx(16.0) and variance[4] == 1.0
 
 
-def test_a_column_that_the_sample_of_rows_misses(monkeypatch):
-    monkeypatch.setattr(_bounded_data, "SAMPLE", 50)
-    X = np.zeros((1000, 2))
-    X[:, 0] = np.arange(1000)
-    X[7, 1] = 1.0  # not one of every twentieth row
-    loss = regression_loss("squared", X[:, 0].copy(), np.full(1000, 1e-3), quantile=0.5, epsilon=1.0)
-    problem = BoundedProblem(X, loss, *np.full((2, 2), np.inf), 0, 0, fit_intercept=True)
-    mean, variance = problem.moments()
-    assert variance[0] == pytest.approx(X[:, 0].var(), rel=0.01)
-    assert mean[1] == pytest.approx(1e-3) and variance[1] == pytest.approx(1e-3 - 1e-6)
-
-
-def test_float32_sums_in_blocks(monkeypatch):
-    monkeypatch.setattr(_bounded_data, "BLOCK", 64)
-    problem, X, _ = make("absolute", n=50, p=6, wrap=lambda X: X.astype(np.float32))
-    problem.data.be_exact()
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_sums_of_float32_data_are_in_double_precision(order):
+    problem, X, _ = make("absolute", n=50, p=6, wrap=lambda X: X.astype(np.float32, order=order))
+    problem.is_exact = True
     w, u = np.arange(6.0) + 0.1, np.linspace(-1, 1, 50)
     exact = X.astype(np.float32).astype(np.float64)
     np.testing.assert_allclose(problem.predictor(w, 0.5), exact @ w + 0.5, rtol=1e-14)
     np.testing.assert_allclose(problem.transposed(u), exact.T @ u, rtol=1e-12)
+    rows = LossRows.empty(50)
+    z, gradient = problem.evaluate(w, 0.5, rows)
+    np.testing.assert_allclose(z, exact @ w + 0.5, rtol=1e-14)
+    np.testing.assert_allclose(gradient, exact.T @ rows.u, rtol=1e-12, atol=1e-14)
 
 
 def test_coefficients_at_a_bound_equal_it():

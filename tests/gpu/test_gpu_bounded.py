@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sparsekit import BoundedClassifier, BoundedRegressor
+from sparsekit._bounded.box_step import minimize_in_box
 from sparsekit._bounded.losses import classification_loss, regression_loss
-from sparsekit._bounded.newton import NewtonSystem, direction
 from sparsekit._bounded.problem import BoundedProblem
 from sparsekit._bounded.run import BoundedOptions
 from sparsekit._bounded.solver import minimize_bounded
+from sparsekit._linalg.newton import NewtonSystem
 
 pytestmark = pytest.mark.thorough
 
@@ -140,13 +141,15 @@ def test_steps_in_a_box(cupy, side, sparse):
         up = X if put is np.asarray else _up(cupy, X)
         loss = regression_loss("squared", put(y), put(weight), quantile=0.5, epsilon=0.1)
         problem = BoundedProblem(up, loss, put(np.zeros(p)), put(np.ones(p)), 0.0, 0.1, fit_intercept=True)
-        system = NewtonSystem.build(problem, put(np.arange(1, n)), put(cols), put(d))
+        system = NewtonSystem.build(
+            problem.matrix, put(np.arange(1, n)), put(cols), put(d[1:]), problem.l2, problem.fit_intercept
+        )
         assert (system.gram is None) == (side == "rows")
         moments.append([a if put is np.asarray else a.get() for a in problem.moments()])
         low, high = put(np.full(p, -0.05)), put(np.full(p, 0.05))
-        steps.append(direction(system, put(gradient[:p]), low, high, put(np.full(p, 1e-3))))
+        steps.append(minimize_in_box(system, put(gradient[:p]), low, high, put(np.full(p, 1e-3))))
         # a matrix that is not positive definite is no step, and no error
-        bad = direction(system, put(gradient[:p]), low, high, put(np.full(p, -1e6)))
+        bad = minimize_in_box(system, put(gradient[:p]), low, high, put(np.full(p, -1e6)))
         assert np.isnan(bad if put is np.asarray else bad.get()).all()
     np.testing.assert_allclose(steps[1].get(), steps[0], rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(moments[1], moments[0], rtol=1e-10, atol=1e-14)

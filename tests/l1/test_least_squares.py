@@ -10,7 +10,7 @@ from sparsekit import L1LogisticOBA, LassoOBA, LassoOBACV, lasso_path
 from sparsekit._cython._square_columns import GramColumns
 from sparsekit._cython._squares import OUT_OF_TIME, Descent
 from sparsekit._l1 import plan
-from sparsekit._l1.solver.centred_rows import CentredRows
+from sparsekit._linalg.prepared import Prepared
 from sparsekit.metrics import kkt_violation
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
@@ -273,7 +273,7 @@ def test_centred_rows_are_dense_algebra(as_format, centred, weighted, density):
     s = rng.uniform(0.0, 2.0, 70) if weighted else None
     weight = np.ones(70) if s is None else s
     B = X - (np.average(X, axis=0, weights=weight) if centred else 0.0)
-    rows = CentredRows(as_format(X), s, centred)
+    rows = Prepared(as_format(X), s, centred)
     w, u = rng.standard_normal(40), rng.standard_normal(70)
     assert_allclose(rows.product(w)[0], B @ w, atol=1e-12)
     assert_allclose(rows.product(np.where(np.arange(40) == 3, w, 0.0))[0], B[:, 3] * w[3], atol=1e-12)

@@ -15,11 +15,11 @@ from ..._arrays import beside, is_device, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
 from ..._estimator.used_columns import UsedColumns
+from ..._linalg.prepared import Prepared
 from ..._messages import shown
 from ..._solver import outcome
 from .. import plan
 from ..losses.null_intercept import null_intercept
-from ..solver.centred_rows import CentredRows
 from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
 from .coefficients import all_classes, center_target, l1_weights, unpack
@@ -247,7 +247,7 @@ class SquaresProblem(PathProblem):
             self.moments = None
 
     def _centres(self):
-        return CentredRows(self.X, self.weight, self.fit_intercept).means
+        return Prepared(self.X, self.weight, self.fit_intercept).means
 
     def _moments_of(self, rows):
         weight = None if self.weight is None else self.weight[rows]

@@ -14,7 +14,6 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult
 
 from ..._arrays import is_device
-from ..._linalg.design import CSCDesign, DenseDesign
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 
@@ -65,7 +64,7 @@ class FewRows:
 
     def __init__(self, loss, V):
         self.V, self.held, self.bare = V, np.flatnonzero(V), np.flatnonzero(V == 0)
-        X = _matrix(loss.design)
+        X = loss.design.X
         with blas_threads(loss.n_threads):
             scaled = X
             if self.bare.size or V.min() < 1.0:
@@ -124,13 +123,6 @@ class FewRows:
         out[self.rank : self.size] = table[self.bare]
         out[self.size :] = table[len(self.V) :]
         return out.ravel()
-
-
-def _matrix(design):
-    if isinstance(design, DenseDesign):
-        return design.X
-    kind = sp.csc_array if isinstance(design, CSCDesign) else sp.csr_array
-    return kind((design.data, design.indices, design.indptr), shape=design.shape)
 
 
 def start_from_few_rows(basis, scale, problem, x, opts, minimize, callback, history):

@@ -14,10 +14,10 @@ from scipy.optimize import OptimizeResult
 
 from ..._cython._square_columns import GramColumns
 from ..._cython._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from .centred_rows import CentredRows
 from .oba_run import MESSAGES
 
 # Part of the squares of y that is rounding of the sums: what is left of them has seven digits beyond it.
@@ -64,7 +64,7 @@ class Moments:
 
 def moments(X, y, weight, centre, y_centre):
     """`Moments` of rows of X (n, p) about ``centre`` (p,) and ``y_centre``, in double precision."""
-    rows = CentredRows(X, weight, True, means=centre)
+    rows = Prepared(X, weight, True, means=centre)
     b = np.asarray(y, dtype=np.float64) - y_centre
     weighted, ones = rows.weighted(b), np.ones(len(b))
     return Moments(

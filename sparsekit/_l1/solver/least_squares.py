@@ -23,10 +23,10 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._cython._orthant import measure
+from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from .centred_rows import CentredRows
 from .duality import dual_with_ridge
 from .gram_model import GramModel
 from .nonnegative import one_sided
@@ -81,7 +81,7 @@ class LeastSquares:
     """
 
     def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, has_limits=True):
-        self.rows = CentredRows(X, s, fit_intercept, n_threads)
+        self.rows = Prepared(X, s, fit_intercept, n_threads)
         self.y, self.fit_intercept, self.positive = y, fit_intercept, positive
         self.n_threads, self.p = n_threads, X.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):

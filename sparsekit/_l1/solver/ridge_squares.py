@@ -19,8 +19,8 @@ solution is then the one of least norm.
 import time
 
 import numpy as np
-from scipy.linalg import lapack
 
+from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
 
 # Cost of a Gram matrix in single precision, in products with X, as a part of its side.
@@ -34,16 +34,12 @@ _SMALL_SIDE = 320
 # Most steps with a Cholesky factor as preconditioner, and with a diagonal.
 _FACTOR_STEPS = 100
 _DIAGONAL_STEPS = 1000
-# Entries that are scaled at once: they stay in a core's cache.
-_BLOCK = 2**18
 # Part of w that is rounding of a step.
 _NO_STEP = 1e-16
 # Distance from the end of the second system at which the gradient of the first one is rounding.
 _EXACT = 1e-4
 # Part of the goal to which a system without a ridge is solved, where the gap is the objective itself.
 _LEAST_NORM = 1e-6
-# Part of the diagonal that keeps a matrix in single precision positive definite.
-_ROUNDING = 1e-6
 
 
 def is_ridge(l1, l2, n_rows):
@@ -75,14 +71,7 @@ class RidgeSystem:
 
     def _diagonal(self):
         """Diagonal of the first system, (p,)."""
-        data, X = self.data, self.data.X
-        s = np.ones(self.shape[0]) if data.s is None else data.s
-        if data.is_sparse:
-            squared = type(X)((np.square(X.data, dtype=np.float64), X.indices, X.indptr), shape=X.shape)
-            squares = squared.T @ s
-        else:
-            squares = np.einsum("ij,ij,i->j", X, X, s, dtype=np.float64)
-        return np.maximum(squares - data.total * data.means**2, 0.0) + self.l2
+        return self.data.squares() + self.l2
 
     def distance(self, w, residual, gap):
         """How far w (p,) is from the end, in parts of what that asks for.
@@ -118,7 +107,7 @@ class RidgeSystem:
             )
             if done or not direct:
                 return w, done
-        solve = self._factor(self._row_products() if wide else self._column_products())
+        solve = single_solver(self._row_products() if wide else self._column_products())
         if solve is None:
             return w, False
         return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, _FACTOR_STEPS)
@@ -218,38 +207,14 @@ class RidgeSystem:
         system is as small as the ridge, and lost in rounding; its square, with the size of the others, is
         added there, which changes nothing, as y is centred.
         """
-        n, p = self.shape
-        by = np.sqrt(self.least / self.l2).astype(np.float32)
-        if self._rows is None or not np.array_equal(self._ratios, by):
-            K = np.zeros((n, n), dtype=np.float32)
-            size = max(_BLOCK // n, 2 * n, 1)
-            for at in range(0, p, size):
-                block = self.data.block(slice(None), slice(at, at + size), np.float32)
-                if by.min() < 1.0:
-                    block *= by[at : at + size]
-                K += block @ block.T
+        n = self.shape[0]
+        ratios = self.least / self.l2
+        if self._rows is None or not np.array_equal(self._ratios, ratios):
+            K = self.data.row_gram(ratios, np.float32)
             if self.data.centred:
                 root = (self.root * np.ones(n)).astype(np.float32)
                 K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
-            self._rows, self._ratios = K, by
+            self._rows, self._ratios = K, ratios
         K = self._rows.copy()
         K[np.diag_indices(n)] += np.float32(self.least)
         return K
-
-    def _factor(self, M):
-        """What solves a system M in single precision, or None where rounding forbids it. Overwrites M."""
-        by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
-        M *= by
-        M *= by[:, None]
-        M[np.diag_indices(len(M))] = 1.0 + _ROUNDING
-        factor, failed = lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
-            return None
-
-        def solve(r):
-            # a residual may be smaller than single precision goes
-            size = largest(np.abs(r)) or 1.0
-            solution, _ = lapack.spotrs(factor, (by * (r / size)).astype(np.float32), lower=1)
-            return size * (by * solution)
-
-        return solve

@@ -22,7 +22,7 @@ SINGLE_ROUNDING = 1e-6
 
 
 class WorkingColumns:
-    """A working set of the columns of some `CentredRows`.
+    """A working set of the columns of some `Prepared`.
 
     Attributes
     ----------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._linalg.design import DenseDesign
-from .centred_rows import CentredRows
+from ..._linalg.as_design import as_design
 
 # Columns for which the first copy of a dense X has memory.
 FIRST_COLUMNS = 64
@@ -35,7 +34,7 @@ class WorkingHessian:
 
     def __init__(self, design, has_intercept):
         self.design, self.has_intercept = design, has_intercept
-        self.is_dense = isinstance(design, DenseDesign)
+        self.is_dense = not design.is_sparse
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(design.shape[1], dtype=bool)
         self.part = self.matrix = self.d = None
         self.is_new = False
@@ -60,8 +59,7 @@ class WorkingHessian:
         if self.is_dense:
             return None
         if self._entries is None:
-            is_csr = hasattr(self.design, "counts")
-            self._entries = self.design.counts() if is_csr else np.diff(self.design.indptr)
+            self._entries = self.design.counts()
         return int(self._entries[self.columns].sum() + self._entries[joins].sum())
 
     def add(self, joins, d):
@@ -92,7 +90,7 @@ class WorkingHessian:
         """Take the weights d (n,) of the current point."""
         self.d, self.is_new = d.copy(), True
         if self.is_dense:
-            self.matrix = self._sum_dense()
+            self.matrix = self.part.sandwich(self.d, intercept=self.has_intercept, dtype=np.float32)
         else:
             self.matrix = self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept)
 
@@ -105,12 +103,4 @@ class WorkingHessian:
                 grown[:n_old] = self._buffer[:n_old]
             self._buffer = grown
         self._buffer[n_old:size] = self.design.X[:, joins].T
-        self.part = DenseDesign(self._buffer[:size].T, self.design.n_threads)
-
-    def _sum_dense(self):
-        m, total = len(self.columns), np.empty((len(self.variables),) * 2)
-        total[:m, :m] = CentredRows(self.part.X, self.d, False).gram(None, m, np.float32)
-        if self.has_intercept:
-            total[m, :m] = total[:m, m] = self.part.rmatvec(self.d)
-            total[m, m] = self.d.sum()
-        return total
+        self.part = as_design(self._buffer[:size].T, self.design.n_threads)

@@ -1,0 +1,201 @@
+"""Matrix: what every kind of X can do, dense or sparse, in main memory or on a GPU.
+
+A matrix keeps the data in its own type; every vector and every sum is float64. Each kind has
+
+* ``matvec(w)`` = X w and ``rmatvec(u)`` = X^T u, by kernels;
+* ``select(columns)``, a matrix of these columns;
+* ``model(columns, d, intercept, ridge)``, the operator of a quadratic model;
+* ``part(rows, columns)``, rows and columns in float64, dense or CSR;
+
+and from here `sandwich`, `squares`, `absolute_sums`. `as_design.as_design` chooses the kind, once for each X.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._arrays import is_device
+
+# Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
+BLOCK = 2**18
+# The same on a GPU, where products of small blocks leave it idle.
+DEVICE_BLOCK = 2**26
+# Rows of a block of a product of sparse matrices: of a full one SciPy takes three times the memory.
+PRODUCT_ROWS = 256
+# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
+# in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
+DENSE_PART = 0.06
+# The same for sums in double precision, which SciPy makes.
+DENSE_PART_DOUBLE = 0.006
+
+
+class Matrix:
+    """X of shape (n, p), float32 or float64; ``X`` is the array, or SciPy's or CuPy's matrix."""
+
+    is_sparse = False
+    block_entries = BLOCK
+    # buffers of products: partial sums, rows of models, a copy in single precision
+    _work: Any = None
+    _rows: Any = None
+    _single: Any = None
+    # a copy by columns, and their numbers of entries
+    _store: Any = None
+    _counts: Any = None
+
+    @property
+    def threads(self):
+        """Last arguments of kernels that have a CUDA version, which has none."""
+        return (self.n_threads,)
+
+    def private(self):
+        """The same data with buffers of its own."""
+        other = copy.copy(self)
+        other._work = other._rows = other._single = None
+        return other
+
+    def row_blocks(self):
+        """Slices of rows, each of as many as a block has entries for."""
+        step = max(self.block_entries // max(self.shape[1], 1), 1)
+        return (slice(at, at + step) for at in range(0, self.shape[0], step))
+
+    @property
+    def nbytes(self):
+        """Bytes of the data, wherever they are."""
+        X = self.X
+        return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if self.is_sparse else X.nbytes
+
+    def squares(self, weight):
+        """sum_i weight_i X_ij^2, (p,)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.with_values(self.data.astype(np.float64) ** 2).rmatvec(weight)
+
+    def absolute_sums(self, weight):
+        """sum_i weight_i |X_ij|, (p,)."""
+        return self.with_values(abs(self.data)).rmatvec(weight)
+
+    def part(self, rows, columns=None, dtype=np.float64):
+        """Rows and columns of X, slices or index arrays (None: all columns), as a new matrix in CSR."""
+        A, has_all = self.X, columns is None or len(columns) == self.shape[1]
+        if A.format == "csr":  # the cheaper selection first
+            A = A[rows]
+            return (A if has_all else A[:, columns]).astype(dtype)
+        return (A if has_all else A[:, columns]).tocsr()[rows].astype(dtype)
+
+    def with_ones(self, rows, columns=None):
+        """`part` and a column of ones."""
+        A = self.part(rows, columns)
+        if self.is_sparse:
+            return sp.hstack([A, np.ones((A.shape[0], 1))], format="csr")
+        return np.hstack([A, np.ones_like(A, shape=(len(A), 1))])
+
+    def dense_part(self, rows, columns=None, dtype=np.float64):
+        """`part` as a new dense array."""
+        A = self.part(rows, columns, dtype)
+        return A.toarray() if self.is_sparse else A
+
+    def sandwich(
+        self, d=None, columns=None, *, rows=None, intercept=False, centre=None, n_new=None, dtype=np.float64,
+        by_entries=None,
+    ):  # fmt: skip
+        """B^T diag(d) B of columns of B = X - 1 centre^T, as float64.
+
+        Parameters
+        ----------
+        d : ndarray of shape (n,), or (len(rows),), or None
+            Weights >= 0; None means ones.
+        columns : ndarray of int or None
+            In any order; None means all.
+        rows : ndarray of int or None
+            The rows that count; None means all.
+        intercept : bool
+            Whether B ends with a column of ones; without a centre.
+        centre : ndarray of shape (len(columns),) or None
+            None means zeros.
+        n_new : int or None
+            Only the last rows of the result are wanted; None means all.
+        dtype : dtype
+            Of the sums. Sparse entries are rounded to it.
+        by_entries : bool or None
+            Whether products of entries of a sparse X are summed, and not those of dense blocks. None means
+            that their numbers decide.
+
+        Returns
+        -------
+        ndarray of shape (n_new, m)
+        """
+        size = self.shape[1] if columns is None else len(columns)
+        first = size - n_new if n_new is not None else 0
+        if by_entries is None:
+            by_entries = self.is_sparse and self.has_few_entries(columns, dtype)
+        if by_entries:
+            out = self._sum_entries(d, columns, rows, dtype)
+            if centre is not None:
+                # about any centre, whose distance from the means loses no more digits
+                weight = np.ones(self.shape[0]) if d is None else d
+                sums = self.rmatvec(weight)
+                sums = sums if columns is None else sums[columns]
+                out -= np.outer(sums, centre) + np.outer(centre, sums - float(weight.sum()) * centre)
+            out = out[first:]
+        else:
+            out = self._sum_blocks(d, columns, rows, centre, first, dtype)
+        return self._bordered(out, d, columns, rows) if intercept else out
+
+    def has_few_entries(self, columns, dtype):
+        """Whether products of a sparse X's entries are fewer than those of dense rows."""
+        counts = self.counts() if columns is None else self.counts()[columns]
+        dense = DENSE_PART if dtype == np.float32 else DENSE_PART_DOUBLE
+        return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= dense * len(counts) ** 2
+
+    def _sum_entries(self, d, columns, rows, dtype):
+        if dtype == np.float64 or rows is not None:
+            A = self.part(slice(None) if rows is None else rows, columns)
+            return dense_product((A if d is None else A.multiply(d[:, None])).T.tocsr(), A)
+        columns = np.arange(self.shape[1]) if columns is None else columns
+        weight = np.ones(self.shape[0]) if d is None else d
+        return self.private().gram(columns, weight, False)  # the buffers, of X's size, are freed
+
+    def _sum_blocks(self, d, columns, rows, centre, first, dtype):
+        matrix = self
+        if self.is_sparse and columns is not None:
+            matrix, columns = self.select(columns), None
+        size = matrix.shape[1] if columns is None else len(columns)
+        n = self.shape[0] if rows is None else len(rows)
+        out = np.zeros((size - first, size), dtype=dtype, like=d)
+        root = None if d is None else np.sqrt(d)
+        step = max(self.block_entries // max(size, 1), 2 * size if size < 512 else 512, 1)
+        for at in range(0, n, step):
+            some = slice(at, at + step)
+            A = matrix.dense_part(some if rows is None else rows[some], columns, dtype)
+            if centre is not None:
+                A -= centre.astype(dtype)
+            if root is not None:
+                A *= root[some, None].astype(dtype)
+            out += A[:, first:].T @ A
+        return out.astype(np.float64, copy=False)
+
+    def _bordered(self, inside, d, columns, rows):
+        m = len(inside)
+        if rows is None:
+            weight = np.ones(self.shape[0]) if d is None else d
+        else:
+            weight = np.zeros(self.shape[0], like=d)
+            weight[rows] = d
+        out, sums = np.empty((m + 1, m + 1), like=d), self.rmatvec(weight)
+        out[:m, :m] = inside
+        out[m, :m] = out[:m, m] = sums if columns is None else sums[columns]
+        out[m, m] = weight.sum()
+        return out
+
+
+def dense_product(A, B):
+    """A B of sparse matrices as a dense array, by blocks of rows."""
+    if is_device(A):
+        return (A @ B).toarray()
+    out = np.empty((A.shape[0], B.shape[1]))
+    for at in range(0, len(out), PRODUCT_ROWS):
+        out[at : at + PRODUCT_ROWS] = (A[at : at + PRODUCT_ROWS] @ B).toarray()
+    return out

@@ -1,0 +1,118 @@
+"""The matrix protocol: products, sandwiches, squares and parts of every kind of X beside dense NumPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsekit._linalg import matrix as matrix_module
+from sparsekit._linalg.as_design import as_design
+from sparsekit._linalg.prepared import Prepared
+
+KINDS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+}
+kinds = pytest.mark.parametrize("kind", list(KINDS))
+
+
+def data(kind, n=37, p=11, density=0.5, dtype=np.float64, seed=0):
+    """The matrix, and X in double precision."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((n, p)) * (rng.random((n, p)) < density)).astype(dtype)
+    return as_design(KINDS[kind](X)), X.astype(np.float64)
+
+
+@kinds
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_squares_and_sizes(kind, dtype):
+    matrix, X = data(kind, dtype=dtype)
+    weight = np.random.default_rng(1).random(len(X))
+    np.testing.assert_allclose(matrix.squares(weight), weight @ X**2, rtol=1e-12)
+    np.testing.assert_allclose(matrix.absolute_sums(weight), weight @ abs(X), rtol=1e-12)
+    if matrix.is_sparse:
+        np.testing.assert_array_equal(matrix.counts(), np.count_nonzero(X, axis=0))
+
+
+@kinds
+@pytest.mark.parametrize("rows", [slice(3, 20, 2), np.array([30, 2, 2, 5])])
+@pytest.mark.parametrize("columns", [None, np.array([7, 0, 3])])
+def test_parts_are_new_arrays(kind, rows, columns):
+    matrix, X = data(kind)
+    expected = X[rows] if columns is None else X[rows][:, columns]
+    part = matrix.part(rows, columns)
+    np.testing.assert_array_equal(part.toarray() if matrix.is_sparse else part, expected)
+    dense = matrix.dense_part(rows, columns, np.float32)
+    assert dense.dtype == np.float32
+    dense[:] = -1.0
+    np.testing.assert_allclose(matrix.matvec(np.ones(11)), X.sum(axis=1), rtol=1e-12, atol=1e-12)
+    ones = matrix.with_ones(rows, columns)
+    ones = ones.toarray() if matrix.is_sparse else ones
+    np.testing.assert_array_equal(ones, np.column_stack([expected, np.ones(len(expected))]))
+
+
+@kinds
+@pytest.mark.parametrize("density", [0.05, 0.9])
+@pytest.mark.parametrize("columns", [None, np.array([9, 1, 4, 0])])
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("by_entries", [None, False, True])
+def test_sandwich(kind, density, columns, some, by_entries):
+    matrix, X = data(kind, density=density)
+    if by_entries and not matrix.is_sparse:
+        by_entries = None
+    rng = np.random.default_rng(2)
+    rows = np.array([4, 30, 11, 8, 7]) if some else None
+    A = X if columns is None else X[:, columns]
+    A = A[rows] if some else A
+    d = rng.random(len(A))
+    expected = A.T @ (d[:, None] * A)
+    found = matrix.sandwich(d, columns, rows=rows, by_entries=by_entries)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    last = matrix.sandwich(d, columns, rows=rows, n_new=2, by_entries=by_entries)
+    np.testing.assert_allclose(last, expected[-2:], rtol=1e-12, atol=1e-12)
+    B = np.column_stack([A, np.ones(len(A))])
+    found = matrix.sandwich(d, columns, rows=rows, intercept=True, by_entries=by_entries)
+    np.testing.assert_allclose(found, B.T @ (d[:, None] * B), rtol=1e-12, atol=1e-12)
+    if not some:
+        centre = rng.standard_normal(A.shape[1])
+        B = A - centre
+        for weight in (d, None):
+            found = matrix.sandwich(weight, columns, centre=centre, by_entries=by_entries)
+            expected = B.T @ (B if weight is None else d[:, None] * B)
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        single = matrix.sandwich(d, columns, dtype=np.float32, by_entries=by_entries)
+        np.testing.assert_allclose(single, A.T @ (d[:, None] * A), rtol=1e-5, atol=1e-5)
+        assert single.dtype == np.float64
+
+
+@kinds
+def test_sandwich_by_blocks_of_few_rows(kind, monkeypatch):
+    matrix, X = data(kind, n=300)
+    monkeypatch.setattr(matrix_module.Matrix, "block_entries", 16)
+    monkeypatch.setattr(matrix_module, "PRODUCT_ROWS", 3)
+    d = np.random.default_rng(3).random(300)
+    for by_entries in (False, True) if matrix.is_sparse else (False,):
+        found = matrix.sandwich(d, by_entries=by_entries)
+        np.testing.assert_allclose(found, X.T @ (d[:, None] * X), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(matrix.squares(d), d @ X**2, rtol=1e-11)
+
+
+@kinds
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_prepared_sums_over_rows_and_columns(kind, centred, weighted):
+    _, X = data(kind, n=23, p=40)
+    rng = np.random.default_rng(4)
+    s = rng.random(23) if weighted else None
+    scale = rng.random(40)
+    weights = np.ones(23) if s is None else s
+    B = X - (np.average(X, axis=0, weights=weights) if centred else 0.0)
+    R = np.sqrt(weights)[:, None] * B
+    prepared = Prepared(KINDS[kind](X), s, centred)
+    np.testing.assert_allclose(prepared.squares(), (R**2).sum(axis=0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        prepared.row_gram(scale, np.float64), (R * scale) @ R.T, rtol=1e-10, atol=1e-12
+    )
+    assert prepared.row_gram(scale, np.float32).dtype == np.float32

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from .._arrays import to_host
-from .._linalg.class_products import class_sums, column_squares
+from .._linalg.class_products import class_sums
 from .._linalg.design import DenseDesign
 from .._solver import outcome
 from .label_curvature import MarginalCurvature
@@ -35,7 +35,7 @@ class TogetherHinge:
 
     def __init__(self, loss, x):
         self.loss, self.xp, self.x = loss, loss.xp, x
-        self.squares = column_squares(loss.design, loss.weight)
+        self.squares = loss.design.squares(loss.weight)
         self.size = loss.shape[0] * loss.shape[1]
         self.mu = None
 

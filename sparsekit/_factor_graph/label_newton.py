@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._bounded import nqn
-from .._linalg.class_products import class_sums, column_squares
+from .._linalg.class_products import class_sums
 from .._linalg.special import expit
 from .._linalg.threads import blas_threads
 from .._solver import outcome
@@ -40,7 +40,7 @@ class ApartLabels:
 
     def __init__(self, loss):
         self.loss, self.xp, self.p = loss, loss.xp, loss.design.shape[1]
-        self.squares = column_squares(loss.design, loss.weight)
+        self.squares = loss.design.squares(loss.weight)
         q, n = loss.shape[0], loss.design.shape[0]
         self.factors = self.xp is np and q <= _FACTORS and n * q <= _DENSE
         self.rows = self.gram = None  # [X, 1], and its products with itself

@@ -11,7 +11,7 @@ both.
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device, kernel_module, thread_arguments
+from .._arrays import is_device, kernel_module, thread_arguments, to_host
 from .._linalg import class_products as _class_model
 from .._linalg.as_design import as_design
 from .._linalg.class_design import compress_zeros, device_design, is_device_dense, is_device_rows
@@ -193,7 +193,7 @@ class FenchelYoungLoss:
 
     def column_norms(self):
         """Norms of the columns of X, (p,)."""
-        return _class_model.column_norms(self.design)
+        return to_host(self.design.norms())
 
     def scale(self):
         """Mean curvature at zero scores of the directions that have any."""

@@ -7,7 +7,6 @@ side of the system is the smaller one, however many variables there are (Woodbur
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import LinAlgError
 
 from .._cython import _curvature
@@ -82,7 +81,7 @@ class NewtonSystem:
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
         self.possible = True
-        self._rows = self._squares = None
+        self._squares = None
 
     def step(self, parts, weight, G, alpha, free, products):
         """d with (H + alpha) d = -G for the distributions of `FenchelYoungLoss.curvature`, or None.
@@ -236,7 +235,7 @@ class NewtonSystem:
         active = rows.active
         if not self.dense or len(active) < _FEW * len(P):
             P, rest, top, weight = P[active], rest[active], top[active], weight[active]
-            X = self.design.X[active] if self.dense else self._compressed()[active].toarray()
+            X = self.design.X[active] if self.dense else self.design.X[active].toarray()
         else:
             X = self.design.X
         if not (X.shape[1] <= 1 or X.strides[1] == X.itemsize):
@@ -287,17 +286,11 @@ class NewtonSystem:
         if self.dense:
             A = self.design.X[rows.active].astype(np.float64, copy=False)
             return A, A @ A.T
-        A = self._compressed()[rows.active].astype(np.float64)
+        A = self.design.X[rows.active].astype(np.float64)
         if a * p <= _ROOM and 0.5 * a * a * p * _PRODUCT < _PAIR * self._shared(rows):
             A = A.toarray()
             return A, A @ A.T
         return A, (A @ A.T).toarray()
-
-    def _compressed(self):
-        if self._rows is None:
-            design = self.design
-            self._rows = sp.csr_matrix((design.data, design.indices, design.indptr), shape=design.shape)
-        return self._rows
 
 
 def _full(P, rest, top):

@@ -119,38 +119,6 @@ def squared_norms(design):
     return out[:, 0]
 
 
-def column_norms(design):
-    """|X_j|, (p,), in main memory."""
-    xp = _backend(design)[0]
-    if isinstance(design, DenseDesign):
-        out = sum((np.square(X).sum(axis=0) for _, X in _row_blocks(design)), xp.zeros(design.shape[1]))
-    elif is_device_rows(design):
-        out = xp.bincount(design.indices, np.square(design.data.astype(np.float64)), design.shape[1])
-    else:
-        columns = _majors(design.indptr) if isinstance(design, CSCDesign) else design.indices
-        out = np.bincount(columns, np.square(design.data, dtype=np.float64), design.shape[1])
-    return np.sqrt(to_host(out))
-
-
-def column_squares(design, weight):
-    """sum_i weight_i X_ij^2, (p,), where the design is."""
-    xp = _backend(design)[0]
-    if isinstance(design, DenseDesign):
-        return sum(
-            (weight[rows] @ np.square(X) for rows, X in _row_blocks(design)), xp.zeros(design.shape[1])
-        )
-    indptr, indices, data = _pointers(design)
-    rows, columns = xp.searchsorted(indptr, xp.arange(len(data)), side="right") - 1, indices
-    if isinstance(design, CSCDesign):
-        rows, columns = columns, rows
-    return xp.bincount(columns, weight[rows] * np.square(data.astype(np.float64)), design.shape[1])
-
-
-def _majors(indptr):
-    """The row, or of columns the column, of each entry."""
-    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-
-
 def _entries(design, place, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
     xp, kernels = _backend(design)

@@ -350,5 +350,5 @@ def test_norms_of_rows_and_columns_in_every_layout(layout):
     A[3], A[:, 5] = 0.0, 0.0
     design, weight = as_design(layout(A)), np.arange(7.0)
     np.testing.assert_allclose(_class_model.squared_norms(design), (A**2).sum(axis=1))
-    np.testing.assert_allclose(_class_model.column_norms(design), np.sqrt((A**2).sum(axis=0)))
-    np.testing.assert_allclose(_class_model.column_squares(design, weight), weight @ A**2)
+    np.testing.assert_allclose(design.norms(), np.sqrt((A**2).sum(axis=0)))
+    np.testing.assert_allclose(design.squares(weight), weight @ A**2)

@@ -149,6 +149,22 @@ class Matrix:
             out = self._sum_blocks(d, columns, rows, centre, first, dtype)
         return self._bordered(out, d, columns, rows) if intercept else out
 
+    def row_gram(self, scale, *, centre=None, dtype=np.float64):
+        """B diag(scale) B^T for B = X - 1 centre^T, (n, n), with scale (p,) >= 0; sums are in ``dtype``."""
+        n, p = self.shape
+        if self.is_sparse and centre is None:
+            return row_products(self.part(slice(None), dtype=dtype), scale)
+        out = np.zeros((n, n), dtype=dtype)
+        step = max(self.block_entries // max(n, 1), 2 * n, 1)
+        for at in range(0, p, step):
+            columns = np.arange(at, min(at + step, p))
+            A = self.dense_part(slice(None), columns, dtype)
+            if centre is not None:
+                A -= centre[columns].astype(dtype)
+            A *= np.sqrt(scale[columns]).astype(dtype)
+            out += A @ A.T
+        return out
+
     def has_few_entries(self, columns, dtype):
         """Whether products of a sparse X's entries are fewer than those of dense rows."""
         counts = self.counts() if columns is None else self.counts()[columns]
@@ -196,11 +212,19 @@ class Matrix:
         return out
 
 
+def row_products(A, scale):
+    """A diag(scale) A^T of a dense or CSR array A, dense."""
+    if not hasattr(A, "nnz"):
+        return (A * scale) @ A.T
+    # symmetric, and in the order of LAPACK, which copies others
+    return dense_product(A.multiply(scale.astype(A.dtype)).tocsr(), A.T.tocsr()).T
+
+
 def dense_product(A, B):
     """A B of sparse matrices as a dense array, by blocks of rows."""
     if is_device(A):
         return (A @ B).toarray()
-    out = np.empty((A.shape[0], B.shape[1]))
+    out = np.empty((A.shape[0], B.shape[1]), dtype=A.dtype)
     for at in range(0, len(out), PRODUCT_ROWS):
         out[at : at + PRODUCT_ROWS] = (A[at : at + PRODUCT_ROWS] @ B).toarray()
     return out

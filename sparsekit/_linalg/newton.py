@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .matrix import dense_product
+from .matrix import row_products
 from .positive import positive_solver
 
 # Largest side of a matrix that is factorised: 3000 is 72 MB and about a second.
@@ -71,7 +71,7 @@ class NewtonSystem:
             return positive_solver(H)
         A = self.A[:, free]
         inverse = 1.0 / np.maximum(diagonal, MIN_DUAL_RIDGE * ridge.max() if ridge.any() else 1e-300)
-        G = outer(A, inverse)
+        G = row_products(A, inverse)
         _add_to_diagonal(G, 1.0 / self.d)
         solve_rows = positive_solver(G)
 
@@ -86,14 +86,6 @@ class NewtonSystem:
         if self.gram is not None:
             return self.gram @ v + self.l2 * v
         return self.A.T @ (self.d * (self.A @ v)) + self.l2 * v
-
-
-def outer(A, scale):
-    """A diag(scale) A^T of a dense or CSR matrix A, as a dense array."""
-    if not hasattr(A, "nnz"):
-        return (A * scale) @ A.T
-    # symmetric, and in the order of LAPACK, which copies others
-    return dense_product(A.multiply(scale).tocsr(), A.T.tocsr()).T
 
 
 def _add_to_diagonal(H, values):

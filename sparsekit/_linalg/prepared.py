@@ -137,15 +137,7 @@ class Prepared:
 
     def row_gram(self, scale, dtype):
         """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``."""
-        out = np.zeros((self.n, self.n), dtype=dtype)
-        step = max(self.design.block_entries // max(self.n, 1), 2 * self.n, 1)
-        for at in range(0, self.p, step):
-            columns = np.arange(at, min(at + step, self.p))
-            A = self.design.dense_part(slice(None), columns, dtype)
-            if self.centred:
-                A -= self.means[columns].astype(dtype)
-            A *= np.sqrt(scale[columns]).astype(dtype)
-            out += A @ A.T
+        out = self.design.row_gram(scale, centre=self.means if self.centred else None, dtype=dtype)
         if self.root is not None:
             root = self.root.astype(dtype)
             out *= root

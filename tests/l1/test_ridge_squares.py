@@ -10,6 +10,7 @@ from sparsekit._l1.losses.losses import LeastSquaresLoss
 from sparsekit._l1.solver import ridge_squares as module
 from sparsekit._l1.solver.least_squares import Goal, LeastSquares
 from sparsekit._l1.solver.ridge_squares import RidgeSystem, is_ridge
+from sparsekit._linalg.matrix import Matrix
 from sparsekit._solver import outcome
 from sparsekit.optimize import minimize_oba
 
@@ -37,7 +38,7 @@ def reference(X, y, weight, l2, intercept):
 )
 @pytest.mark.parametrize("how", ["at once", "factor after steps", "steps"])
 def test_the_system_has_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 100)
+    monkeypatch.setattr(Matrix, "block_entries", 100)
     if how != "at once":
         monkeypatch.setattr(module, "_SMALL_SIDE", 0)
         monkeypatch.setattr(module, "_MAX_SIDE" if how == "steps" else "_GRAM_COST", 0)

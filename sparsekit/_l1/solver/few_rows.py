@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult
 
@@ -64,16 +63,10 @@ class FewRows:
 
     def __init__(self, loss, V):
         self.V, self.held, self.bare = V, np.flatnonzero(V), np.flatnonzero(V == 0)
-        X = loss.design.X
         with blas_threads(loss.n_threads):
-            scaled = X
-            if self.bare.size or V.min() < 1.0:
-                root = np.where(V > 0, 1.0 / np.sqrt(np.where(V > 0, V, 1.0)), 0.0)
-                scaled = X @ sp.diags(root) if sp.issparse(X) else X * root
-            scaled = scaled.astype(np.float64, copy=False)
+            inverse = np.divide(1.0, V, out=np.zeros_like(V), where=V > 0)
             with np.errstate(over="ignore", invalid="ignore"):
-                kernel = scaled @ scaled.T
-            kernel = kernel.toarray() if sp.issparse(kernel) else kernel
+                kernel = loss.design.row_gram(inverse)
             if not np.isfinite(kernel).all():
                 self.size = 0  # squares that overflow
                 return
@@ -83,8 +76,7 @@ class FewRows:
         self.chosen, self.triangle = order[: self.rank], factor[: self.rank]
         basis = np.empty((len(order), self.rank + self.bare.size))
         basis[order, : self.rank] = factor
-        columns = X[:, self.bare]
-        basis[:, self.rank :] = columns.toarray() if sp.issparse(columns) else columns
+        basis[:, self.rank :] = loss.design.dense_part(slice(None), self.bare)
         self.loss = loss._with_rows(basis)
         self.size = basis.shape[1]
 

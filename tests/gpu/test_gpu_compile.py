@@ -1,50 +1,21 @@
 """Every CUDA C source compiles for old and new chips, where a compiler is at hand; no GPU is needed."""
 
 import re
-from pathlib import Path
 
 import gpu_compilers
 import pytest
+from gpu_sources import DOUBLE, FILES, KERNEL, SINGLE, VARIANTS, has_types
 
-import sparsekit
 from sparsekit.gpu import _compile
 
-FOLDER = Path(sparsekit.__file__).parent / "gpu"
-FILES = sorted(path.stem for path in FOLDER.glob("*.cu"))
-SINGLE, DOUBLE = ("float", "int"), ("double", "long long")
 NVCC = gpu_compilers.nvcc()
 NVRTC = gpu_compilers.NVRTC.find()
-# those that a macro makes are indented in it; where their names clash, nvcc says so
-KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
 SPILL = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
-# macros of kernels as they are launched, beside their defaults: long rows, wide reads, targets, dense factors
-VARIANTS = [
-    ("sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
-    ("sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
-    ("softmax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),
-    ("extreme", SINGLE, "SK_EXTREME_JOINT=0 SK_EXTREME_ALONE=1"),
-    ("factor_graph", SINGLE, "FACTORS_DENSE=1"),
-]
 
 
 def kernels_of(assembly):
     """PTX without its head, where the chip is named."""
     return assembly[assembly.index(b".address_size") :]
-
-
-def own_text(file):
-    """Text of a file and its headers but for the one that all share."""
-    return _compile.source(file).replace((FOLDER / "common.cuh").read_text(encoding="utf-8"), "")
-
-
-def has_types(file):
-    """Whether the kernels of a file depend on ``real`` or ``index_t``."""
-    return re.search(r"\b(real|index_t|REAL|INDEX)\b", own_text(file)) is not None
 
 
 def sources(types, files):

@@ -1,0 +1,58 @@
+"""One dense and one CSR fit of each estimator: time, waits and launches, and the CPU's time and objective."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+
+from . import problems
+from .waits import count_waits
+
+TASK_LIMIT, LIMIT, AT_ONCE = 40, 130, False
+
+
+def tasks(options):
+    return problems.task_names()
+
+
+def _timed(call, wait=lambda: None):
+    start = time.perf_counter()
+    value = call()
+    wait()
+    return value, time.perf_counter() - start
+
+
+def run(task, options):
+    cupy = options.cupy()
+    warnings.simplefilter("ignore")  # of convergence: the objectives are compared
+    problem, form = problems.problem_of(task)
+    X, y = problems.draw(problem, form, options)
+    there = problems.to_device(cupy, X), cupy.asarray(y)
+
+    def fit():
+        return problem.make().fit(*there)
+
+    _, first = _timed(fit, cupy.cuda.runtime.deviceSynchronize)  # compiles
+    model, seconds = _timed(fit, cupy.cuda.runtime.deviceSynchronize)
+    again, counts = count_waits(cupy, fit, options.dry_run)
+    here, cpu_seconds = _timed(lambda: problem.make().fit(X, y))
+    ours, theirs = (float(np.sum(m.objective_)) for m in (model, here))
+    coef = model.coef_.get()
+    if not (np.isfinite(coef).all() and np.isfinite(ours)):
+        infinite = np.sum(~np.isfinite(coef))
+        raise AssertionError(f"objective {ours}; {infinite} of {coef.size} coefficients are not finite")
+    if problem.agree is not None and not abs(ours - theirs) <= problem.agree * max(abs(theirs), 1e-12):
+        raise AssertionError(f"objective {ours:.9g} on the device, {theirs:.9g} on the CPU")
+    return {
+        "shape": list(X.shape),
+        "gpu_seconds": round(seconds, 4),
+        "first_seconds": round(first, 2),
+        "cpu_seconds": round(cpu_seconds, 4),
+        "iterations": [int(np.sum(m.n_iter_)) for m in (model, here)],
+        **counts,
+        "objectives": [ours, theirs],
+        "score": [round(float(m.score(*data)), 4) for m, data in ((model, there), (here, (X, y)))],
+        "equal_bits": bool(np.array_equal(coef, again.coef_.get())),
+    }

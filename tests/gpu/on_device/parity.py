@@ -1,0 +1,59 @@
+"""Some cases of one test of each module and estimator: results on the device against those of the CPU."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from .options import Skipped
+from .pytest_cases import run_tests
+
+TASK_LIMIT, LIMIT, AT_ONCE = 90, 120, True
+CASES = 6
+
+# of each CUDA source, then of each estimator, in the order of what is built on what
+CHECKS = {
+    "reduce": "test_gpu_oba_kernels.py::test_parts_of_many_blocks_are_reduced",
+    "sparsemax": "test_gpu_sparsemax.py::test_forward",
+    "sparsemax_block": "test_gpu_sparsemax.py::test_loss_of_a_block_a_row",
+    "sparsemax_long": "test_gpu_sparsemax.py::test_forward_of_several_blocks_a_row",
+    "sparsemax_jvp": "test_gpu_sparsemax.py::test_jacobian_vector_product",
+    "softmax": "test_gpu_sparsemax.py::test_softmax",
+    "glm": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
+    "sparse": "test_gpu_oba_kernels.py::test_sparse_products",
+    "compressed": "test_gpu_compressed.py::test_kernels",
+    "columns": "test_gpu_oba_kernels.py::test_selections_keep_order_and_values",
+    "operators": "test_gpu_oba_kernels.py::test_row_and_column_operators",
+    "dense": "test_gpu_oba_kernels.py::test_dense_kernels",
+    "model": "test_gpu_oba_models.py::test_models_are_minimised",
+    "class_operators": "test_gpu_multinomial.py::test_operators",
+    "multinomial": "test_gpu_multinomial.py::test_class_factors",
+    "rows": "test_gpu_fenchel_young.py::test_products_of_every_type",
+    "curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
+    "pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
+    "row_losses": "test_gpu_pairs.py::test_piecewise_losses",
+    "extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
+    "class_blocks": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
+    "ranking": "test_gpu_ranking.py::test_rank_scores",
+    "factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
+    "label_graph": "test_gpu_label_graph.py::test_marginals",
+    "L1LogisticOBA, LassoOBA": "test_gpu_oba.py::test_estimators_fit_and_predict_there",
+    "L1LogisticOBA of several classes": "test_gpu_multinomial.py::test_estimator",
+    "SparsemaxClassifier, SoftmaxClassifier": "test_gpu_fenchel_young_fits.py::test_classes",
+    "ExtremeSoftmaxSGD": "test_gpu_extreme_fits.py::test_dense_rows_weights_and_other_labels",
+    "minimize_nqn": "test_gpu_nqn.py::test_iterates_are_those_of_main_memory",
+    "BoundedRegressor": "test_gpu_bounded.py::test_regressions",
+    "BoundedClassifier": "test_gpu_bounded.py::test_classifications",
+    "LPSparseMAPClassifier": "test_gpu_lp_sparsemap_classifier.py::test_fits",
+    "PyTorch": "test_gpu_torch.py::test_operators",
+}
+IN_DRY_RUN = ("sparsemax", "ranking", "PyTorch")
+
+
+def tasks(options):
+    return [name for name in CHECKS if name in IN_DRY_RUN or not options.dry_run]
+
+
+def run(task, options):
+    if task == "PyTorch" and find_spec("torch") is None:
+        raise Skipped("PyTorch is not installed")
+    return run_tests([CHECKS[task]], options, options.size(CASES, 1))

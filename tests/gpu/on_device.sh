@@ -13,7 +13,8 @@
 set -euo pipefail
 
 start=$SECONDS
-limit=600 # seconds, of everything
+limit=600       # seconds, of everything
+build_limit=300 # of them, for the wheel
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 
@@ -81,8 +82,11 @@ install() {
 build() {
     local from=()
     if [ -n "$wheels" ]; then from=(--no-index --find-links "$wheels"); fi
+    # what is installed builds without a copy of itself, and its programs are beside it
     if "$python" -c 'import mesonpy, Cython' 2>/dev/null; then from=(--no-build-isolation); fi
-    "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
+    PATH="$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH" \
+        timeout "$build_limit" "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
+        --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
 }
 
 python=$(find_python)

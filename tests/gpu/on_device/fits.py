@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 
@@ -37,7 +38,8 @@ def run(task, options):
     _, first = _timed(fit, cupy.cuda.runtime.deviceSynchronize)  # compiles
     model, seconds = _timed(fit, cupy.cuda.runtime.deviceSynchronize)
     again, counts = count_waits(cupy, fit, options.dry_run)
-    here, cpu_seconds = _timed(lambda: problem.make().fit(X, y))
+    threads = options.size(len(os.sched_getaffinity(0)), 1)
+    here, cpu_seconds = _timed(lambda: problem.make().set_params(n_jobs=threads).fit(X, y))
     ours, theirs = (float(np.sum(m.objective_)) for m in (model, here))
     coef = model.coef_.get()
     if not (np.isfinite(coef).all() and np.isfinite(ours)):
@@ -50,6 +52,7 @@ def run(task, options):
         "gpu_seconds": round(seconds, 4),
         "first_seconds": round(first, 2),
         "cpu_seconds": round(cpu_seconds, 4),
+        "cpu_threads": threads,
         "iterations": [int(np.sum(m.n_iter_)) for m in (model, here)],
         **counts,
         "objectives": [ours, theirs],

@@ -12,7 +12,7 @@ import emulation
 import pytest
 from children import run_limited
 from gpu_sources import FILES, KERNEL
-from on_device import compilation, parity, waits
+from on_device import compilation, driver_calls, parity
 from on_device.__main__ import PARTS
 from on_device.options import GPU_TESTS
 
@@ -48,8 +48,9 @@ def of_part(lines, name):
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(600)
 def test_every_part_reports(dry_run):
-    status, lines = dry_run()
+    status, lines = dry_run(limit=550)
     assert lines[-1]["summary"] == "ok", lines
     assert status == 0
     assert list(lines[-1]["parts"]) == list(PARTS)
@@ -58,8 +59,8 @@ def test_every_part_reports(dry_run):
         assert part["status"] in ("ok", "skipped") and part["tasks"] == len(tasks) > 0
         for task in tasks.values():
             assert task["status"] == "ok" or (task["status"] == "skipped" and task["reason"])
-    fits, _ = of_part(lines, "fits")
-    assert all(fit["waits"] > 0 and fit["launches"] > 0 and fit["equal_bits"] for fit in fits.values())
+    assert all(fit["equal_bits"] for fit in of_part(lines, "fits")[0].values())
+    assert all(fit["waits"] > 0 and fit["launches"] > 0 for fit in of_part(lines, "waits")[0].values())
     assert {part for part, status in lines[-1]["parts"].items() if status == "skipped"} == {
         "sanitizer",
         "tests",
@@ -177,11 +178,12 @@ def test_driver_calls_are_counted(tmp_path):
     source, library = tmp_path / "cupti.cpp", tmp_path / "libcupti.so"
     source.write_text(CUPTI, encoding="utf-8")
     subprocess.run([*compiler, "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
-    with waits.driver_calls(library) as calls:
+    with driver_calls.driver_calls(library) as calls:
         driver = ctypes.CDLL(str(library))
         for number in (1, 1, 1, 2, 2, 3, 4):
             driver.call_driver(number)
     assert calls == {
         "cuLaunchKernel": 3, "cuStreamSynchronize": 2, "cuMemcpyDtoHAsync_v2": 1, "cuMemcpyDtoH_v2": 1
     }  # fmt: skip
-    assert waits.summarize(calls) == {"waits": 3, "launches": 3, "copies_to_host": 2, "driver_calls": 7}
+    counts = {"waits": 3, "launches": 3, "copies_to_host": 2, "driver_calls": 7}
+    assert driver_calls.summarize(calls) == counts

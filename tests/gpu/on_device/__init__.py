@@ -2,6 +2,6 @@
 
 ``__main__`` reads the command line, ``engine`` runs the tasks of a part and prints their lines, ``task`` is
 what a task's process runs. Each other module but the helpers (``options``, ``problems``, ``pytest_cases``,
-``waits``) is a part: TASK_LIMIT, LIMIT (seconds of one task, of all), AT_ONCE (whether tasks may run beside
-each other), ``tasks(options)`` and ``run(task, options)``.
+``driver_calls``) is a part: TASK_LIMIT, LIMIT (seconds of one task, of all), AT_ONCE (whether tasks may run
+beside each other), ``tasks(options)`` and ``run(task, options)``.
 """

@@ -120,7 +120,7 @@ def run_part(name, options, lines, *, only_task, deadline, task_limit, at_once):
         futures = {pool.submit(run, task): task for task in tasks}
         for future in as_completed(futures):
             task = futures[future]
-            fields, text = future.result()
+            fields, text = future.result(0)
             found[task] = fields["status"]
             lines.write(part=name, task=task, **fields)
             lines.keep_log(f"{name}: {task}", text)

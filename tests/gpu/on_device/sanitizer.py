@@ -52,7 +52,9 @@ def _program(options):
 
 
 def _run(command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # the task has a shorter limit on a device; a dry run has more patience
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(command, timeout=10 * TASK_LIMIT, **output)
 
 
 def run(task, options):

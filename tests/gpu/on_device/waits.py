@@ -1,94 +1,32 @@
-"""Counts how often the host waits for the device, and the launches, by CUPTI's callbacks of driver calls."""
+"""How often a fit of each estimator, dense and CSR, waits for the device, and how many kernels it starts."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import importlib.util
-from collections import Counter
-from pathlib import Path
+import warnings
 
-DRIVER_API = 1  # CUPTI_CB_DOMAIN_DRIVER_API
-ENTER = 0  # CUPTI_API_ENTER, the first field of the callback's data
-_CALLBACK = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int)
-)
-# a copy to pageable memory that is not asynchronous, and what ends in "Synchronize"
-BLOCKING_COPIES = ("cuMemcpyDtoH", "cuMemcpyDtoH_v2")
+import numpy as np
+
+from . import problems
+from .driver_calls import NoCounts, count_calls
+from .options import Skipped
+
+TASK_LIMIT, LIMIT, AT_ONCE = 40, 60, True
+IN_DRY_RUN = ("LassoOBA, csr", "SparsemaxClassifier, dense")
 
 
-class NoCounts(RuntimeError):
-    """Driver calls cannot be counted here; the text says why."""
+def tasks(options):
+    return [name for name in problems.task_names() if name in IN_DRY_RUN or not options.dry_run]
 
 
-def find_cupti():
-    """Path of CUPTI, of a toolkit or of the wheel nvidia-cuda-cupti."""
-    folders = [Path("/usr/local/cuda/extras/CUPTI/lib64"), Path("/usr/local/cuda/lib64")]
-    found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found else ():
-        folders += [*Path(place).glob("cu*/lib"), Path(place) / "cuda_cupti" / "lib"]
-    for folder in folders:
-        for path in sorted(folder.glob("libcupti.so*")):
-            return path
-    raise NoCounts(f"libcupti.so is in none of {', '.join(map(str, folders))}")
-
-
-def _check(status, call):
-    if status:
-        raise NoCounts(f"CUPTI's {call} ended with error {status}")
-
-
-@contextlib.contextmanager
-def driver_calls(library):
-    """Counter of the driver's calls by name, filled when the block ends; ``library`` is CUPTI's path."""
-    cupti, calls, ids = ctypes.CDLL(str(library)), Counter(), Counter()
-
-    def called(data, domain, number, site):
-        if site[0] == ENTER:
-            ids[number] += 1
-
-    callback, subscriber = _CALLBACK(called), ctypes.c_void_p()
-    _check(cupti.cuptiSubscribe(ctypes.byref(subscriber), callback, None), "cuptiSubscribe")
+def run(task, options):
+    cupy = options.cupy()
+    warnings.simplefilter("ignore")
+    problem, form = problems.problem_of(task)
+    X, y = problems.draw(problem, form, options)
+    there = problems.to_device(cupy, X), cupy.asarray(y)
+    model = problem.make().fit(*there)  # compiles
     try:
-        _check(cupti.cuptiEnableDomain(1, subscriber, DRIVER_API), "cuptiEnableDomain")
-        yield calls
-    finally:
-        _check(cupti.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe")
-    for number, count in ids.items():
-        name = ctypes.c_char_p()
-        _check(
-            cupti.cuptiGetCallbackName(DRIVER_API, ctypes.c_uint32(number), ctypes.byref(name)),
-            "cuptiGetCallbackName",
-        )
-        calls[name.value.decode().removesuffix("_ptsz").removesuffix("_ptds")] += count
-
-
-def count_waits(cupy, call, dry_run):
-    """Run ``call`` and return its value, and a dict of waits, launches and copies to the host.
-
-    Where CUPTI cannot count, the dict says why, and ``call`` runs uncounted.
-    """
-    if dry_run:
-        cupy.emulation.reset()
-        value = call()
-        return value, {"waits": cupy.emulation.counts["syncs"], "launches": cupy.emulation.counts["launches"]}
-    try:
-        with driver_calls(find_cupti()) as calls:
-            value = call()
-    except NoCounts as problem:
-        return call(), {"waits": None, "not_counted": str(problem)}
-    return value, summarize(calls)
-
-
-def summarize(calls):
-    """Waits, launches and copies to the host among the driver's calls, and how many calls there were."""
-
-    def is_wait(name):
-        return name.split("_")[0].endswith("Synchronize") or name in BLOCKING_COPIES
-
-    return {
-        "waits": sum(n for name, n in calls.items() if is_wait(name)),
-        "launches": sum(n for name, n in calls.items() if name.startswith("cuLaunchKernel")),
-        "copies_to_host": sum(n for name, n in calls.items() if name.startswith("cuMemcpyDtoH")),
-        "driver_calls": sum(calls.values()),
-    }
+        counts = count_calls(cupy, lambda: problem.make().fit(*there), options.dry_run)
+    except NoCounts as reason:
+        raise Skipped(str(reason)) from reason
+    return {"iterations": int(np.sum(model.n_iter_)), **counts}

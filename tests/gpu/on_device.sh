@@ -23,6 +23,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         --wheels) wheels=$(cd "${2:?--wheels needs a folder}" && pwd) && shift 2 ;;
         --installed) installed=yes && shift ;;
+        -h | --help) installed=yes && given+=("$1") && shift ;;
         *) given+=("$1") && shift ;;
     esac
 done
@@ -106,9 +107,8 @@ if [ -z "$installed" ]; then
     fi
 fi
 
-# The folder of the checks; not the checkout, whose sparsekit has no compiled kernels.
 export PYTHONPATH="$here:$work/site${PYTHONPATH:+:$PYTHONPATH}"
-cd "$work"
 status=0
-"$python" -m on_device --limit "$((limit - 10 - (SECONDS - start)))" "${given[@]}" || status=$?
+# -P: not the working directory, which may be the checkout, whose sparsekit has no compiled kernels
+"$python" -P -m on_device --limit "$((limit - 10 - (SECONDS - start)))" "${given[@]}" || status=$?
 exit "$status"

@@ -64,13 +64,18 @@ def run_task(part, task, options, limit, threads):
     env = dict(os.environ)
     if threads is not None:
         env.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE")
-    with tempfile.TemporaryDirectory(prefix="task-", dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(prefix="on-device-") as folder:
         result, log = Path(folder, "result.json"), Path(folder, "log")
-        command = [sys.executable, "-m", "on_device.task", part, task, json.dumps(asdict(options)), result]
+        child = ["-P", "-m", "on_device.task", part, task, json.dumps(asdict(options)), result]
         start = time.perf_counter()
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=env, process_group=0
+                [sys.executable, *child],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=env,
+                process_group=0,
             )
             try:
                 status = process.wait(limit)
@@ -82,7 +87,7 @@ def run_task(part, task, options, limit, threads):
         if status is None:
             error = f"ran over its limit of {limit:.1f} s" + ("" if ended else " and could not be killed")
             fields = {"status": "timeout", "error": f"{error}; last output: {_tail(text)}"}
-        elif not result.exists():
+        elif status or not result.exists():  # a fault may end a process after its result, too
             fields = {"status": "failed", "error": f"ended with status {status}: {_tail(text)}"}
         else:
             fields = json.loads(result.read_text(encoding="utf-8"))

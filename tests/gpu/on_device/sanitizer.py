@@ -67,7 +67,7 @@ def run(task, options):
     with tempfile.TemporaryDirectory(prefix="sanitizer-") as folder:
         result = Path(folder, "result.json")
         arguments = json.dumps(asdict(replace(options, check_memory=not options.dry_run)))
-        done = _run([*command, "-m", "on_device.task", "parity", file, arguments, str(result)])
+        done = _run([*command, "-P", "-m", "on_device.task", "parity", file, arguments, str(result)])
         print(done.stdout)
         fields = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     if done.returncode == FOUND_ERRORS:
@@ -75,7 +75,7 @@ def run(task, options):
         raise AssertionError(f"{SUMMARY.findall(done.stdout)[-1:]}: {done.stdout[first:][:1200]}")
     if fields.get("status") == "ok" and not done.returncode:
         return {**fields, "said": SUMMARY.findall(done.stdout)[-1:]}
-    trial = _run([*command, "-c", TRIAL])
+    trial = _run([*command, "-P", "-c", TRIAL])
     if trial.returncode and not options.dry_run:
         raise Skipped(f"{program} does not work here: {trial.stdout[-600:]}")
     raise AssertionError(f"the test fails under {tool}: {fields.get('error', done.stdout[-600:])}")

@@ -18,14 +18,22 @@ _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
 _ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, with one side or two"
+_OTHER_NAME = "designs on a GPU multiply by `_sparse.product` and `_dense.matvec`, rows and columns alike"
+_AS_CSR = "a design on a GPU has its rows in CSR whatever X is, and its columns beside them"
+_ONE_STORE = "the store of `_column_store` and RowOperator do it: columns on a GPU have no blocks"
 NOT_HERE: dict[str, str] = {
     "_chain_steps.perceptron_steps": _ROWS,
     "_chains.best_sequences": _CHAIN,
     "_chains.forward_backward": _CHAIN,
     "_chains.pair_scores": _CHAIN,
     "_chains.pair_sums": _CHAIN,
+    "_columns.ColumnOperator": _ONE_STORE,
+    "_columns.ColumnStore": _ONE_STORE,
+    "_columns.columns_from_csr": _ONE_STORE,
     "_curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram matrix "
     "is made of class_factors by matrix products",
+    "_dense.dense_matvec": _OTHER_NAME,
+    "_dense.dense_rmatvec": _OTHER_NAME,
     "_dual_ascent.ascend": _ROWS,
     "_dual_ascent.ascend_dense": _ROWS,
     "_factor_graph.States.count": _COUPLED,
@@ -38,6 +46,7 @@ NOT_HERE: dict[str, str] = {
     "_class_blocks.find_hard_blocks": "the adaptive steps that take hard blocks have no twin",
     "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",
     "_extreme.room_sizes": _ROOM,
+    "_rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
     "_row_files.ALL_READ": _FILES,
     "_row_files.NO_ROOM": _FILES,
     "_row_files.ODD_LINE": _FILES,
@@ -51,8 +60,16 @@ NOT_HERE: dict[str, str] = {
     "_shortlist.PART": _SHORT,
     "_shortlist.rank_shortlisted": _SHORT,
     "_shortlist.round_columns": _SHORT,
+    "_sparse.csc_matvec": _AS_CSR,
+    "_sparse.csc_select_count": _AS_CSR,
+    "_sparse.csc_select_fill": _AS_CSR,
     "_sparse.csc_slope_range": "blocks of rows and screening are in main memory",
+    "_sparse.csr_matvec": _OTHER_NAME,
+    "_sparse.csr_rmatvec": _OTHER_NAME,
+    "_sparse.csr_select": "`_sparse.select_count` and `select_fill` do it for designs",
     "_sparse.csr_slope_range": "blocks of rows and screening are in main memory",
+    "_sparse.dense_compress": "a dense X on a GPU stays dense, whatever the share of its zeros",
+    "_sparse.dense_count": "a dense X on a GPU stays dense, whatever the share of its zeros",
     "_square_columns.GramColumns": _ONE_BY_ONE,
     "_squares.Descent": _ONE_BY_ONE,
     "_structures.dense": _ONE,

@@ -1,4 +1,4 @@
-"""Compressed columns of a sparse matrix, and products with some of them."""
+"""Compressed columns of a sparse matrix, and products with some of them; as ``_cython._columns`` has them."""
 
 from __future__ import annotations
 

@@ -84,18 +84,6 @@ def hessian(
     _finish(part, ridge, diagonal, v, out)
 
 
-def dense_matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
-    """out = A v for A (rows, cols) in C order."""
-    res = np.empty(len(A), dtype=np.float64, like=out)
-    matvec(A, v.astype(np.float64, copy=False), res)
-    out[:] = res
-
-
-def dense_rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray) -> None:
-    """out = A^T u for A (rows, cols) in C order."""
-    rmatvec(A, u.astype(np.float64, copy=False), out)
-
-
 def dense_squares(A: DeviceArray, d: DeviceArray, out: DeviceArray) -> None:
     """out[j] = sum_i d_i A[i, j]^2 for A (rows, cols) in C order."""
     rmatvec(A, d, out, square=True)

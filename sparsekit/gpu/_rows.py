@@ -56,12 +56,6 @@ class ModelRows:
             self._nnz = float(self.indptr[-1])
         return self._nnz
 
-    @property
-    def square_work(self) -> float:
-        """Multiply-adds of the Gram matrix by pairs of a row's entries."""
-        lengths = (self.indptr[1:] - self.indptr[:-1]).astype(np.float64)
-        return 0.5 * float((lengths * (lengths + 1.0)).sum())
-
     def forward(self, d: DeviceArray, v: DeviceArray, intercept: bool, t: DeviceArray) -> DeviceArray:
         """t = d * (A v); parts whose sum is that of t, in a buffer of these rows."""
         if self._part is None:
@@ -93,10 +87,6 @@ class ModelRows:
         """The rows turned, for an operator that gets no columns."""
         nnz = int(self.nnz)
         return columns_from_csr(self.indptr, self.col[:nnz].astype(np.int64), self.val[:nnz], self.m)
-
-    def diagonal(self, d: DeviceArray, intercept: bool) -> DeviceArray:
-        """Diagonal of A^T diag(d) A, (m or m + 1,)."""
-        return _diagonal(self.store(), None, None, d, intercept)
 
 
 def _every(m: int, like: DeviceArray) -> DeviceArray:

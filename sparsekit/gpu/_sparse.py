@@ -92,20 +92,6 @@ def transpose(indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, p: i
     return cut, rows.astype(indptr.dtype, copy=False), data
 
 
-def csr_matvec(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, w: DeviceArray, out: DeviceArray
-) -> None:
-    """out[i] = sum_j X[i, j] w[j]; ``out`` (n,) is overwritten."""
-    product(indptr, indices, data, w, out)
-
-
-def csr_rmatvec(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, u: DeviceArray, out: DeviceArray
-) -> None:
-    """out[j] = sum_i X[i, j] u[i]; ``out`` (p,) is overwritten. Turns X first."""
-    product(*transpose(indptr, indices, data, len(out)), u, out)
-
-
 def select_count(indptr: DeviceArray, indices: DeviceArray, position: DeviceArray) -> DeviceArray:
     """Row pointers, int64, of the columns with ``position`` >= 0."""
     n = len(indptr) - 1
@@ -144,31 +130,6 @@ def _out(dtype: DTypeLike) -> dict[str, object]:
     return {"SK_OUT": "double" if dtype == np.float64 else "float"}
 
 
-def csr_select(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    position: DeviceArray,
-    out_indptr: DeviceArray,
-    out_indices: DeviceArray,
-    out_data: DeviceArray,
-) -> None:
-    """X[:, cols] in CSR, where position[j] is column j's new place or -1.
-
-    What the outputs hold past ``out_indptr[n]`` is undefined.
-    """
-    pointers = select_count(indptr, indices, position)
-    out_indptr[:] = pointers
-    select_fill(indptr, indices, data, position, pointers, out_indices, out_data)
-
-
-def csc_matvec(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, w: DeviceArray, out: DeviceArray
-) -> None:
-    """out[i] = sum_j X[i, j] w[j] by columns; ``out`` (n,) is overwritten. Turns X first."""
-    product(*transpose(indptr, indices, data, len(out)), w, out)
-
-
 def gather_columns(
     indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, cols: DeviceArray
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
@@ -187,32 +148,6 @@ def gather_columns(
         args = (indptr, indices, data, cols, len(cols), cut, nnz, rows, new, values)
         launch(grid1d(nnz, threads, 16), threads, args)
     return cut, rows, new, values
-
-
-def csc_select_count(
-    indptr: DeviceArray, indices: DeviceArray, cols: DeviceArray, out_indptr: DeviceArray
-) -> None:
-    """Row pointers of the CSR form of X[:, cols]; ``out_indptr`` (n + 1,) must be zero."""
-    _, rows, _, _ = gather_columns(
-        indptr, indices, np.empty(indices.shape, dtype=np.float32, like=indices), cols
-    )
-    if len(rows):
-        out_indptr[1:] = np.cumsum(np.bincount(rows, minlength=len(out_indptr) - 1))
-
-
-def csc_select_fill(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    cols: DeviceArray,
-    out_indices: DeviceArray,
-    out_data: DeviceArray,
-) -> None:
-    """Fill the CSR form of X[:, cols]."""
-    _, rows, new, values = gather_columns(indptr, indices, data, cols)
-    order = np.argsort(rows)  # stable: columns ascend within a row
-    out_indices[: len(order)] = new[order]
-    out_data[: len(order)] = values[order]
 
 
 def csr_largest_row(indptr: DeviceArray, data: DeviceArray) -> float:
@@ -251,21 +186,3 @@ def csr_absolute_bound(
     product(cut, rows, values, t, out[:p], mode=ABSOLUTE)
     if intercept:
         out[p] = t.sum()
-
-
-def dense_count(X: DeviceArray, counts: DeviceArray) -> None:
-    """counts[i] = non-zeros of row i."""
-    n, p = X.shape
-    if n:
-        threads = block_of(n * WARP)
-        launch = kernel("sparse", "sk_dense_count", real=X.dtype)
-        launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, counts))
-
-
-def dense_compress(X: DeviceArray, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray) -> None:
-    """Rows of X in CSR."""
-    n, p = X.shape
-    if n:
-        threads = block_of(n * WARP)
-        launch = kernel("sparse", "sk_dense_compress", real=X.dtype)
-        launch(grid1d(n * WARP, threads, 16), threads, (X, n, p, indptr, indices, data))

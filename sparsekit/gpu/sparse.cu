@@ -134,37 +134,3 @@ extern "C" __global__ void sk_row_numbers(const index_t* __restrict__ indptr, lo
         for (long long k = (long long)indptr[i] + lane; k < (long long)indptr[i + 1]; k += SK_WARP)
             rows[k] = (int)i;
 }
-
-// counts[i] = non-zeros of row i of a dense matrix in C order; a warp a row
-extern "C" __global__ void sk_dense_count(const real* __restrict__ X, long long n, long long p,
-                                          long long* __restrict__ counts) {
-    const int lane = threadIdx.x % SK_WARP;
-    const long long warps = sk::threads_of_grid() / SK_WARP;
-    for (long long i = sk::thread_of_grid() / SK_WARP; i < n; i += warps) {
-        long long total = 0;
-        for (long long j = lane; j < p; j += SK_WARP) total += X[i * p + j] != real(0);
-        total = sk::warp_sum(total);
-        if (lane == 0) counts[i] = total;
-    }
-}
-
-extern "C" __global__ void sk_dense_compress(const real* __restrict__ X, long long n, long long p,
-                                             const long long* __restrict__ indptr, int* __restrict__ indices,
-                                             real* __restrict__ data) {
-    const int lane = threadIdx.x % SK_WARP;
-    const long long warps = sk::threads_of_grid() / SK_WARP;
-    for (long long i = sk::thread_of_grid() / SK_WARP; i < n; i += warps) {
-        long long at = indptr[i];
-        for (long long j = 0; j < p; j += SK_WARP) {
-            real x = 0;
-            if (j + lane < p) x = X[i * p + j + lane];
-            const unsigned kept = __ballot_sync(SK_WHOLE_WARP, x != real(0));
-            if (x != real(0)) {
-                const long long to = at + __popc(kept & ((1u << lane) - 1u));
-                indices[to] = (int)(j + lane);
-                data[to] = x;
-            }
-            at += __popc(kept);
-        }
-    }
-}

@@ -92,12 +92,8 @@ def test_sparse_products(cupy, dtype, index, long):
         assert lines is None or len(lines.longs) == long
         gpu.product(*rows, cupy.asarray(w), out, lines)
         np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
-    gpu.csr_matvec(*rows, cupy.asarray(w), out)
-    np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
-    gpu.csc_matvec(*turned, cupy.asarray(w), out)
-    np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
     out = cupy.empty(p)
-    gpu.csr_rmatvec(*rows, cupy.asarray(u), out)
+    gpu.product(*turned, cupy.asarray(u), out)
     np.testing.assert_allclose(out.get(), exact.T @ u, rtol=1e-12, atol=1e-12)
     assert gpu.csr_largest_row(rows[0], rows[2]) == pytest.approx(abs(exact).sum(axis=1).max(), rel=1e-12)
 
@@ -116,44 +112,23 @@ def test_absolute_bound(cupy, intercept):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_selections_keep_order_and_values(cupy, dtype, kind):
+def test_selections_keep_order_and_values(cupy, dtype):
     from sparsekit.gpu import _sparse as gpu
 
     X = _matrix(60, 120, 0.5, dtype)  # rows longer than a warp
-    n, p = X.shape
+    p = X.shape[1]
     cols = np.flatnonzero(RNG(4).random(p) < 0.7)
     expected = X[:, cols]
     expected.sort_indices()
     indices, data = cupy.empty(X.nnz + 1, dtype=np.int32), cupy.empty(X.nnz + 1, dtype=dtype)
-    if kind == "csr":
-        position = np.full(p, -1, dtype=np.int32)
-        position[cols] = np.arange(len(cols))
-        indptr = cupy.empty(n + 1, dtype=np.int32)
-        gpu.csr_select(*_device_csr(cupy, X), cupy.asarray(position), indptr, indices, data)
-    else:
-        columns = _device_csr(cupy, X.T.tocsr())
-        indptr = cupy.zeros(n + 1, dtype=np.int64)
-        chosen = cupy.asarray(cols.astype(np.int32))
-        gpu.csc_select_count(*columns[:2], chosen, indptr)
-        gpu.csc_select_fill(*columns, chosen, indices, data)
+    position = np.full(p, -1, dtype=np.int32)
+    position[cols] = np.arange(len(cols))
+    rows, position = _device_csr(cupy, X), cupy.asarray(position)
+    indptr = gpu.select_count(*rows[:2], position)
+    gpu.select_fill(*rows, position, indptr, indices, data)
     np.testing.assert_array_equal(indptr.get(), expected.indptr)
     np.testing.assert_array_equal(indices.get()[: expected.nnz], expected.indices)
     np.testing.assert_array_equal(data.get()[: expected.nnz], expected.data)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dense_rows_are_compressed(cupy, dtype):
-    from sparsekit.gpu import _sparse as gpu
-
-    X = _matrix(40, 75, 0.3, dtype)
-    dense, counts = cupy.asarray(X.toarray()), cupy.empty(40, dtype=np.int64)
-    gpu.dense_count(dense, counts)
-    np.testing.assert_array_equal(counts.get(), np.diff(X.indptr))
-    indices, data = cupy.empty(X.nnz, dtype=np.int32), cupy.empty(X.nnz, dtype=dtype)
-    gpu.dense_compress(dense, cupy.asarray(X.indptr.astype(np.int64)), indices, data)
-    np.testing.assert_array_equal(indices.get(), X.indices)
-    np.testing.assert_array_equal(data.get(), X.data)
 
 
 def _hessian(X, cols, d, intercept, ridge):
@@ -168,7 +143,7 @@ def _hessian(X, cols, d, intercept, ridge):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("long", [0, 2])
 def test_row_and_column_operators(cupy, dtype, intercept, long):
-    from sparsekit.gpu._columns import ColumnOperator, columns_from_csr
+    from sparsekit.gpu._column_store import columns_from_csr
     from sparsekit.gpu._rows import ModelRows, RowOperator
 
     X = _matrix(1500, 60, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
@@ -184,24 +159,20 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     rows = ModelRows(n, X.nnz)
     rows.fill(*csr, cupy.asarray(position), len(cols))
     assert rows.nnz == X[:, cols].nnz
-    lengths = np.diff(X[:, cols].indptr)
-    assert rows.square_work == 0.5 * (lengths * (lengths + 1)).sum()
     store = columns_from_csr(*csr, p)
     assert len(store.lines.longs) == long
     np.testing.assert_array_equal(store.counts.get(), np.diff(X.tocsc().indptr))
     dd, chosen = cupy.asarray(d), cupy.asarray(cols.astype(np.int32))
     operators = [
         RowOperator(rows, dd, intercept, 0.5),
+        RowOperator(rows, dd, intercept, 0.5, store, chosen),
         RowOperator(rows, dd, intercept, 0.5, store, chosen, cupy.asarray(position)),
-        ColumnOperator(store, chosen, dd, intercept, 0.5),
     ]
-    operators.append(ColumnOperator(store, chosen, dd, intercept, 0.5, operators[1]))
     for operator in operators:
         assert operator.size == len(v)
         np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(operator.diag.get(), np.diag(plain), rtol=1e-6)
         assert operator.n_products == 1
-    np.testing.assert_allclose(rows.diagonal(dd, intercept).get(), np.diag(plain), rtol=1e-6)
     work = cupy.empty((1, len(v), len(v)))
     rows.gram(dd, intercept, work)
     np.testing.assert_allclose(work.get()[0], plain, rtol=1e-5, atol=1e-6)
@@ -220,8 +191,8 @@ def test_dense_kernels(cupy, dtype, intercept, p):
     A = cupy.asarray(X)
     loose = dict(rtol=1e-5, atol=1e-4) if dtype == np.float32 else dict(rtol=1e-11, atol=1e-11)
     for found, expected, function, vector in (
-        (cupy.empty(n, dtype=dtype), X.astype(float) @ v[:p], gpu.dense_matvec, v[:p]),
-        (cupy.empty(p), X.astype(float).T @ u, gpu.dense_rmatvec, u),
+        (cupy.empty(n), X.astype(float) @ v[:p], gpu.matvec, v[:p]),
+        (cupy.empty(p), X.astype(float).T @ u, gpu.rmatvec, u),
     ):
         function(A, cupy.asarray(vector), found)
         np.testing.assert_allclose(found.get(), expected, **loose)
@@ -247,7 +218,7 @@ def test_columns_of_many_rows_are_summed_by_parts(cupy):
 
     X, u = RNG(6).standard_normal((200, 40)), RNG(7).standard_normal(200)
     out = cupy.empty(40)
-    gpu.dense_rmatvec(cupy.asarray(X), cupy.asarray(u), out)  # parts of 64 rows at least
+    gpu.rmatvec(cupy.asarray(X), cupy.asarray(u), out)  # parts of 64 rows at least
     np.testing.assert_allclose(out.get(), X.T @ u, rtol=1e-11)
 
 

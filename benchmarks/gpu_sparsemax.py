@@ -19,7 +19,6 @@ import _gpu
 import numpy as np
 
 import sparsekit
-from sparsekit.gpu._softmax import softmax_rows
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--scales", type=float, nargs="+", default=[0.1, 1.0, 10.0])
@@ -71,10 +70,7 @@ def importable():
 
 def forward(inputs, out, torch, peers):
     """Name -> function and the sets of its arguments."""
-    calls = {
-        "sparsekit": (lambda z: sparsekit.sparsemax(z, out=out), [(z,) for z in inputs]),
-        "sparsekit softmax": (lambda z: softmax_rows(z, out), [(z,) for z in inputs]),
-    }
+    calls = {"sparsekit": (lambda z: sparsekit.sparsemax(z, out=out), [(z,) for z in inputs])}
     for name, f in peers.items():
         calls[name] = f, [(torch.from_dlpack(z),) for z in inputs]
     return calls

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import is_device, kernel_module, namespace
+from .._arrays import namespace
 from .._estimator.block_prediction import by_blocks, score_by_blocks
 from .._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from .._estimator.labels import refuse_missing_labels
@@ -162,10 +161,8 @@ class SoftmaxMap:
     _transform: Transform = "softmax"
 
     def _probabilities(self, scores):
-        if not is_device(scores):
-            return softmax(scores, axis=1)
-        P = np.empty_like(scores)
-        kernel_module("_softmax", P).softmax_rows(scores, P)
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
         return P
 
     def _least_share(self, n_labels):
@@ -184,7 +181,5 @@ class SoftmaxMap:
         ndarray of shape (n_samples, n_classes)
         """
         scores = self._scores(X)  # type: ignore[attr-defined]
-        if not is_device(scores):
-            return log_softmax(scores, axis=1)
-        scores = scores - scores.max(axis=1)[:, None]
-        return scores - np.log(np.exp(scores).sum(axis=1))[:, None]
+        scores = scores - scores.max(axis=1, keepdims=True)
+        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))

@@ -17,7 +17,6 @@ VARIANTS = [
     ("sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
     ("sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
     ("sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
-    ("softmax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
     ("curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
     ("multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
     ("extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),

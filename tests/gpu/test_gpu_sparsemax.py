@@ -6,7 +6,7 @@ import reference_sparsemax as reference
 
 import sparsekit
 from sparsekit._cython import _sparsemax as host
-from sparsekit.gpu import _rows_in_registers, _softmax, _sparsemax
+from sparsekit.gpu import _rows_in_registers, _sparsemax
 
 # Each choice of type, lanes, entries a lane, width of reads and kind of targets is compiled by itself, which
 # takes the emulation half a second: sizes below are chosen to share them.
@@ -265,21 +265,6 @@ def test_rows_are_worked_in_goes_that_fit_the_scratch(cupy, short, monkeypatch):
     monkeypatch.setattr(_sparsemax, "_SCRATCH_BYTES", 1200)
     for a, b in zip([*whole, *with_targets], [*on_device(cupy, Z), *on_device(cupy, Z, q, minus=True)]):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("K", [32, 1025])
-def test_softmax(cupy, K):
-    z = (3 * np.random.default_rng(5).standard_normal((5, K))).astype(np.float32)
-    z[1, ::3] = -np.inf
-    expected = np.exp(z - z.max(axis=1, keepdims=True).astype(np.float64))
-    expected /= expected.sum(axis=1, keepdims=True)
-    p = cupy.empty(z.shape, z.dtype)
-    _softmax.softmax_rows(cupy.asarray(z), p)
-    np.testing.assert_allclose(p.get(), expected, rtol=1e-5, atol=1e-30)
-
-
-def test_softmax_of_long_rows(cupy, short):
-    test_softmax(cupy, 1025)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -13,8 +13,6 @@ BLOCK = 2**24
 ROWS, CLASSES = 1024, 2**15
 # products of one call of a kernel; classes of one of its tiles; scores a row that every thread may keep
 WORK, TILE, MANY = 2**32, _ranking.TILE, 1000
-# rows, parts of the classes counted singly, that keep a GPU busy; classes of such a part
-DEVICE_ROWS, DEVICE_CLASSES = 1024, 4096
 # dense rows, and their features, for which weights in 8 bits cost less than a product of matrices
 DENSE_ROWS, DENSE_FEATURES = 16, 128
 _NO_INDEX = np.empty(0, dtype=np.int32)
@@ -42,11 +40,13 @@ class LinearScores:
         dtype = np.result_type(X.dtype, np.float32)
         coef = self.coef[lo:hi]
         if is_device(coef):
-            # a product of sparse and dense is in Fortran order
-            scores = namespace(coef=coef).ascontiguousarray(X @ coef.T.astype(dtype), dtype=dtype)
+            if is_sparse(X) and not is_sparse(coef):
+                scores = kernel_module("_ranking", coef).sparse_scores(X, coef, dtype)
+            else:
+                scores = X @ coef.T.astype(dtype, copy=False)
         elif sp.issparse(coef):
             scores = X @ coef.T
-            scores = scores.toarray() if sp.issparse(scores) else np.asarray(scores)
+            scores = scores.toarray() if sp.issparse(scores) else scores
         elif sp.issparse(X):
             # only columns that some row has are read
             columns = np.unique(X.indices)
@@ -59,8 +59,7 @@ class LinearScores:
         else:
             with blas_threads(self.n_threads):
                 scores = X @ np.asarray(coef, dtype=dtype).T
-        if not is_device(scores):
-            scores = np.ascontiguousarray(scores, dtype=dtype)
+        scores = namespace(scores=scores).ascontiguousarray(scores, dtype=dtype)
         scores += self.intercept[lo:hi].astype(dtype, copy=False)
         return scores
 
@@ -76,19 +75,16 @@ class LinearScores:
             if result is not None:
                 return result
         # for few classes the product as it is costs less than a tile
-        if not is_sparse(X) or is_sparse(self.coef) or self.n_classes < TILE:
+        if not is_sparse(X) or is_sparse(self.coef) or self.n_classes < TILE or is_device(self.coef):
             return None
-        like = self.coef if is_device(self.coef) else None
-        is_used = np.zeros(X.shape[1], dtype=bool, like=like)
+        is_used = np.zeros(X.shape[1], dtype=bool)
         is_used[X.indices] = True
         columns = np.flatnonzero(is_used)
         number = np.cumsum(is_used) - 1
         indices = number[X.indices]
         data, indptr = X.data.astype(self.dtype(X), copy=False), X.indptr.astype(np.int64)
         n_parts = self.n_threads if k <= MANY else 1  # each part keeps k scores a row
-        if like is not None and k <= MANY:
-            n_parts = max(1, min(DEVICE_ROWS // max(1, X.shape[0]), self.n_classes // DEVICE_CLASSES))
-        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts, like)
+        result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts)
         intercept = self.intercept.astype(data.dtype, copy=False)
         is_half = self.coef.dtype == np.float16  # which the kernel does not read
         # calls that end soon enough for a KeyboardInterrupt, and copies of moderate size
@@ -100,8 +96,8 @@ class LinearScores:
             part, chosen = self.coef[lo : lo + size], columns
             if is_half:
                 part = part[:, columns].astype(np.float32)
-                chosen = np.arange(len(columns), like=like)
-            kernel_module("_ranking", self.coef).rank_sparse(
+                chosen = np.arange(len(columns))
+            _ranking.rank_sparse(
                 data, indices.astype(np.int64), indptr, part, chosen, intercept[lo : lo + size], lo,
                 result.best, result.codes, result.high, result.total, result.own, result.own_score,
             )  # fmt: skip
@@ -195,13 +191,10 @@ class Ranking:
         """Codes and scores (n, k), as `rank` returns them, and log normalizers (n,) or None."""
         n, k = self.best.shape[1:]
         best, codes = (a.transpose(1, 0, 2).reshape(n, -1) for a in (self.best, self.codes))
-        if is_device(best):
-            # CuPy's lexsort knows no rows; its sorts are stable
-            by_code = np.argsort(codes, axis=1)
-            by_score = np.argsort(-np.take_along_axis(best, by_code, 1), axis=1)
-            order = np.take_along_axis(by_code, by_score, 1)[:, :k]
-        else:
-            order = np.lexsort((codes, -best), axis=1)[:, :k]
+        # CuPy's lexsort knows no rows
+        by_code = np.argsort(codes, axis=1, kind="stable")
+        by_score = np.argsort(-np.take_along_axis(best, by_code, 1), axis=1, kind="stable")
+        order = np.take_along_axis(by_code, by_score, 1)[:, :k]
         normalizers = None
         if self.total.size or not n:
             high = self.high.max(axis=0)
@@ -242,8 +235,7 @@ def rank(scores, X, k=0, *, codes=None, normalize=False):
         here, own = X[rows], None if codes is None else codes[rows]
         result = scores.rank(here, k, own, normalize)
         if result is None:
-            like = scores.intercept if is_device(scores.intercept) else None
-            result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize, like=like)
+            result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize, like=scores.intercept)
             for part in parts:
                 kernel_module("_ranking", scores.intercept).rank_scores(
                     scores.block(here, part.start, part.stop), part.start, result.best[0], result.codes[0],

@@ -47,6 +47,8 @@ NOT_HERE: dict[str, str] = {
     "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",
     "_extreme.room_sizes": _ROOM,
     "_rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
+    "_ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
+    "_ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense rows are",
     "_row_files.ALL_READ": _FILES,
     "_row_files.NO_ROOM": _FILES,
     "_row_files.ODD_LINE": _FILES,

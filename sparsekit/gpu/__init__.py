@@ -42,6 +42,7 @@ NOT_HERE: dict[str, str] = {
     "_factor_graph.solve_one": _COUPLED,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
+    "_multinomial.row_entries": "it counts the pairs of a row's entries, which make no Gram matrix on a GPU",
     "_class_blocks.block_room_sizes": _ROOM,
     "_class_blocks.find_hard_blocks": "the adaptive steps that take hard blocks have no twin",
     "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",

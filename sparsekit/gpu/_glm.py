@@ -73,7 +73,5 @@ def probit_derivatives(
 
 def axpy_rows(z: DeviceArray, step: float, dz: DeviceArray, out: DeviceArray) -> None:
     """out = z + step * dz."""
-    n = len(z)
-    if n:
-        threads = block_of(n)
-        kernel("glm", "sk_axpy_rows")(grid1d(n, threads), threads, (z, float(step), dz, n, out))
+    np.multiply(dz, step, out=out)
+    out += z

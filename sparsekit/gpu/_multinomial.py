@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._typing import DeviceArray
 from ._class_operators import ClassDenseOperator, ClassRowOperator, class_factors
 from ._class_scores import row_blocks, score_lanes, transpose
-from ._compile import THREADS, grid1d, kernel
+from ._compile import THREADS, kernel
 from ._spmm import multiply
 
 
@@ -75,15 +75,6 @@ def model_probabilities(
     )
 
 
-def row_entries(indptr: DeviceArray, indices: DeviceArray, held: DeviceArray, out: DeviceArray) -> None:
-    """out[i] = sum over the entries of row i of held[column]."""
-    n = out.shape[0]
-    if n:
-        kernel("multinomial", "sk_row_entries", index=indices.dtype)(
-            grid1d(32 * n), THREADS, (indptr, indices, held, out, n)
-        )
-
-
 __all__ = [
     "ClassDenseOperator",
     "ClassRowOperator",
@@ -91,7 +82,6 @@ __all__ = [
     "matmat",
     "model_probabilities",
     "rmatmat",
-    "row_entries",
     "target_value_and_derivative",
     "value_and_derivative",
 ]

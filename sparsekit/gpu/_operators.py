@@ -11,8 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from .._typing import DeviceArray
-from ._compile import grid1d, kernel
-from ._reduce import WARP, block_of
 
 # largest side of a matrix that is factorised: beyond it steps of conjugate gradients cost less
 _FACTOR_SIDE = 768
@@ -63,36 +61,35 @@ class QuadOperator:
 
 
 class GramOperator(QuadOperator):
-    """H as a dense symmetric (m, m) matrix, float64."""
+    """H as a dense symmetric (m, m) matrix G, float64, to whose diagonal the ridge is added in place."""
 
     reads = "matrix"
 
     def __init__(self, G: DeviceArray, ridge: float) -> None:
         self.G, self.ridge, self.size = G, float(ridge), len(G)
-        self.diagonal = G.diagonal().copy()
         self.direct = self.size <= _FACTOR_SIDE
+        self._set_diagonal(G.diagonal().copy())
+
+    def _set_diagonal(self, diagonal: DeviceArray) -> None:
+        self.diagonal = diagonal
+        every = np.arange(self.size, like=diagonal)
+        self.G[every, every] = (1.0 + self.ridge) * diagonal
 
     def add_diagonal(self, added: DeviceArray) -> None:
         """Add a diagonal (m,) to H, in the matrix itself."""
-        self.diagonal = self.diagonal + added
-        every = np.arange(self.size, like=added)
-        self.G[every, every] = self.diagonal
+        self._set_diagonal(self.diagonal + added)
 
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
-        m = self.size
-        threads = block_of(m * WARP, 128)
-        launch = kernel("operators", "sk_gram_product")
-        launch(grid1d(m * WARP, threads, 16), threads, (self.G, v, self.diagonal, self.ridge, m, out))
+        np.dot(self.G, v, out=out)
 
     def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
         import cupy
         from cupyx.scipy.linalg import solve_triangular
 
-        face, m = np.empty_like(self.G), self.size
-        threads = block_of(m * m)
-        launch = kernel("operators", "sk_face_matrix")
-        launch(grid1d(m * m, threads), threads, (self.G, self.diagonal, kind, self.ridge, m, face))
+        # the identity beside the face
+        free = (kind == 1) | (kind == 2)
+        face = np.where(free[:, None] & free, self.G, cupy.eye(self.size))
         L = cupy.linalg.cholesky(face)
         found = solve_triangular(L, solve_triangular(L, rhs, lower=True), trans=1, lower=True)
         # a matrix that is not positive definite leaves NaN or no sense behind
@@ -113,7 +110,4 @@ class CallbackOperator(QuadOperator):
         res = self.func(v.copy())
         if res.shape != (self.size,):
             raise ValueError(f"Hessian-vector product has shape {res.shape}, expected {(self.size,)}")
-        out[:] = res
-        threads = block_of(self.size)
-        launch = kernel("operators", "sk_add_ridge")
-        launch(grid1d(self.size, threads), threads, (v, self.diagonal, self.ridge, self.size, out))
+        out[:] = res + self.ridge * self.diagonal * v

@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import enlarged, to_host
 from .._typing import DeviceArray
 from ._compile import THREADS, Sizes, grid1d, kernel, sm_count
-from ._reduce import WARP, block_of, finish, finish_on_device
+from ._reduce import WARP, block_of, finish
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
 _WIDEST = 128  # columns of W that a block takes
@@ -26,7 +26,7 @@ def _launch(name: str, blocks: Sizes, threads: int, args: tuple[object, ...]) ->
 
 
 def _reduced(name: str, n: int, args: tuple[DeviceArray, ...], k: int = 1) -> DeviceArray:
-    """What the blocks of a pass over n entries found, (blocks, k), for ``_reduce``."""
+    """What the blocks of a pass over n entries found, (blocks, k), for ``finish``."""
     threads = block_of(n)
     part = np.empty((grid1d(n, threads), k), like=args[0])
     _launch(name, len(part), threads, (n, *args, part))
@@ -150,7 +150,7 @@ class Pairs:
         if self._pending:
             self._settle(self.box.get())
         self.fresh[:] = free
-        self._sum(_reduced("sk_pairs_changes", self.n, (self.fresh, self.free), 2), self.changes)
+        _reduced("sk_pairs_changes", self.n, (self.fresh, self.free), 2).sum(axis=0, out=self.changes)
         self._change()
 
     def correct(self, x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> int:
@@ -161,17 +161,13 @@ class Pairs:
         if self._pending:
             self._settle(self.box.get())
         args = x, p, lower, upper, self.free, self.fresh
-        self._sum(_reduced("sk_pairs_correct", self.n, args, 2), self.changes)
+        _reduced("sk_pairs_correct", self.n, args, 2).sum(axis=0, out=self.changes)
         count = int(self.changes.get()[0])
         if count and self.order:
             self._change()
         elif count:
             self.free, self.fresh = self.fresh, self.free
         return count
-
-    @staticmethod
-    def _sum(part: DeviceArray, out: DeviceArray) -> None:
-        out[:] = finish_on_device(part)
 
     def _change(self) -> None:
         """Sum the Gram matrix's change from the rows of ``free`` to those of ``fresh``, the new ``free``."""
@@ -260,7 +256,7 @@ def free_variables(
 
     Returns the number of free variables as an array () of the device, so that nobody waits who does not ask.
     """
-    return finish_on_device(_reduced("sk_box_free", len(x), (x, g, lower, upper, free)))[0]
+    return _reduced("sk_box_free", len(x), (x, g, lower, upper, free)).sum()
 
 
 def feasible_part(

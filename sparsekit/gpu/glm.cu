@@ -83,8 +83,3 @@ static __device__ __forceinline__ void derivatives(const double* z, const double
 SK_GLM(logistic, glm::Logistic)
 SK_GLM(squared, glm::Squared)
 SK_GLM(probit, glm::Probit)
-
-extern "C" __global__ void sk_axpy_rows(const double* __restrict__ z, double step, const double* __restrict__ dz,
-                                        long long n, double* __restrict__ out) {
-    for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) out[i] = z[i] + step * dz[i];
-}

@@ -134,15 +134,3 @@ extern "C" __global__ void sk_multinomial_model(const double* __restrict__ Z, co
         }
     }
 }
-
-extern "C" __global__ void sk_row_entries(const long long* __restrict__ ptr, const index_t* __restrict__ col,
-                                          const long long* __restrict__ held, long long* __restrict__ out,
-                                          long long n) {
-    const int lane = threadIdx.x % SK_WARP;
-    for (long long i = sk::thread_of_grid() / SK_WARP; i < n; i += sk::threads_of_grid() / SK_WARP) {
-        long long total = 0;
-        for (long long e = ptr[i] + lane; e < ptr[i + 1]; e += SK_WARP) total += held[col[e]];
-        total = sk::warp_sum(total);
-        if (lane == 0) out[i] = total;
-    }
-}

@@ -168,15 +168,6 @@ def test_rows_of_nan_are_read_nowhere_else(cupy):
     assert np.isnan(found[1].get()).all() and (found[2].get() == 0).all()
 
 
-def test_entries_of_rows(cupy):
-    A = uneven(40, 70)
-    held = np.random.default_rng(0).integers(0, 5, 71)
-    out = cupy.empty(40, dtype=np.int64)
-    indptr, indices, _ = parts_of(A, cupy)
-    _multinomial.row_entries(indptr, indices, cupy.asarray(held), out)
-    np.testing.assert_array_equal(out.get(), [held[A[i].indices].sum() for i in range(40)])
-
-
 @pytest.mark.parametrize("shifted", [False, True])
 def test_curvature_of_scores(cupy, scores, shifted):
     Z, _, s, rng = scores

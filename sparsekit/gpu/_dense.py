@@ -89,42 +89,32 @@ def dense_squares(A: DeviceArray, d: DeviceArray, out: DeviceArray) -> None:
     rmatvec(A, d, out, square=True)
 
 
-def dense_gram(
-    X: DeviceArray, cols: DeviceArray, d: DeviceArray, G: DeviceArray, block: DeviceArray | None = None
-) -> None:
-    """G[0] = A^T diag(d) A, A = X[:, cols], or [X[:, cols], 1] where G is larger; X in any order, not copied.
+def dense_gram(X: DeviceArray, cols: DeviceArray, d: DeviceArray, G: DeviceArray) -> None:
+    """G[0] = A^T diag(d) A, A = X[:, cols], or [X[:, cols], 1] where G is larger; X in any order.
 
-    Products of blocks of rows in the type of ``block`` (that of X without one) are summed in float64.
+    Products of blocks of rows in the type of X are summed in float64.
     """
-    n, m = X.shape[0], len(cols)
-    size = G.shape[1]
-    strides = tuple(stride // X.itemsize for stride in X.strides)
-    cols = cols.astype(np.int32, copy=False)
-    dtype = X.dtype if block is None else block.dtype
+    m = len(cols)
 
-    def fill(first: int, rows: int, part: DeviceArray) -> None:
-        source = X if dtype == X.dtype else X[first : first + rows].astype(dtype)
-        at = 0 if source is not X else first
-        steps = strides if source is X else tuple(s // source.itemsize for s in source.strides)
-        threads = block_of(rows * size)
-        launch = kernel("dense", "sk_dense_scale", real=dtype)
-        weights = d if source is X else d[first : first + rows]
-        args = (source, *steps, cols, weights, at, rows, m, size, part)
-        launch(grid1d(rows * size, threads, 16), threads, args)
+    def fill(first: int, block: DeviceArray) -> None:
+        block[:, :m] = X[first : first + len(block)][:, cols]
+        block[:, m:] = 1.0
 
-    gram_of_blocks(n, size, dtype, fill, G[0])
+    gram_of_blocks(d, X.dtype, fill, G[0])
 
 
 def gram_of_blocks(
-    n: int, size: int, dtype: DTypeLike, fill: Callable[[int, int, DeviceArray], None], G: DeviceArray
+    d: DeviceArray, dtype: DTypeLike, fill: Callable[[int, DeviceArray], None], G: DeviceArray
 ) -> None:
-    """G = sum of B^T B over blocks B of rows, which ``fill(first, rows, B)`` writes."""
+    """G = sum of B^T diag(d) B over blocks B of rows, which ``fill(first, B)`` writes."""
+    n, size = len(d), len(G)
     G[:] = 0.0
     if size == 0 or n == 0:
         return
-    step = min(n, max(1, _BLOCK // size))
+    root, step = np.sqrt(d), min(n, max(1, _BLOCK // size))
     room = np.empty((step, size), dtype=dtype, like=G)
     for first in range(0, n, step):
         B = room[: min(step, n - first)]
-        fill(first, len(B), B)
+        fill(first, B)
+        B *= root[first : first + len(B), None]
         G += B.T @ B

@@ -13,8 +13,8 @@ from ._column_store import ColumnStore, columns_from_csr
 from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
 from ._operators import QuadOperator
-from ._reduce import WARP, block_of
-from ._sparse import select_count, select_fill, width_of
+from ._reduce import block_of
+from ._sparse import line_numbers, select_count, select_fill, width_of
 
 
 class ModelRows:
@@ -72,16 +72,17 @@ class ModelRows:
 
     def gram(self, d: DeviceArray, intercept: bool, work: DeviceArray) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""
-        size = self.m + bool(intercept)
 
-        def fill(first: int, rows: int, block: DeviceArray) -> None:
+        def fill(first: int, block: DeviceArray) -> None:
+            cut = self.indptr[first : first + len(block) + 1]
+            start, stop = int(cut[0]), int(cut[-1])
             block[:] = 0.0
-            threads = block_of(rows * WARP)
-            launch = kernel("rows", "sk_model_rows_scatter", real=block.dtype)
-            args = (self.indptr, self.col, self.val, d, first, rows, size, self.m, int(intercept), block)
-            launch(grid1d(rows * WARP, threads, 16), threads, args)
+            rows = line_numbers(cut - start, stop - start)
+            block[rows, self.col[start:stop]] = self.val[start:stop]
+            if intercept:
+                block[:, self.m] = 1.0
 
-        gram_of_blocks(self.n, size, work.dtype, fill, work[0])
+        gram_of_blocks(d, work.dtype, fill, work[0])
 
     def store(self) -> ColumnStore:
         """The rows turned, for an operator that gets no columns."""

@@ -79,17 +79,16 @@ def product(
 
 def transpose(indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, p: int) -> CompressedParts:
     """(cut, rows, values) of the columns of a matrix in CSR; rows ascend within a column."""
-    n, nnz = len(indptr) - 1, data.size
-    rows = np.empty(nnz, dtype=np.int32, like=data)
-    cut = np.zeros(p + 1, dtype=indptr.dtype, like=data)
-    if nnz:
-        threads = block_of(n * WARP)
-        launch = kernel("sparse", "sk_row_numbers", index=indptr.dtype)
-        launch(grid1d(n * WARP, threads, 16), threads, (indptr, n, rows))
-        order = np.argsort(indices)  # CuPy sorts stably
-        rows, data = rows[order], data[order]
-        cut[1:] = np.cumsum(np.bincount(indices, minlength=p))
-    return cut, rows.astype(indptr.dtype, copy=False), data
+    order = np.argsort(indices, kind="stable")
+    rows = line_numbers(indptr, len(indices))[order]
+    cut = np.searchsorted(indices[order], np.arange(p + 1, dtype=indices.dtype, like=indices))
+    return cut.astype(indptr.dtype), rows.astype(indptr.dtype, copy=False), data[order]
+
+
+def line_numbers(indptr: DeviceArray, nnz: int) -> DeviceArray:
+    """The line of each of nnz entries, int32."""
+    entries = np.arange(nnz, dtype=indptr.dtype, like=indptr)
+    return np.searchsorted(indptr[1:], entries, side="right").astype(np.int32)
 
 
 def select_count(indptr: DeviceArray, indices: DeviceArray, position: DeviceArray) -> DeviceArray:
@@ -134,20 +133,11 @@ def gather_columns(
     indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, cols: DeviceArray
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]:
     """(cut, rows, new columns, values) of the chosen columns laid side by side; waits for their size."""
-    cols = cols.astype(np.int32, copy=False)
     cut = np.zeros(len(cols) + 1, dtype=np.int64, like=data)
     cut[1:] = np.cumsum(indptr[cols + 1] - indptr[cols])
-    nnz = int(cut[-1])
-    rows, new = np.empty(nnz, dtype=np.int32, like=data), np.empty(nnz, dtype=np.int32, like=data)
-    values = np.empty(nnz, dtype=data.dtype, like=data)
-    if nnz:
-        threads = block_of(nnz)
-        launch = kernel(
-            "sparse", "sk_csc_gather", real=data.dtype, index=indices.dtype, defines=_out(data.dtype)
-        )
-        args = (indptr, indices, data, cols, len(cols), cut, nnz, rows, new, values)
-        launch(grid1d(nnz, threads, 16), threads, args)
-    return cut, rows, new, values
+    new = line_numbers(cut, int(cut[-1]))
+    entries = np.arange(len(new), like=new) + (indptr[cols] - cut[:-1])[new]
+    return cut, indices[entries].astype(np.int32, copy=False), new, data[entries]
 
 
 def csr_largest_row(indptr: DeviceArray, data: DeviceArray) -> float:

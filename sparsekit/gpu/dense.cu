@@ -128,15 +128,3 @@ extern "C" __global__ void __launch_bounds__(512, 1) sk_dense_hessian(const real
     }
     if (intercept && threadIdx.x == 0) mine[m] = last;
 }
-
-// Rows first .. of [X[:, cols], 1] times the roots of d, (rows, size) in C order; X by its strides in entries
-extern "C" __global__ void sk_dense_scale(const real* __restrict__ X, long long stride0, long long stride1,
-                                          const int* __restrict__ cols, const double* __restrict__ d,
-                                          long long first, long long rows, long long m, long long size,
-                                          real* __restrict__ block) {
-    for (long long e = sk::thread_of_grid(); e < rows * size; e += sk::threads_of_grid()) {
-        const long long i = e / size, k = e % size;
-        const double x = k < m ? (double)X[(first + i) * stride0 + cols[k] * stride1] : 1.0;
-        block[e] = (real)(sqrt(d[first + i]) * x);
-    }
-}

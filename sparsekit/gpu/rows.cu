@@ -35,18 +35,3 @@ extern "C" __global__ void sk_model_rows_product(const long long* __restrict__ i
     sum = sk::block_sum(sum, room);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
-
-// Rows first .. of [X, 1] times the roots of d into a dense block of zeros (rows, size); a warp a row
-extern "C" __global__ void sk_model_rows_scatter(const long long* __restrict__ indptr, const int* __restrict__ col,
-                                                 const float* __restrict__ val, const double* __restrict__ d,
-                                                 long long first, long long rows, long long size, long long m,
-                                                 long long intercept, real* __restrict__ block) {
-    const int lane = threadIdx.x % SK_WARP;
-    const long long warps = sk::threads_of_grid() / SK_WARP;
-    for (long long i = sk::thread_of_grid() / SK_WARP; i < rows; i += warps) {
-        const double root = sqrt(d[first + i]);
-        for (long long k = indptr[first + i] + lane; k < indptr[first + i + 1]; k += SK_WARP)
-            block[i * size + col[k]] = (real)(root * val[k]);
-        if (intercept && lane == 0) block[i * size + m] = (real)root;
-    }
-}

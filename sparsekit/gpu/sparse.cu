@@ -105,32 +105,3 @@ extern "C" __global__ void sk_csr_select_fill(const index_t* __restrict__ indptr
         }
     }
 }
-
-// Entry e of the chosen columns laid side by side: out_indptr (m + 1) says where each begins.
-extern "C" __global__ void sk_csc_gather(const index_t* __restrict__ indptr, const index_t* __restrict__ indices,
-                                         const real* __restrict__ data, const int* __restrict__ cols, long long m,
-                                         const long long* __restrict__ out_indptr, long long nnz,
-                                         int* __restrict__ out_rows, int* __restrict__ out_cols,
-                                         SK_OUT* __restrict__ out_data) {
-    for (long long e = sk::thread_of_grid(); e < nnz; e += sk::threads_of_grid()) {
-        long long low = 0, high = m;  // the last column that begins at e or before
-        while (high - low > 1) {
-            const long long middle = (low + high) / 2;
-            if (out_indptr[middle] <= e) low = middle;
-            else high = middle;
-        }
-        const long long from = (long long)indptr[cols[low]] + (e - out_indptr[low]);
-        out_rows[e] = (int)indices[from];
-        out_cols[e] = (int)low;
-        out_data[e] = (SK_OUT)data[from];
-    }
-}
-
-// rows[k] = row of entry k
-extern "C" __global__ void sk_row_numbers(const index_t* __restrict__ indptr, long long n, int* __restrict__ rows) {
-    const int lane = threadIdx.x % SK_WARP;
-    const long long warps = sk::threads_of_grid() / SK_WARP;
-    for (long long i = sk::thread_of_grid() / SK_WARP; i < n; i += warps)
-        for (long long k = (long long)indptr[i] + lane; k < (long long)indptr[i + 1]; k += SK_WARP)
-            rows[k] = (int)i;
-}

@@ -6,6 +6,8 @@ over columns, A^T t, so that no sum needs atomics.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from .._typing import DeviceArray
@@ -14,7 +16,7 @@ from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
 from ._operators import QuadOperator
 from ._reduce import block_of
-from ._sparse import line_numbers, select_count, select_fill, width_of
+from ._sparse import SQUARE, line_numbers, product, select_count, select_fill, width_of
 
 
 class ModelRows:
@@ -62,7 +64,7 @@ class ModelRows:
             self._width = width_of(self.nnz, self.n)
             self._part = np.empty(grid1d(self.n * self._width, self._threads(), 16), like=t)
         part = self._part
-        launch = kernel("rows", "sk_model_rows_product")
+        launch = kernel("sparse", "sk_model_rows_product", real=np.float32, index=np.int32)
         args = (self.indptr, self.col, self.val, d, v, self.n, self.m, int(intercept), self._width, t, part)
         launch(len(part), self._threads(), args)
         return part
@@ -84,30 +86,6 @@ class ModelRows:
 
         gram_of_blocks(d, work.dtype, fill, work[0])
 
-    def store(self) -> ColumnStore:
-        """The rows turned, for an operator that gets no columns."""
-        nnz = int(self.nnz)
-        return columns_from_csr(self.indptr, self.col[:nnz].astype(np.int64), self.val[:nnz], self.m)
-
-
-def _every(m: int, like: DeviceArray) -> DeviceArray:
-    return np.arange(m, dtype=np.int32, like=like)
-
-
-def _diagonal(
-    store: ColumnStore,
-    cols: DeviceArray | None,
-    position: DeviceArray | None,
-    d: DeviceArray,
-    intercept: bool,
-) -> DeviceArray:
-    if cols is None:
-        cols = position = _every(store.p, d)
-    out = np.empty(len(cols) + bool(intercept), like=d)
-    if out.size:
-        store.products(cols, position, d, d, intercept, True, 0.0, d, d, out)
-    return out
-
 
 class RowOperator(QuadOperator):
     """H = A^T diag(d) A by a pass over model rows and one over columns a product.
@@ -121,15 +99,19 @@ class RowOperator(QuadOperator):
         position: DeviceArray | None = None,
     ) -> None:  # fmt: skip
         self.rows, self.d, self.intercept, self.ridge = rows, d, bool(intercept), float(ridge)
+        every = np.arange(rows.m, dtype=np.int32, like=d)
         if store is None or cols is None:
-            store, cols, position = rows.store(), _every(rows.m, d), None
-        self.store, self.cols = store, cols.astype(np.int32, copy=False)
+            nnz = int(rows.nnz)
+            store = columns_from_csr(rows.indptr, rows.col[:nnz].astype(np.int64), rows.val[:nnz], rows.m)
+            cols = position = every
         if position is None:
             position = np.full_like(d, -1, dtype=np.int32, shape=store.p)
-            position[cols] = _every(len(cols), d)
-        self.position = position
-        self.diagonal = _diagonal(store, self.cols, position, d, self.intercept)
-        self.size = len(self.diagonal)
+            position[cols] = every
+        self.size = rows.m + self.intercept
+        chosen = cols.astype(np.int32, copy=False), position
+        self._by_columns = partial(product, store.cut, store.row, store.val, lines=store.lines, chosen=chosen)
+        self.diagonal = np.empty(self.size, like=d)
+        self._by_columns(d, self.diagonal, mode=SQUARE, sums=d if self.intercept else None)
         self._t = np.empty(rows.n, like=d)
 
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
@@ -138,9 +120,8 @@ class RowOperator(QuadOperator):
             out[:] = 0.0
             return
         sums = self.rows.forward(self.d, v, self.intercept, self._t)
-        self.store.products(
-            self.cols, self.position, self._t, sums, self.intercept, False, self.ridge, self.diagonal, v, out
-        )
+        sums = sums if self.intercept else None
+        self._by_columns(self._t, out, sums=sums, ridge=self.ridge, diagonal=self.diagonal, v=v)
 
 
 class DenseOperator(QuadOperator):

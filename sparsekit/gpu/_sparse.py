@@ -47,33 +47,39 @@ def width_of(nnz: float, n: int) -> int:
     return width
 
 
-def share(lines: Lines | _Short, n: int) -> tuple[int, int, int]:
-    """Blocks of long lines, blocks of the others and threads of a block for a pass over n lines."""
-    n_long = 0 if lines.longs is None else len(lines.longs)
-    threads = THREADS if n_long else block_of(n * lines.width)
-    return n_long, grid1d(n * lines.width, threads, 16), threads
-
-
 def product(
     indptr: DeviceArray,
     indices: DeviceArray,
     data: DeviceArray,
-    v: DeviceArray,
+    t: DeviceArray,
     out: DeviceArray,
     lines: Lines | _Short | None = None,
     mode: int = PLAIN,
+    chosen: tuple[DeviceArray, DeviceArray] | None = None,
+    sums: DeviceArray | None = None,
+    ridge: float = 0.0,
+    diagonal: DeviceArray | None = None,
+    v: DeviceArray | None = None,
 ) -> None:
-    """out[i] = sum_k f(X[i, k]) v[k] over the lines i, f by ``mode``: X, its size, its square."""
-    n = len(indptr) - 1
-    if n == 0:
+    """out[i] = sum_k f(X[i, k]) t[k] + ridge diagonal[i] v[i] over the lines i; f by ``mode``: X, |X|, X^2.
+
+    ``chosen``: numbers (m,), int32, of the lines that are asked for, and the place of each line among them or
+    -1. ``sums`` adds up to the sum of t, which is the product of one more line, of ones.
+    """
+    if out.size == 0:
         return
+    n = len(indptr) - 1 if chosen is None else len(chosen[0])
     lines = lines or _Short(data.size, n)
-    n_long, blocks, threads = share(lines, n)
-    launch = kernel("sparse", "sk_csr_matvec", real=data.dtype, index=indices.dtype)
-    longs = np.empty(0, dtype=np.int64, like=out) if lines.longs is None else lines.longs
+    nowhere = np.empty(0, dtype=np.int32, like=out)
+    longs = nowhere.astype(np.int64) if lines.longs is None else lines.longs
+    cols, position = chosen or (nowhere, nowhere)
+    threads = THREADS if len(longs) else block_of(n * lines.width)
+    launch = kernel("sparse", "sk_lines_product", real=data.dtype, index=indices.dtype)
     launch(
-        n_long + blocks, threads,
-        (indptr, indices, data, v, longs, n_long, lines.limit, lines.width, mode, n, out),
+        len(longs) + (sums is not None) + grid1d(n * lines.width, threads, 16), threads,
+        (indptr, indices, data, t, longs, len(longs), lines.limit, lines.width, mode, cols, position,
+         chosen is not None, t if sums is None else sums, -1 if sums is None else sums.size, ridge,
+         t if diagonal is None else diagonal, t if v is None else v, n, out),
     )  # fmt: skip
 
 

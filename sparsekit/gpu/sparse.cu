@@ -33,36 +33,74 @@ static __device__ __forceinline__ double group_sum(double x, long long width) {
 
 }  // namespace sparse
 
-// out[i] = sum_k X[i, k] v[k] for the lines i of a compressed matrix, ``width`` threads (1 .. 32) a line.
-// The first n_long blocks take a line of ``longs`` each, which the others leave out (more than ``limit``).
-extern "C" __global__ void sk_csr_matvec(const index_t* __restrict__ indptr, const index_t* __restrict__ indices,
-                                         const real* __restrict__ data, const double* __restrict__ v,
-                                         const long long* __restrict__ longs, long long n_long, long long limit,
-                                         long long width, long long mode, long long n, double* __restrict__ out) {
+// out[j] = sum_k X[j, k] t[k] + ridge diagonal[j] v[j] for the lines j of a compressed matrix, or with
+// ``has_choice`` for the lines chosen[j]; ``width`` threads (1 .. 32) a line. The first n_long blocks take one
+// line of ``longs`` (more entries than ``limit``) each, where ``position`` says that it is chosen. The block
+// after them takes the intercept, whose line is of ones: ``sums`` (n_sums,; -1: no intercept) adds up to the
+// sum of t.
+extern "C" __global__ void sk_lines_product(
+    const index_t* __restrict__ indptr, const index_t* __restrict__ indices, const real* __restrict__ data,
+    const double* __restrict__ t, const long long* __restrict__ longs, long long n_long, long long limit,
+    long long width, long long mode, const int* __restrict__ chosen, const int* __restrict__ position,
+    long long has_choice, const double* sums, long long n_sums, double ridge, const double* __restrict__ diagonal,
+    const double* __restrict__ v, long long m, double* __restrict__ out) {
     __shared__ double room[33];
-    if (blockIdx.x < n_long) {
-        const long long i = longs[blockIdx.x];
-        double total =
-            sparse::dot(indices, data, v, indptr[i], indptr[i + 1], threadIdx.x, blockDim.x, mode);
+    const long long ahead = n_long + (n_sums >= 0 ? 1 : 0);
+    if (blockIdx.x < ahead) {
+        const bool is_intercept = blockIdx.x == n_long;
+        const long long line = is_intercept ? m : longs[blockIdx.x];
+        const long long j = has_choice && !is_intercept ? position[line] : line;
+        if (j < 0) return;  // the whole block
+        double total = 0.0;
+        if (is_intercept)
+            for (long long b = threadIdx.x; b < n_sums; b += blockDim.x) total += sums[b];
+        else
+            total = sparse::dot(indices, data, t, indptr[line], indptr[line + 1], threadIdx.x, blockDim.x, mode);
         total = sk::block_sum(total, room);
-        if (threadIdx.x == 0) out[i] = total;
+        if (threadIdx.x == 0) out[j] = ridge != 0.0 ? total + ridge * diagonal[j] * v[j] : total;
         return;
     }
     const long long lane = threadIdx.x % SK_WARP, each = SK_WARP / width;
-    const long long warps = ((long long)gridDim.x - n_long) * (blockDim.x / SK_WARP);
-    long long warp = ((long long)blockIdx.x - n_long) * (blockDim.x / SK_WARP) + threadIdx.x / SK_WARP;
-    for (; warp * each < n; warp += warps) {
-        const long long i = warp * each + lane / width;
+    const long long warps = ((long long)gridDim.x - ahead) * (blockDim.x / SK_WARP);
+    long long warp = ((long long)blockIdx.x - ahead) * (blockDim.x / SK_WARP) + threadIdx.x / SK_WARP;
+    for (; warp * each < m; warp += warps) {
+        const long long j = warp * each + lane / width;
         double total = 0.0;
         bool mine = false;
-        if (i < n) {
-            const long long start = indptr[i], stop = indptr[i + 1];
+        if (j < m) {
+            const long long line = has_choice ? chosen[j] : j, start = indptr[line], stop = indptr[line + 1];
             mine = stop - start <= limit;
-            if (mine) total = sparse::dot(indices, data, v, start, stop, lane % width, width, mode);
+            if (mine) total = sparse::dot(indices, data, t, start, stop, lane % width, width, mode);
         }
         total = sparse::group_sum(total, width);
-        if (mine && lane % width == 0) out[i] = total;
+        if (mine && lane % width == 0) out[j] = ridge != 0.0 ? total + ridge * diagonal[j] * v[j] : total;
     }
+}
+
+// t_i = d_i (sum_k X[i, k] v[k] + v[m] of the intercept) for model rows, ``width`` threads (1 .. 32) a row;
+// part (blocks,) gets the sum of t over a block's rows.
+extern "C" __global__ void sk_model_rows_product(const long long* __restrict__ indptr,
+                                                 const index_t* __restrict__ col, const real* __restrict__ val,
+                                                 const double* __restrict__ d, const double* __restrict__ v,
+                                                 long long n, long long m, long long intercept,
+                                                 long long width, double* __restrict__ t, double* part) {
+    __shared__ double room[33];
+    const long long lane = threadIdx.x % SK_WARP, each = SK_WARP / width;
+    const long long warps = sk::threads_of_grid() / SK_WARP;
+    const double v0 = intercept ? v[m] : 0.0;
+    double sum = 0.0;
+    for (long long warp = sk::thread_of_grid() / SK_WARP; warp * each < n; warp += warps) {
+        const long long i = warp * each + lane / width;
+        double a = i < n ? sparse::dot(col, val, v, indptr[i], indptr[i + 1], lane % width, width, 0) : 0.0;
+        a = sparse::group_sum(a, width);
+        if (i < n && lane % width == 0) {
+            a = d[i] * (a + v0);
+            t[i] = a;
+            sum += a;
+        }
+    }
+    sum = sk::block_sum(sum, room);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
 // counts[i] = entries of row i whose column has a place >= 0; a warp a row

@@ -45,27 +45,34 @@ class LossRows(Protocol):
     curvature: DeviceArray
 
 
-def _value(
-    name: str, z: DeviceArray, arguments: tuple[object, ...], filled: tuple[DeviceArray, ...] = ()
+def _evaluate(
+    is_logistic: bool,
+    z: DeviceArray,
+    along: tuple[DeviceArray, float] | None,
+    t: DeviceArray,
+    c: DeviceArray | None,
+    s: DeviceArray,
+    prev: DeviceArray | None = None,
+    shape: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+    filled: tuple[DeviceArray, DeviceArray, DeviceArray] | None = None,
 ) -> float:
+    """Value and ``filled`` = (u, dual, d) at z, or the slope along (dz, step); shape = lo, hi, eps, delta."""
     n = len(z)
     if n == 0:
         return 0.0
+    # a kink is the limit of small delta: r / delta leaves [lo, hi] unless r is 0
+    inverse = 1.0 / shape[3] if shape[3] > 0 else 1e300
+    dz, step = along or (z, 0.0)
     threads = block_of(n)
     part = np.empty((grid1d(n, threads), 1), like=z)
-    kernel("row_losses", name)(len(part), threads, (*arguments, n, *filled, part))
+    # what is None is not read, and z or part passed in its place
+    kernel("row_losses", "sk_row_losses")(
+        len(part), threads,
+        (is_logistic, along is not None, z, dz, float(step), t, z if c is None else c, c is not None, s,
+         z if prev is None else prev, prev is not None, *map(float, shape), inverse, n,
+         *(filled or (part, part, part)), part),
+    )  # fmt: skip
     return float(finish(part)[0])
-
-
-def _maybe(x: DeviceArray | None, instead: DeviceArray) -> tuple[DeviceArray, int]:
-    """An array and whether it is there; ``instead`` is passed, and never read, where it is None."""
-    return (instead, 0) if x is None else (x, 1)
-
-
-def _shape(lo: float, hi: float, eps: float, delta: float) -> tuple[float, ...]:
-    # a kink is the limit of small delta: r / delta leaves [lo, hi] unless r is 0
-    inverse = 1.0 / delta if delta > 0 else 1e300
-    return float(lo), float(hi), float(eps), float(delta), inverse
 
 
 def piecewise_all(
@@ -76,8 +83,7 @@ def piecewise_all(
 
     Fills ``dual`` with a_i, the slope of h, u with s c a (the slope in z), d with the second derivative in z.
     """
-    arguments = z, t, *_maybe(c, z), s, *_maybe(prev, z), *_shape(lo, hi, eps, delta)
-    return _value("sk_piecewise_all", z, arguments, (u, dual, d))
+    return _evaluate(False, z, None, t, c, s, prev, (lo, hi, eps, delta), (u, dual, d))
 
 
 def piecewise_along(
@@ -85,8 +91,7 @@ def piecewise_along(
     prev: DeviceArray | None, lo: float, hi: float, eps: float, delta: float,
 ) -> float:  # fmt: skip
     """The derivative of `piecewise_all` along z + step dz."""
-    arguments = z, dz, float(step), t, *_maybe(c, z), s, *_maybe(prev, z), *_shape(lo, hi, eps, delta)
-    return _value("sk_piecewise_along", z, arguments)
+    return _evaluate(False, z, (dz, step), t, c, s, prev, (lo, hi, eps, delta))
 
 
 def log_loss_all(
@@ -94,14 +99,14 @@ def log_loss_all(
     d: DeviceArray,
 ) -> float:  # fmt: skip
     """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
-    return _value("sk_log_loss_all", z, (z, t, c, s), (u, dual, d))
+    return _evaluate(True, z, None, t, c, s, filled=(u, dual, d))
 
 
 def log_loss_along(
     z: DeviceArray, dz: DeviceArray, step: float, t: DeviceArray, c: DeviceArray, s: DeviceArray
 ) -> float:
     """The derivative of `log_loss_all` along z + step dz."""
-    return _value("sk_log_loss_along", z, (z, dz, float(step), t, c, s))
+    return _evaluate(True, z, (dz, step), t, c, s)
 
 
 def dense_pass(

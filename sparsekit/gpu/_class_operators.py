@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import DeviceArray
 from . import _curvature
 from ._class_scores import transpose
-from ._compile import THREADS, grid1d, kernel
+from ._compile import C_REAL, THREADS, grid1d, kernel
 from ._operators import QuadOperator
 
 # classes whose scores stay in the registers of a part of a warp
@@ -20,7 +20,6 @@ _NARROW = 32
 _LONG, _UNEVEN = 512, 16
 # kernels at both ends of a product
 _ENDS = ("largest", "load", "store")
-_REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
 def class_factors(
@@ -47,7 +46,7 @@ def class_factors(
     n, m = U.shape
     if n == 0 or m == 0:
         return
-    macros = {"OUT": _REAL[np.dtype(U.dtype)]}
+    macros = {"OUT": C_REAL[U.dtype]}
     kernel("class_operators", "sk_class_factors", real=data.dtype, defines=macros)(
         n, min(128, max(32, -(-m // 32) * 32)),
         (

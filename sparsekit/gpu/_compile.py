@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Sizes: TypeAlias = int | tuple[int, ...]
 
 _FOLDER = Path(__file__).parent
-_REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+# names of types in CUDA C
+C_REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _INDEX = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _SCALAR = _FOLDER.parent / "_scalar"  # what C and CUDA share
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh|\w+\.h)"$', re.MULTILINE)
@@ -126,7 +127,7 @@ def kernel(
 
     macros = dict(defines or {})
     if real is not None:
-        macros["REAL"] = _REAL[np.dtype(real)]
+        macros["REAL"] = C_REAL[np.dtype(real)]
     if index is not None:
         macros["INDEX"] = _INDEX[np.dtype(index)]
     options = tuple(f"-D{key}={value}" for key, value in sorted(macros.items()))

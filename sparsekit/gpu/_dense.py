@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .._typing import DeviceArray
-from ._compile import THREADS, grid1d, kernel, sm_count
-from ._reduce import WARP, block_of
+from ._compile import THREADS, kernel, sm_count
+from ._reduce import WARP, block_of, over
 
 # columns of a thread in a fused Hessian product, and the threads of its largest block
 _COLUMNS, _MOST_THREADS = 8, 512
@@ -26,10 +26,7 @@ def matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     n, p = A.shape
     if n == 0:
         return
-    warps = -(-n // 4)
-    threads = block_of(warps * WARP)
-    launch = kernel("dense", "sk_dense_matvec", real=A.dtype)
-    launch(grid1d(warps * WARP, threads, 16), threads, (A, v, n, p, out))
+    over("dense", "sk_dense_matvec", -(-n // 4), (A, v, n, p, out), lanes=WARP, per_sm=16, real=A.dtype)
 
 
 def rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray, square: bool = False) -> None:
@@ -52,9 +49,8 @@ def rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray, square: bool = Fal
 
 def _finish(part: DeviceArray, ridge: float, diagonal: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     blocks, size = part.shape
-    threads = block_of(size, 64)
-    launch = kernel("dense", "sk_dense_finish", real=np.float32)
-    launch(grid1d(size, threads), threads, (part, blocks, size, ridge, diagonal, v, out))
+    args = part, blocks, size, ridge, diagonal, v, out
+    over("dense", "sk_dense_finish", size, args, real=np.float32)
 
 
 def hessian_fits(m: int) -> bool:

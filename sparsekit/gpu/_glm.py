@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._typing import DeviceArray
-from ._compile import grid1d, kernel
-from ._reduce import block_of, finish
+from ._reduce import finish, reduced
 
 _LOGISTIC, _SQUARED, _PROBIT = range(3)  # as in glm.cu
 
@@ -23,14 +22,10 @@ def _evaluate(
     d: DeviceArray | None = None,
 ) -> float:
     n = len(z)
-    if n == 0:
-        return 0.0
-    threads = block_of(n)
-    part = np.empty((grid1d(n, threads), 1), like=z)
     fills = u is not None and d is not None
-    filled = (u, d) if fills else (part, part)
-    kernel("glm", "sk_glm")(len(part), threads, (loss, z, y, s, s.size > 0, fills, n, *filled, part))
-    return float(finish(part)[0])
+    filled = (u, d) if fills else (z, z)  # not written then
+    args = loss, z, y, s, s.size > 0, fills, n, *filled
+    return float(finish(reduced("glm", "sk_glm", n, args, z))[0])
 
 
 def logistic_value(z: DeviceArray, y: DeviceArray, s: DeviceArray) -> float:

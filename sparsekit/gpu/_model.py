@@ -17,8 +17,7 @@ from .._arrays import to_host
 from .._typing import Array, DeviceArray
 from ._compile import kernel
 from ._operators import QuadOperator
-from ._orthant import launch, reduced
-from ._reduce import block_of, finish
+from ._reduce import block_of, finish, over, reduced
 
 # variables up to which one block takes a whole step of conjugate gradients: one launch, not three
 _ONE_BLOCK = 8192
@@ -153,7 +152,7 @@ class _Search:
         hp = step if hp is None else hp  # a step of zeros is its own product
         given = (x, step, hp, self.x0, self.g0, self.l1, self.one_sided, self.m)
         args = (*given, self.grad_new, self.pg_new, self.kind_new)
-        res, moving, q = finish(reduced("sk_model_settle", self.m, 3, args, x), maxima=1)
+        res, moving, q = finish(reduced("model", "sk_model_settle", self.m, args, x, 3), maxima=1)
         return float(res), int(moving), float(q)
 
     def take(self) -> None:
@@ -163,7 +162,7 @@ class _Search:
 
     def try_step(self, alpha: float) -> tuple[float, int, float]:
         args = (self.x, self.d, self.x0, self.kind, float(alpha), self.m, self.trial, self.step)
-        launch("sk_model_trial", self.m, args)
+        over("model", "sk_model_trial", self.m, args)
         self.op.product(self.step, self.hp)
         return self.settle(self.trial, self.step, self.hp)
 
@@ -200,7 +199,7 @@ class _Search:
             else:
                 self.n_cg += self._cg(cg_tol, cg_max, warm=rounds > 0)
             args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
-            bad, now_held, left = finish(reduced("sk_model_correct", self.m, 3, args, self.x))
+            bad, now_held, left = finish(reduced("model", "sk_model_correct", self.m, args, self.x, 3))
             held += int(now_held)
             if not bad:
                 return rounds, held
@@ -212,14 +211,14 @@ class _Search:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
         if held:
             # what the variables on their way to zero do to the others
-            launch("sk_model_spread", self.m, (self.r, self.kind, 0, self.m, self.d))
+            over("model", "sk_model_spread", self.m, (self.r, self.kind, 0, self.m, self.d))
             self.op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
-        launch("sk_model_side", self.m, args)
+        over("model", "sk_model_side", self.m, args)
         found = self.op.solve_face(self.kind, self.r)
         if found is None:
             return False
-        launch("sk_model_spread", self.m, (found, self.kind, 1, self.m, self.d))
+        over("model", "sk_model_spread", self.m, (found, self.kind, 1, self.m, self.d))
         return True
 
     def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
@@ -228,7 +227,7 @@ class _Search:
         if warm:
             op.product(self.d, self.hd)
         args = (self.pg, self.hd, self.kind, op.diagonal, int(warm), m, self.r, self.p)
-        part = reduced("sk_model_cg_start", m, 3, args, self.x)
+        part = reduced("model", "sk_model_cg_start", m, args, self.x, 3)
         state, other = np.empty((2, 4), like=self.x)
         kernel("model", "sk_model_cg_open")(1, block_of(len(part)), (part, len(part), float(tol), state))
         for step in range(max_steps):
@@ -241,7 +240,7 @@ class _Search:
                 args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
                 kernel("model", "sk_model_cg_step")(1, block_of(m, 1024), args)
                 continue
-            curve = reduced("sk_model_cg_curve", m, 1, (self.p, self.hp, m), self.x)
+            curve = reduced("model", "sk_model_cg_curve", m, (self.p, self.hp, m), self.x)
             args = (
                 self.p,
                 self.hp,
@@ -255,8 +254,8 @@ class _Search:
                 self.d,
                 self.r,
             )
-            moved = reduced("sk_model_cg_move", m, 2, args, self.x)
+            moved = reduced("model", "sk_model_cg_move", m, args, self.x, 2)
             args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
-            launch("sk_model_cg_turn", m, args)
+            over("model", "sk_model_cg_turn", m, args)
             state, other = other, state
         return max_steps

@@ -11,8 +11,8 @@ import numpy as np
 
 from .._arrays import enlarged, to_host
 from .._typing import DeviceArray
-from ._compile import THREADS, Sizes, grid1d, kernel, sm_count
-from ._reduce import WARP, block_of, finish
+from ._compile import THREADS, Sizes, kernel, sm_count
+from ._reduce import WARP, block_of, finish, over, reduced
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
 _WIDEST = 128  # columns of W that a block takes
@@ -26,16 +26,7 @@ def _launch(name: str, blocks: Sizes, threads: int, args: tuple[object, ...]) ->
 
 
 def _reduced(name: str, n: int, args: tuple[DeviceArray, ...], k: int = 1) -> DeviceArray:
-    """What the blocks of a pass over n entries found, (blocks, k), for ``finish``."""
-    threads = block_of(n)
-    part = np.empty((grid1d(n, threads), k), like=args[0])
-    _launch(name, len(part), threads, (n, *args, part))
-    return part
-
-
-def _each(name: str, n: int, args: tuple[object, ...]) -> None:
-    threads = block_of(n)
-    _launch(name, grid1d(n, threads), threads, (n, *args))
+    return reduced("pairs", name, n, (n, *args), args[0], k)
 
 
 def _total(part: DeviceArray, out: DeviceArray) -> None:
@@ -115,9 +106,8 @@ class Pairs:
             self._make_room(min(2 * slot, self.most))
         m, c = self.memory, self.c
         a, b = slot, m + slot
-        threads = block_of(self.n)
         args = self.n, c, self.W, a, b
-        _launch("sk_pairs_put", grid1d(self.n, threads), threads, (*args, x, x_new, g, g_new))
+        over("pairs", "sk_pairs_put", self.n, (*args, x, x_new, g, g_new))
         blocks, threads, width = self._grid()
         part = np.empty((blocks[0], 4, c), like=self.W)
         _launch("sk_pairs_products", blocks, threads, (*args, self.free, width, part))
@@ -214,10 +204,9 @@ class Pairs:
                 return False
         import cupy
 
-        threads = block_of(self.n * WARP)
         c = self.c if self.order else 0  # without pairs W need not be read
         args = self.n, c, self.W, self.free, g, cupy.asarray(v), float(theta), p
-        _launch("sk_pairs_direction", grid1d(self.n * WARP, threads), threads, args)
+        over("pairs", "sk_pairs_direction", self.n, args, lanes=WARP)
         return True
 
     def _fetch(self) -> np.ndarray:
@@ -282,7 +271,7 @@ def trial_point(
     x: DeviceArray, p: DeviceArray, alpha: float, lower: DeviceArray, upper: DeviceArray, out: DeviceArray
 ) -> None:
     """out (n,) becomes P(x + alpha p)."""
-    _each("sk_box_trial", len(x), (x, p, float(alpha), lower, upper, out))
+    over("pairs", "sk_box_trial", len(x), (len(x), x, p, float(alpha), lower, upper, out))
 
 
 def longest_step(x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> float:

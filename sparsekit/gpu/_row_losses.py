@@ -11,9 +11,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from .._typing import DeviceArray
-from ._compile import grid1d, kernel
 from ._dense import matvec, rmatvec
-from ._reduce import block_of, finish
+from ._reduce import finish, reduced
 
 
 class PiecewiseLoss(Protocol):
@@ -58,21 +57,15 @@ def _evaluate(
 ) -> float:
     """Value and ``filled`` = (u, dual, d) at z, or the slope along (dz, step); shape = lo, hi, eps, delta."""
     n = len(z)
-    if n == 0:
-        return 0.0
     # a kink is the limit of small delta: r / delta leaves [lo, hi] unless r is 0
     inverse = 1.0 / shape[3] if shape[3] > 0 else 1e300
     dz, step = along or (z, 0.0)
-    threads = block_of(n)
-    part = np.empty((grid1d(n, threads), 1), like=z)
-    # what is None is not read, and z or part passed in its place
-    kernel("row_losses", "sk_row_losses")(
-        len(part), threads,
-        (is_logistic, along is not None, z, dz, float(step), t, z if c is None else c, c is not None, s,
-         z if prev is None else prev, prev is not None, *map(float, shape), inverse, n,
-         *(filled or (part, part, part)), part),
+    # z is passed for what is None, and neither read nor written there
+    args = (
+        is_logistic, along is not None, z, dz, float(step), t, z if c is None else c, c is not None, s,
+        z if prev is None else prev, prev is not None, *map(float, shape), inverse, n, *(filled or (z, z, z)),
     )  # fmt: skip
-    return float(finish(part)[0])
+    return float(finish(reduced("row_losses", "sk_row_losses", n, args, z))[0])
 
 
 def piecewise_all(

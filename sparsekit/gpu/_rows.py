@@ -12,10 +12,9 @@ import numpy as np
 
 from .._typing import DeviceArray
 from ._column_store import ColumnStore, columns_from_csr
-from ._compile import grid1d, kernel
 from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
 from ._operators import QuadOperator
-from ._reduce import block_of
+from ._reduce import reduced
 from ._sparse import SQUARE, line_numbers, product, select_count, select_fill, width_of
 
 
@@ -30,8 +29,7 @@ class ModelRows:
         self.n, self.capacity, self.m = int(n), int(capacity), 0
         self._has_room = False
         self._nnz: float | None = None
-        self._part: DeviceArray | None = None
-        self._width = 1
+        self._width: int | None = None
 
     def fill(
         self, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, position: DeviceArray, m: int
@@ -44,12 +42,7 @@ class ModelRows:
             self._has_room = True
         pointers = select_count(indptr, indices, position)
         select_fill(indptr, indices, data, position, pointers, self.col, self.val)
-        self.indptr, self.m, self._nnz, self._part = pointers, int(m), None, None
-
-    def take(self, indptr: DeviceArray, col: DeviceArray, val: DeviceArray, m: int) -> None:
-        """Use rows that exist already: int64 pointers, int32 columns, float32 values."""
-        self.indptr, self.col, self.val, self.m = indptr, col, val, int(m)
-        self._has_room, self._nnz, self._part = True, None, None
+        self.indptr, self.m, self._nnz, self._width = pointers, int(m), None, None
 
     @property
     def nnz(self) -> float:
@@ -59,18 +52,14 @@ class ModelRows:
         return self._nnz
 
     def forward(self, d: DeviceArray, v: DeviceArray, intercept: bool, t: DeviceArray) -> DeviceArray:
-        """t = d * (A v); parts whose sum is that of t, in a buffer of these rows."""
-        if self._part is None:
+        """t = d * (A v); returns parts whose sum is that of t."""
+        if self._width is None:
             self._width = width_of(self.nnz, self.n)
-            self._part = np.empty(grid1d(self.n * self._width, self._threads(), 16), like=t)
-        part = self._part
-        launch = kernel("sparse", "sk_model_rows_product", real=np.float32, index=np.int32)
-        args = (self.indptr, self.col, self.val, d, v, self.n, self.m, int(intercept), self._width, t, part)
-        launch(len(part), self._threads(), args)
-        return part
-
-    def _threads(self) -> int:
-        return block_of(self.n * self._width)
+        args = self.indptr, self.col, self.val, d, v, self.n, self.m, bool(intercept), self._width, t
+        return reduced(
+            "sparse", "sk_model_rows_product", self.n, args, t,
+            lanes=self._width, per_sm=16, real=np.float32, index=np.int32,
+        )  # fmt: skip
 
     def gram(self, d: DeviceArray, intercept: bool, work: DeviceArray) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""

@@ -8,11 +8,10 @@ much as many products; designs turn theirs once (`transpose`) and use `product`.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from .._typing import CompressedParts, DeviceArray
-from ._compile import THREADS, grid1d, kernel
-from ._reduce import WARP, block_of
+from ._compile import C_REAL, THREADS, grid1d, kernel
+from ._reduce import WARP, block_of, over
 
 PLAIN, ABSOLUTE, SQUARE = range(3)
 # entries of a line, for each thread that shares it, from which the line gets a block of its own
@@ -103,9 +102,8 @@ def select_count(indptr: DeviceArray, indices: DeviceArray, position: DeviceArra
     out = np.zeros(n + 1, dtype=np.int64, like=indptr)
     if n:
         counts = np.empty(n, dtype=np.int64, like=indptr)
-        threads = block_of(n * WARP)
-        launch = kernel("sparse", "sk_csr_select_count", index=indices.dtype)
-        launch(grid1d(n * WARP, threads, 16), threads, (indptr, indices, position, n, counts))
+        args = (indptr, indices, position, n, counts)
+        over("sparse", "sk_csr_select_count", n, args, lanes=WARP, per_sm=16, index=indices.dtype)
         out[1:] = np.cumsum(counts)
     return out
 
@@ -121,18 +119,13 @@ def select_fill(
 ) -> None:
     """The entries of these columns, from the row pointers of `select_count`, in the type of ``out_data``."""
     n = len(indptr) - 1
-    if n == 0:
-        return
-    threads = block_of(n * WARP)
-    launch = kernel(
-        "sparse", "sk_csr_select_fill", real=data.dtype, index=indices.dtype, defines=_out(out_data.dtype)
-    )
-    args = (indptr, indices, data, position, n, out_indptr, out_indices, out_data)
-    launch(grid1d(n * WARP, threads, 16), threads, args)
-
-
-def _out(dtype: DTypeLike) -> dict[str, object]:
-    return {"SK_OUT": "double" if dtype == np.float64 else "float"}
+    if n:
+        over(
+            "sparse", "sk_csr_select_fill", n,
+            (indptr, indices, data, position, n, out_indptr, out_indices, out_data),
+            lanes=WARP, per_sm=16, real=data.dtype, index=indices.dtype,
+            defines={"SK_OUT": C_REAL[out_data.dtype]},
+        )  # fmt: skip
 
 
 def gather_columns(

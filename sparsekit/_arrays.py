@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._typing import DeviceArray, DeviceMatrix, EitherArray, SparseMatrix
@@ -76,6 +77,26 @@ def thread_arguments(like: object, n_threads: int) -> tuple[int, ...]:
 @functools.cache
 def _module(name: str, device: bool) -> ModuleType:
     return importlib.import_module(f"sparsekit.{'gpu' if device else '_cython'}.{name}")
+
+
+class OnEachDevice:
+    """What a class of kernels makes of the same arguments in main memory and, once asked for, on each GPU."""
+
+    def __init__(self, module: str, name: str, arguments: tuple[Any, ...]) -> None:
+        self._module, self._name, self._arguments = module, name, arguments
+        self.made: dict[int | None, Any] = {}
+
+    def like(self, x: object) -> Any:
+        """The one for the kernels that take arrays like ``x``, on the current device."""
+        device = namespace(x=x).cuda.Device().id if is_device(x) else None
+        if device not in self.made:
+            self.made[device] = getattr(kernel_module(self._module, x), self._name)(*self._arguments)
+        return self.made[device]
+
+
+def is_in_main_memory(X: object) -> bool:
+    """Whether checked data is an array of NumPy or a matrix of SciPy: not on a GPU, not in blocks of rows."""
+    return isinstance(X, np.ndarray) or sp.issparse(X)
 
 
 def full(

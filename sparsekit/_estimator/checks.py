@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from .._arrays import aligned, host_only
+from .._arrays import aligned, host_only, is_device
 from .._linalg.special import largest
 from .._linalg.structure import canonical
 from .._messages import numbers, shown
@@ -26,8 +26,10 @@ def as_kernel_input(X):
     """Return X itself where the kernels can read it, else the cheapest equivalent copy.
 
     The kernels need contiguous dense arrays, and sparse ones with sorted, unique indices of one
-    integer type. The user's X is never changed.
+    integer type. The user's X is never changed. A checked X on a GPU is returned as it is.
     """
+    if is_device(X):
+        return X
     if sp.issparse(X):
         return canonical(X)
     if not (X.flags.c_contiguous or X.flags.f_contiguous):

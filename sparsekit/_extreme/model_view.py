@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import full, is_device, is_sparse, namespace, thread_arguments
-from .._linalg.threads import blas_threads
-from .scores import HashedScores
+from .._arrays import full, namespace, thread_arguments
+from .scores import HashedScores, linear_scores
 
 
 class ModelView:
@@ -30,7 +29,7 @@ class ModelView:
         self.n_classes, self.shift = state.n_classes, state.shift
         self.parts = _parts(state, options)
         table = state.W
-        self.threads = thread_arguments(table, 1 if is_device(table) else options.n_threads)
+        self.threads = thread_arguments(table, options.n_threads)
         self.intercept = np.zeros(self.n_classes, dtype=table.dtype, like=table)
         for _, bias, factor in self.parts:
             if bias is not None:
@@ -62,12 +61,7 @@ class ModelView:
         coef = table[lo:hi]
         if self.columns is not None:
             coef = coef[:, self.columns]
-        if is_device(coef):
-            return X @ coef.T.astype(dtype)
-        if is_sparse(X):
-            return X @ np.ascontiguousarray(coef.T, dtype=dtype)
-        with blas_threads(self.n_threads):
-            return X @ np.asarray(coef, dtype=dtype).T
+        return linear_scores(X, coef, dtype, self.n_threads)
 
     def squared_norms(self, classes):
         """Squared norms (n,) of the weights of these classes, intercepts included; not of hashed ones."""

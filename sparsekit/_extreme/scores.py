@@ -18,6 +18,28 @@ DENSE_ROWS, DENSE_FEATURES = 16, 128
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
+def linear_scores(X, coef, dtype, n_threads):
+    """X coef^T (n, n_classes), where the two are."""
+    if is_device(coef):
+        if is_sparse(X) and not is_sparse(coef):
+            return kernel_module("_ranking", coef).sparse_scores(X, coef, dtype)
+        return X @ coef.T.astype(dtype, copy=False)
+    if sp.issparse(coef):
+        scores = X @ coef.T
+        return scores.toarray() if sp.issparse(scores) else scores
+    if sp.issparse(X):
+        # only columns that some row has are read
+        columns = np.unique(X.indices)
+        if 2 * len(columns) < X.shape[1]:
+            X = sp.csr_array(
+                (X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns))
+            )
+            coef = coef[:, columns]
+        return X @ np.ascontiguousarray(coef.T, dtype=dtype)
+    with blas_threads(n_threads):
+        return X @ np.asarray(coef, dtype=dtype).T
+
+
 class LinearScores:
     """Scores ``X coef^T + intercept`` of a model, block by block.
 
@@ -37,28 +59,8 @@ class LinearScores:
 
     def block(self, X, lo, hi):
         """Scores (n, hi - lo) of the rows X for classes lo .. hi, a new array."""
-        dtype = np.result_type(X.dtype, np.float32)
-        coef = self.coef[lo:hi]
-        if is_device(coef):
-            if is_sparse(X) and not is_sparse(coef):
-                scores = kernel_module("_ranking", coef).sparse_scores(X, coef, dtype)
-            else:
-                scores = X @ coef.T.astype(dtype, copy=False)
-        elif sp.issparse(coef):
-            scores = X @ coef.T
-            scores = scores.toarray() if sp.issparse(scores) else scores
-        elif sp.issparse(X):
-            # only columns that some row has are read
-            columns = np.unique(X.indices)
-            if 2 * len(columns) < X.shape[1]:
-                X = sp.csr_array(
-                    (X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns))
-                )
-                coef = coef[:, columns]
-            scores = X @ np.ascontiguousarray(coef.T, dtype=dtype)
-        else:
-            with blas_threads(self.n_threads):
-                scores = X @ np.asarray(coef, dtype=dtype).T
+        dtype = self.dtype(X)
+        scores = linear_scores(X, self.coef[lo:hi], dtype, self.n_threads)
         scores = namespace(scores=scores).ascontiguousarray(scores, dtype=dtype)
         scores += self.intercept[lo:hi].astype(dtype, copy=False)
         return scores

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._arrays import full, is_device, kernel_module, to_host
+from .._arrays import beside, full, is_device, kernel_module, to_host
 from .._cython import _class_blocks, _extreme
 from .._solver import outcome
 from .._solver.outcome import Limits
@@ -143,7 +143,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     return Work(
         order,
         chosen,
-        np.empty(len(order), dtype=np.int64, like=x) if is_device(x) else chosen,
+        beside(chosen, x),
         np.diff(rows.first) if sampled else None,
         np.empty(len(order)) if sampled else None,
         np.empty_like(order) if sampled else None,
@@ -160,7 +160,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         None if draws is None else draws.beside(x),
         np.arange(n_classes) if blocks else None,
         np.empty(n_classes, dtype=np.int64, like=x) if blocks else None,
-        np.empty_like(order) if blocks and not is_device(x) else None,
+        np.empty_like(order) if blocks else None,
         None if plan is None else np.asarray(plan.place, like=x)[rows.y],
         None if plan is None else np.asarray(plan.log_noise, like=x),
         np.zeros(options.n_threads * 2 * max(1, rows.n_features)) if options.adaptive else None,

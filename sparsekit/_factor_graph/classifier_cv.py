@@ -18,7 +18,6 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
 from .._estimator.checks import check_penalties, check_sample_weight, in_units
 from .._estimator.cross_validation import (
@@ -30,6 +29,7 @@ from .._estimator.cross_validation import (
     with_labels,
 )
 from .._estimator.decorators import fit_context
+from .._estimator.device_linear import refuse_device
 from .._estimator.used_columns import without_empty_columns
 from .._linalg.class_design import design_of
 from .._linalg.threads import blas_threads, count_threads
@@ -213,7 +213,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             If fits of folds or the final one ended early.
         """
         _raise_for_params(params, self, "fit")
-        _refuse_device(X, y)
+        refuse_device(type(self).__name__, "fit LPSparseMAPClassifier for each alpha", X=X, y=y)
         thresholds = _check_thresholds(self.thresholds)
         given = with_indicator(self, X, y, sample_weight)
         X, weight = given.X, given.weight
@@ -321,14 +321,6 @@ def _said_once():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes")
         yield
-
-
-def _refuse_device(X, y):
-    if is_device(X) or is_device(y):
-        raise TypeError(
-            "LPSparseMAPClassifierCV takes no arrays of a GPU: pass cupy.asnumpy(X) (X.get() for a sparse "
-            "matrix), or fit LPSparseMAPClassifier there for each alpha"
-        )
 
 
 def _check_thresholds(thresholds):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import is_device
+from .._arrays import namespace
 from .._messages import numbers, shown
 from .._typing import FloatArray
 from .asking import asking
@@ -52,7 +52,7 @@ def as_scores(scores, name):
     if hasattr(scores, "nnz"):
         raise TypeError(f"{name} must be dense: pass {name}.toarray()")
     try:
-        scores = scores.copy() if is_device(scores) else np.array(scores)
+        scores = namespace(scores=scores).array(scores)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     if scores.dtype.kind not in "biuf":

@@ -96,8 +96,8 @@ class FactorGraph:
     def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
         parts = [f._all_additional() for f in self._factors if f._full_shape != (0,)]
-        if any(map(is_device, parts)):
-            theirs = next(filter(is_device, parts))
+        theirs = next(filter(is_device, parts), None)
+        if theirs is not None:
             xp = namespace(**{"a factor's additional scores": theirs, "the graph's scores": self._scores})
             return xp.concatenate([xp.asarray(part) for part in parts])
         return np.concatenate([*parts, np.zeros(0)])

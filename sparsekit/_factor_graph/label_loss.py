@@ -10,11 +10,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from .._arrays import is_device, kernel_module, namespace, to_host
-from .._cython._label_graph import LabelGraph
+from .._arrays import OnEachDevice, is_device, namespace, to_host
 from .._linalg import class_products as _class_model
-from .._linalg.as_design import as_design
-from .._linalg.class_design import compress_zeros, device_design
+from .._linalg.class_design import design_of
 from .._linalg.design import CSCDesign
 from .._linalg.special import expit
 from .._linalg.threads import blas_threads
@@ -98,18 +96,12 @@ class Labels:
         }
         self.are_free = not self._checks  # of factors
         self.alone = arrays["alone"][:n_labels] > 0  # labels that no factor holds
-        self._given = n_labels, P, arrays
-        self._graph = LabelGraph(*self._given)
-        self._on_devices = {}
+        self._graphs = OnEachDevice("_label_graph", "LabelGraph", (n_labels, P, arrays))
+        self._graph = self._graphs.like(arrays["alone"])
 
     def _graph_for(self, x):
         """The graph of the kernels that take arrays like x."""
-        if not is_device(x):
-            return self._graph
-        number = namespace(x=x).cuda.Device().id
-        if number not in self._on_devices:
-            self._on_devices[number] = kernel_module("_label_graph", x).LabelGraph(*self._given)
-        return self._on_devices[number]
+        return self._graphs.like(x)
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
@@ -239,12 +231,9 @@ class LabelLoss:
     ):
         self.loss, self.labels = loss, labels
         self.xp, self.n_threads = namespace(X=X, Y=Y, weight=weight), n_threads
-        if is_device(X):
-            design = device_design(X)
-        else:
-            design = compress_zeros(as_design(X, n_threads), n_threads)
-            if isinstance(design, CSCDesign):
-                design = design.select(np.arange(design.shape[1]))
+        design = design_of(X, n_threads)
+        if isinstance(design, CSCDesign):
+            design = design.select(np.arange(design.shape[1]))
         self.design = design
         self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
         self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha

@@ -5,8 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._arrays import is_device, kernel_module, namespace
-from .._cython._factor_graph import Plan
+from .._arrays import OnEachDevice
 from .._messages import shown
 from .._solver import outcome
 from .asking import lock_of
@@ -117,8 +116,8 @@ class Layout:
         arrays |= slots.arrays(n_variables)
         self.lock = lock_of(self)
         self._given = n_variables, self.n_additional, arrays, structured
-        self.plan = Plan(*self._given)
-        self._on_devices = {}
+        self._plans = OnEachDevice("_factor_graph", "Plan", self._given)
+        self.plan = self._plans.like(arrays["var"])
 
     def _place_pairs(self, factors, slots):
         """All first variables, then all second ones."""
@@ -180,12 +179,7 @@ class Layout:
 
     def plan_for(self, x):
         """The plan of the kernels that take arrays like x."""
-        if not is_device(x):
-            return self.plan
-        number = namespace(x=x).cuda.Device().id
-        if number not in self._on_devices:
-            self._on_devices[number] = kernel_module("_factor_graph", x).Plan(*self._given)
-        return self._on_devices[number]
+        return self._plans.like(x)
 
     def slots(self, factor):
         """Slots of a factor's variables, shaped as its indices (n, d)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import is_device, namespace, thread_arguments
+from .._arrays import namespace, thread_arguments, to_host
 from .._linalg.threads import count_threads
 from .._solver import outcome
 from .._typing import Array, FloatArray
@@ -56,7 +56,7 @@ class Gradients(_Marginals):
         if full.ndim == 1:
             return factor._gradient(full)
         rows = [factor._gradient(row) for row in full]
-        stacked = np.stack(rows) if rows and is_device(full) else np.array(rows)
+        stacked = np.stack(rows) if rows else np.empty(0, like=full)
         return stacked.reshape((len(full), *factor._given_shape))
 
 
@@ -174,8 +174,7 @@ class BatchSolution:
         return np.broadcast_to(d if d.ndim == 1 else d.reshape(n, size), (n, size)).copy()
 
     def _check_device(self, values, name):
-        if is_device(values) or is_device(self.x):
-            namespace(x=self.x, **{name: values})
+        namespace(x=self.x, **{name: values})
 
     def __getstate__(self):
         # what the kernels know of it stays behind
@@ -232,7 +231,7 @@ class Solution(BatchSolution):
         for name in ("x", "additional", "status", "nit", "primal_residual", "dual_residual", "optimality",
                      "step_size", "success"):  # fmt: skip
             one = getattr(self, name)[place]
-            setattr(self, name, one.item() if is_device(one) and not one.ndim else one)
+            setattr(self, name, one if one.ndim else to_host(one)[()])
         self.status, self.nit, self.success = int(self.status), int(self.nit), bool(self.success)
         self.message = MESSAGES[self.status]
         extra = namespace(x=self.x).asarray(graph.additional_scores)

@@ -34,6 +34,7 @@ from .._estimator.cross_validation import (
     with_labels,
 )
 from .._estimator.decorators import fit_context
+from .._estimator.device_linear import refuse_device
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
 from .._estimator.used_columns import without_empty_columns
@@ -45,7 +46,7 @@ from ..metrics import jensen_shannon_divergence
 from .classifier import MAX_ITER, TOL
 from .loss import FenchelYoungLoss
 from .messages import warn_if_ended_early, warn_of_path
-from .path import ALPHAS, OPTIONS, refuse_device, solve_path
+from .path import ALPHAS, ONE_BY_ONE, OPTIONS, solve_path
 from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
 from .solver import minimize_fenchel_young
 
@@ -140,7 +141,7 @@ class _FenchelYoungClassifierCV(
             If fits of folds or the final one ended early, as in the classifier without CV; folds are named.
         """
         _raise_for_params(params, self, "fit")
-        refuse_device(type(self).__name__, X, y)
+        refuse_device(type(self).__name__, ONE_BY_ONE, X=X, y=y)
         names = None
         if comes_in_blocks(X):
             X, y, sample_weight, names = gathered_data(self, X, y, sample_weight)

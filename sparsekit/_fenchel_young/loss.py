@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .._arrays import is_device, kernel_module, thread_arguments, to_host
 from .._linalg import class_products as _class_model
 from .._linalg.as_design import as_design
-from .._linalg.class_design import compress_zeros, device_design, is_device_dense, is_device_rows
+from .._linalg.class_design import design_of, is_device_dense, is_device_rows
 from .._linalg.design import CSCDesign, DenseDesign
 from .._messages import shown
 from .newton_system import NewtonSystem
@@ -62,13 +62,13 @@ class FenchelYoungLoss:
         self.transform = transform
         rows = "_sparsemax" if transform == "sparsemax" else "_multinomial"
         self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("_curvature", X)
-        self.design = design = device_design(X) if is_device(X) else _host_design(X, n_threads)
+        self.design = design = _design(X, n_threads)
         n, p = design.shape
         # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
         # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
         threads = min(n_threads, max(1, int((design.nnz + n + p) * n_classes // _THREAD_WORK)))
         self.threads = thread_arguments(X, 1 if isinstance(design, DenseDesign) else threads)
-        if not is_device(X):
+        if hasattr(design, "n_threads"):  # one in main memory
             design.n_threads = min(design.n_threads, threads)
         # None leaves BLAS alone, for callers that run several fits at once
         self.blas_threads = threads
@@ -185,7 +185,7 @@ class FenchelYoungLoss:
 
     def operator(self, Z):
         """Products with the Hessian of the loss, in single precision."""
-        if is_device(Z) and isinstance(self.design, DenseDesign):
+        if is_device_dense(self.design):
             return _DeviceDenseCurvature(self, *self.curvature(Z))
         if isinstance(self.design, DenseDesign):
             return _DenseCurvature(self, *self.curvature(Z))
@@ -232,10 +232,10 @@ def _negative_entropy(Q):
         return np.where(Q > 0, Q * np.log(Q), 0.0).sum(axis=1)
 
 
-def _host_design(X, n_threads):
+def _design(X, n_threads):
     if sp.issparse(X) and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()  # hardly larger, and much faster
-    design = compress_zeros(as_design(X, n_threads), n_threads)
+    design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
 
 

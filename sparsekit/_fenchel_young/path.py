@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
-from .._arrays import is_device
 from .._estimator.base import SOLVER_CONSTRAINTS
 from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_type
 from .._estimator.decorators import validate_params
+from .._estimator.device_linear import refuse_device
 from .._estimator.labels import refuse_missing_labels
 from .._estimator.targets import check_targets
 from .._estimator.used_columns import without_empty_columns
@@ -22,6 +22,8 @@ from .loss import FenchelYoungLoss
 from .messages import warn_of_path
 from .solver import minimize_fenchel_young
 
+# what a GPU has in place of a path
+ONE_BY_ONE = "fit SparsemaxClassifier or SoftmaxClassifier for each alpha"
 # the range of the paper's Figure 1
 ALPHAS = tuple(10.0**-k for k in range(-1, 9))
 
@@ -116,7 +118,7 @@ def fenchel_young_path(
     >>> path.coefs.shape
     (3, 3, 4)
     """
-    refuse_device("fenchel_young_path", X, y)
+    refuse_device("fenchel_young_path", ONE_BY_ONE, X=X, y=y)
     refuse_missing_labels(y)
     X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
     X, columns = without_empty_columns(as_kernel_input(X))
@@ -143,11 +145,3 @@ def fenchel_young_path(
     )
     warn_of_path([results], alphas, loss, options, who="fenchel_young_path", stacklevel=4)
     return path
-
-
-def refuse_device(who, X, y):
-    if is_device(X) or is_device(y):
-        raise TypeError(
-            f"{who} takes no arrays of a GPU: pass cupy.asnumpy(X) (X.get() for a sparse matrix), or fit "
-            "SparsemaxClassifier or SoftmaxClassifier there for each alpha"
-        )

@@ -25,12 +25,11 @@ def namespace_of(**arrays: object) -> ModuleType:
 
 def floating(z: ArrayLike | DeviceArray, name: str) -> EitherArray:
     """``z`` as an array of float32 or float64."""
-    if isinstance(z, np.ndarray) or not is_device(z):
-        if isinstance(z, (list, tuple)) and any(map(is_device, z)):
-            raise TypeError(f"{name} is a list of arrays of a GPU: pass cupy.stack({name})")
-        z = np.asarray(z)
+    if isinstance(z, (list, tuple)) and any(map(is_device, z)):
+        raise TypeError(f"{name} is a list of arrays of a GPU: pass cupy.stack({name})")
     if hasattr(z, "nnz"):
         raise TypeError(f"{name} must be dense: pass {name}.toarray()")
+    z = namespace(z=z).asarray(z)
     if z.dtype == np.float16:
         z = z.astype(np.float32)
     elif z.dtype not in (np.float32, np.float64):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import namespace, to_host
 from .._messages import numbers, shown
 
 
@@ -25,7 +25,7 @@ def as_number(value: Any, name: str) -> float:
 
 def as_vector(values: Any, x: Any, name: str) -> Any:
     """Real numbers as a new float64 array of the shape of ``x``, where ``x`` is; else a ValueError."""
-    xp = namespace(x0=x, **{name: values}) if is_device(x) or is_device(values) else np
+    xp = namespace(x0=x, **{name: values})
     out = xp.array(numbers(values, name, xp))
     if out.shape != x.shape:
         raise ValueError(f"{name} must have shape {x.shape}, as x0 has; got {out.shape}.")

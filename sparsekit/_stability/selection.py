@@ -381,7 +381,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
             unknown = sorted(params.keys() - {"sample_weight", "offset"})
             if unknown:
                 raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
-            whole = X if is_device(X) else as_kernel_input(X)
+            whole = as_kernel_input(X)
             X, columns = without_empty_columns(whole)
             penalty = columns.restrict(penalty_of(whole, model.penalty_weights, 1.0, names))
             n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)

@@ -223,8 +223,8 @@ def test_a_graph_with_scores_on_the_device(cupy):
     cpu.set_scores(v, np.zeros((4, 4)))
     np.testing.assert_allclose(gpu.solve().x.get(), cpu.solve().x, atol=1e-12)
     # what another GPU's plan left behind is no start
-    warm, plans = gpu.solve(), gpu._layout._on_devices
-    (device,) = plans
+    warm, plans = gpu.solve(), gpu._layout._plans.made
+    (device,) = plans.keys() - {None}  # which is main memory
     plans[device + 1] = plans.pop(device)
     assert gpu.solve(warm_start=True)._run is not warm._run
     several = sk.lp_sparsemap([gpu, matching(cupy)[0]])

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from ..._arrays import beside, is_device, namespace, to_host
+from ..._arrays import beside, is_device, is_in_main_memory, namespace, to_host
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import CrossValidationMixin, checked_folds, is_small, run_folds
@@ -261,7 +261,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 
 def folds_of(cv, X, y, classifier, params):
     """The folds of the rows; splitters get of an X in blocks, or on a GPU, nothing but its length."""
-    rows = np.empty((len(y), 0)) if isinstance(X, BlockedMatrix) or is_device(X) else X
+    rows = X if is_in_main_memory(X) else np.empty((len(y), 0))
     return checked_folds(check_cv(cv, y, classifier=classifier).split(rows, y, **params), len(y))
 
 

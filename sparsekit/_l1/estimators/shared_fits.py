@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import is_device
-from ..._estimator.block_data import BlockedMatrix
+from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import shown
 from ..solver.blockwise import solver_of
@@ -196,8 +195,8 @@ class SharedFitsMixin:
     @contextmanager
     def _shared(self, X, loss, penalty, x0, arrays):
         """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data besides X, or None."""
-        store, is_elsewhere = self._store(), isinstance(X, BlockedMatrix) or is_device(X)
-        if store is None or is_elsewhere or self.history or self.hessian != "exact":
+        store = self._store()
+        if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
             yield Sharing(x0, solver_of(loss))
             return
         from ..paths.path_solver import keeps_hessian, session_of  # a plain fit doesn't pay for the import

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._arrays import beside, is_device, to_host
+from ..._arrays import beside, is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._linalg.special import largest
 from ..._messages import shown
@@ -79,7 +79,7 @@ def least_squares_of(
     X, target, offset, weight, fit_intercept, n_threads, positive, hessian, solver="auto"
 ):  # fmt: skip
     """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
-    is_session = not (isinstance(X, BlockedMatrix) or is_device(X) or hessian != "exact")
+    is_session = is_in_main_memory(X) and hessian == "exact"
     if solver == "gram" and not is_session:
         raise ValueError(
             "solver='gram' needs X in main memory and hessian='exact': use solver='auto' for blocks of rows, "

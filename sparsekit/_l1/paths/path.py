@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import is_device, namespace, to_host
-from ..._estimator.block_data import BlockedMatrix, labels_of_blocks, numbers_of_blocks
+from ..._arrays import is_device, is_in_main_memory, namespace, to_host
+from ..._estimator.block_data import labels_of_blocks, numbers_of_blocks
 from ..._estimator.checks import (
     X_CHECKS,
     apply_class_weight,
@@ -341,7 +341,7 @@ def lasso_path(
     penalty = columns.restrict(penalty)
     if positive:
         check_positive(hessian)
-    if not isinstance(X, BlockedMatrix) and not is_device(X) and hessian == "exact":
+    if is_in_main_memory(X) and hessian == "exact":
         problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
         problem.columns = columns
         path = problem.mixing(l1_ratio).path_of_all_rows(

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._arrays import beside, is_device, to_host
+from ..._arrays import beside, is_in_main_memory, to_host
 from ..._estimator.checks import as_kernel_input
 from ..._linalg.special import largest
 from ..._solver import outcome
@@ -148,7 +148,7 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
     free = np.flatnonzero(weights == 0)
     if free.size:
         columns = X[:, beside(free, X)]
-        loss = make_loss(columns if is_device(X) else as_kernel_input(columns))
+        loss = make_loss(as_kernel_input(columns))
         start = None
         if intercept is not None:
             start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
@@ -234,7 +234,7 @@ def keeps_hessian(loss, l1_ratio, options):
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"
-    return isinstance(loss, LogisticLoss) and not is_device(loss.s) and l1_ratio > 0.0 and is_exact
+    return isinstance(loss, LogisticLoss) and is_in_main_memory(loss.s) and l1_ratio > 0.0 and is_exact
 
 
 def session_of(loss):

@@ -11,8 +11,7 @@ import time
 
 import numpy as np
 
-from ..._arrays import beside, is_device, to_host
-from ..._estimator.block_data import BlockedMatrix
+from ..._arrays import beside, is_device, is_in_main_memory, to_host
 from ..._estimator.checks import in_type
 from ..._estimator.used_columns import UsedColumns
 from ..._linalg.prepared import Prepared
@@ -218,7 +217,7 @@ class SquaresProblem(PathProblem):
     ):  # fmt: skip
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.positive = positive
-        self.compiled = hessian == "exact" and not is_device(X) and not isinstance(X, BlockedMatrix)
+        self.compiled = hessian == "exact" and is_in_main_memory(X)
         self._set_targets()
 
     def _set_targets(self):

@@ -116,7 +116,7 @@ def median_pass(blocks, spec, x):
     times = []
     for _ in range(REPEATS):
         begin = time.perf_counter()
-        blocks.map_reduce(gradient_of_block, spec, None, Sparse.of(x), None, None)
+        blocks.map_reduce(gradient_of_block, spec, None, Sparse.of(x), None)
         times.append(time.perf_counter() - begin)
     return float(np.median(times))
 

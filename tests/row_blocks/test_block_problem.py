@@ -1,4 +1,4 @@
-"""Gradients by rounds over blocks: those of main memory, moved to first order, masked, or without a fold."""
+"""Gradients by rounds over blocks: those of main memory, moved to first order, or without a fold."""
 
 import numpy as np
 import pytest
@@ -43,23 +43,17 @@ def in_memory(problem, X, x, weight=None):
 def test_a_gradient_is_moved_to_first_order(kind):
     problem, X = problem_of(kind)
     x, move = variables(problem)
-    g, h = problem.gradient(x), 1e-4
+    (value, g, theta), h = problem.evaluate(x), 1e-4
+    loss = problem.spec.on(X, problem.values, None)
     assert_allclose(g, in_memory(problem, X, x), rtol=1e-9, atol=1e-12)
-    along = (problem.gradient(x + h * move) - problem.gradient(x - h * move)) / (2 * h)
+    assert_allclose(value, loss.value(x), rtol=1e-12)
+    assert_allclose(loss.problem().gradient_of(theta), g, rtol=1e-9, atol=1e-12)
+    along = (problem.evaluate(x + h * move)[1] - problem.evaluate(x - h * move)[1]) / (2 * h)
     assert np.abs(along).max() > 0.1 * np.abs(g).max()
-    assert_allclose(problem.gradient(x, move), g - along, atol=1e-6 * np.abs(along).max())
-    assert_array_equal(problem.gradient(x, np.zeros_like(x)), g)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_mask_leaves_the_others_as_they_are(kind):
-    problem, _ = problem_of(kind)
-    x, move = variables(problem)
-    mask = np.random.default_rng(1).random(problem.n_variables) < 0.4
-    whole = problem.gradient(x, move)
-    assert np.count_nonzero(whole[mask]) > 5 and np.count_nonzero(whole[~mask]) > 5
-    assert_array_equal(problem.gradient(x, move, mask), np.where(mask, whole, 0.0))
-    assert_array_equal(problem.gradient(x, move, np.ones_like(mask)), whole)
+    _, corrected, theta = problem.evaluate(x, move)
+    assert_allclose(corrected, g - along, atol=1e-6 * np.abs(along).max())
+    assert_allclose(loss.problem().gradient_of(theta), corrected, rtol=1e-9, atol=1e-12)
+    assert_array_equal(problem.evaluate(x, np.zeros_like(x))[1], g)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -73,7 +67,7 @@ def test_rows_that_a_fold_misses_weigh_nothing(kind, weighted):
         problem.blocks.set_folds(folds, np.diff(CUTS))
         x = variables(problem)[0]
         seen = np.where(folds >> fold & 1, 0.0, 1.0 if weight is None else weight)
-        assert_allclose(problem.gradient(x), in_memory(problem, X, x, seen), rtol=1e-9, atol=1e-12)
+        assert_allclose(problem.evaluate(x)[1], in_memory(problem, X, x, seen), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +75,7 @@ def test_only_the_gradient_at_the_last_point_is_known(kind):
     problem, X = problem_of(kind)
     x, move = variables(problem)
     for point in (x, x, x + move, x):
-        assert_allclose(problem.open(point), in_memory(problem, X, point), rtol=1e-9, atol=1e-12)
+        assert_allclose(problem.gradient(point), in_memory(problem, X, point), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["two classes", "four classes"])
@@ -90,7 +84,7 @@ def test_little_promise_ends_a_fit_when_no_column_is_missing(kind):
     results = []
     for promise_tol in (0.0, 1e-2):
         problem, _ = problem_of(kind, p=1500)
-        l1 = problem.l1_vector(0.03 * np.abs(problem.open(problem.start())[:-4]).max())
+        l1 = problem.l1_vector(0.03 * np.abs(problem.gradient(problem.start())[:-4]).max())
         results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, promise_tol=promise_tol))
     best, found = results
     assert best.success and found.success and found.nit < best.nit

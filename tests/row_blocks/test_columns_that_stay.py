@@ -10,10 +10,10 @@ from row_data import CUTS, as_dask, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
-from sparsekit._l1.losses.block_loss import HessianOf, LossOfBlocks
+from sparsekit._l1.losses.block_loss import LossOfBlocks
 from sparsekit._l1.losses.free_variables import FreeSystem
 from sparsekit._l1.solver import block_columns
-from sparsekit._l1.solver.block_columns import HeldColumns, RemoteColumns
+from sparsekit._l1.solver.block_columns import HeldColumns, RemoteColumns, working_set
 from sparsekit._l1.solver.blockwise import BlockProblem
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
@@ -55,7 +55,6 @@ def test_a_newton_step_is_one_round(n_classes, share, data, monkeypatch):
     names = watch(monkeypatch)
     model = L1LogisticOBA(strength(X, y, share), tol=1e-7).fit(in_blocks(X), y)
     assert "columns_of_block" not in names and "product_of_block" not in names
-    assert names.count("dual_value_of_block") <= 3
     # each expansion asks once where it begins and once for the certificate
     asked, expansions = names.count("model_of_block"), names.count("gradient_of_block")
     assert expansions <= 7
@@ -76,11 +75,10 @@ def test_least_squares_are_solved_by_one_hessian(data, monkeypatch):
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
-    """Working sets that are too large for the Hessian of all of their variables."""
+    """Working sets that are cut to one Hessian, or have one for the variables of each model."""
     X, scores = data
     X, y = X.toarray() if dense else X, labels(scores, n_classes)
-    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE"):
-        monkeypatch.setattr(block_columns, name, 50)
+    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 200 if n_classes == 2 else 450)
     names = watch(monkeypatch)
     model = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(in_blocks(X), y)
     assert "product_of_block" not in names
@@ -93,8 +91,7 @@ def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
 @pytest.mark.parametrize("kind", ["logistic", "weights", "multinomial", "lasso"])
 def test_products_are_the_last_resort(kind, data, monkeypatch):
     X, scores = data
-    for name in ("_WHOLE_SPARSE", "_WHOLE_DENSE", "MOST_VARIABLES"):
-        monkeypatch.setattr(block_columns, name, 5)
+    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 5)
     names = watch(monkeypatch)
     weight = np.random.default_rng(0).uniform(0.0, 3.0, len(scores)) if kind == "weights" else None
     y = scores if kind == "lasso" else labels(scores, 3 if kind == "multinomial" else 2)
@@ -118,10 +115,10 @@ def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
     blocks = LocalBlocks(in_blocks(X), y, weight)
     problem = BlockProblem(blocks, take_census(blocks), LossOfBlocks(True, classes), codes, weight)
     columns = np.arange(3, 60, 2)
-    remote = problem.working(columns)
+    remote = working_set(problem, columns, True)
     assert isinstance(remote, RemoteColumns)
     monkeypatch.setenv("SPARSEKIT_MEMORY", "1")
-    here = BlockProblem(blocks, problem.census, problem.spec, codes, weight).working(columns)
+    here = working_set(BlockProblem(blocks, problem.census, problem.spec, codes, weight), columns, True)
     assert isinstance(here, HeldColumns)
     rng = np.random.default_rng(1)
     x, v = rng.normal(size=(2, remote.n_variables))
@@ -133,7 +130,7 @@ def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
     assert_allclose(remote.hessian_product(x, subset, v[subset]), wanted, rtol=1e-9, atol=1e-10)
     # the models of sparse rows hold X in single precision
     close = dict(rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
-    assert_allclose(remote.hessian(x, HessianOf(subset)) @ v[subset], wanted, **close)
+    assert_allclose(remote.hessian(x, subset) @ v[subset], wanted, **close)
     # and at least the true diagonal, but for what weights do to it
     if not weighted:
         exact = np.array([here.loss.hessian_product(x, np.array([j]), np.ones(1))[0] for j in subset])
@@ -146,23 +143,21 @@ def test_a_point_is_asked_for_once(data, monkeypatch):
     blocks = LocalBlocks(in_blocks(X), y)
     codes = (y == "mid").astype(int)
     spec = LossOfBlocks(True, np.unique(y))
-    remote = BlockProblem(blocks, take_census(blocks), spec, codes, None).working(np.arange(40))
+    problem = BlockProblem(blocks, take_census(blocks), spec, codes, None)
+    remote = working_set(problem, np.arange(40), True)
     before, x = blocks.n_rounds, np.full(41, 0.1)
-    remote.value(x), remote.gradient(x), remote.value(x * (1 + 1e-16))
+    remote.value(x), remote.gradient(x), remote.value(x.copy())
     assert blocks.n_rounds == before + 1
     moved = x.copy()
     moved[3] += 1e-9
     assert remote.value(moved) != remote.value(x) and blocks.n_rounds == before + 2
-    remote.hessian(x, HessianOf(np.arange(4)))
-    remote.hessian(x, HessianOf(np.array([1, 3])))
+    remote.hessian(x, np.arange(4)), remote.hessian(moved, np.array([1, 7]))
+    assert blocks.n_rounds == before + 2  # which came with the values
+    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 30)
+    large = working_set(problem, np.arange(1, 41), True)
+    large.value(x), large.gradient(x)
     assert blocks.n_rounds == before + 3
-    remote.hessian(x, HessianOf(np.array([1, 7])))
-    assert blocks.n_rounds == before + 3  # of so few variables it has all
-    monkeypatch.setattr(remote, "_whole", 0)
-    remote.hessian(moved, HessianOf(np.arange(4)))
-    remote.hessian(moved, HessianOf(np.array([1, 3])))
-    assert blocks.n_rounds == before + 4
-    remote.hessian(moved, HessianOf(np.array([1, 7])))
+    large.hessian(x, np.arange(4)), large.hessian(x, np.array([1, 7]))
     assert blocks.n_rounds == before + 5
 
 

@@ -20,8 +20,7 @@ def columns(request, monkeypatch):
     if request.param != "here":
         monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
     if request.param == "there, by products":
-        monkeypatch.setattr(block_columns, "MOST_VARIABLES", 10)
-        monkeypatch.setattr(block_columns, "_WHOLE_SPARSE", 10)
+        monkeypatch.setattr(block_columns, "MAX_HESSIAN", 10)
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])

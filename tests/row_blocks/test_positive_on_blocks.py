@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._l1.losses.block_loss import LossOfBlocks
-from sparsekit._l1.solver.blockwise import BlockProblem, Run
+from sparsekit._l1.solver.blockwise import BlockProblem, Run, State, certify
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
+from sparsekit._solver.outcome import Limits
 
 X, Y = text(p=60, density=0.2)
 Y = Y + 2.0
@@ -61,9 +62,7 @@ def test_a_loose_gap_is_a_bound(columns):
 
 def test_working_sets_grow_until_the_whole_is_proved(columns, monkeypatch):
     """From two columns on, with those that a round names."""
-    monkeypatch.setattr("sparsekit._l1.solver.blockwise._FIRST", 2)
-    monkeypatch.setattr("sparsekit._l1.solver.blockwise._FIRST_SHARE", 0.0)
-    monkeypatch.setattr("sparsekit._l1.solver.blockwise._LEAST_GROWTH", 5)
+    monkeypatch.setattr("sparsekit._l1.solver.blockwise.MIN_NEW", 2)
     model = LassoOBA(1e-4, positive=True, tol=1e-8).fit(X, Y)
     found = clone(model).set_params(warm_start=True).fit(in_blocks(X), Y)
     assert_allclose(found.objective_, model.objective_, rtol=1e-8)
@@ -106,10 +105,10 @@ def test_a_slope_at_what_has_no_penalty_leaves_no_dual_point():
     spec = LossOfBlocks(True, offset=mean)
     problem = BlockProblem(blocks, take_census(blocks), spec, Y - mean, None, positive=True)
     x = problem.start()
-    problem.open(x)
+    problem.gradient(x)
     for penalty, has_dual in ((1.0, True), (0.0, False)):
-        run = Run(problem, np.append(np.full(60, penalty), 0.0), None, 1e-3, 9, np.inf, None, False)
-        run.options = {}
-        _, ratios = run._certify(np.arange(60), x, None, True)
-        assert (run.gap < run.fun) == has_dual and run.optimality > 0
+        run = Run(problem, np.append(np.full(60, penalty), 0.0), np.zeros(61), 1e-3, Limits())
+        state = State(x, np.arange(60), 1e-3)
+        ratios = certify(state, run)
+        assert (state.gap < state.fun) == has_dual and state.optimality > 0
         assert (ratios.max() > 1) == has_dual

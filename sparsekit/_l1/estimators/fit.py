@@ -53,10 +53,10 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
 
 
 def _value_at_zero(loss, like):
-    """The loss at zero, or 0 where blocks of rows with an offset have not been asked for it."""
+    """The loss at zero."""
     if hasattr(loss, "value"):
         return loss.value(np.zeros_like(like))
-    return loss.value_at_zero or 0.0
+    return loss.value_at_zero
 
 
 def _spread_of_norms(X, x):

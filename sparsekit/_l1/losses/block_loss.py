@@ -1,7 +1,7 @@
-"""A loss of a linear predictor over blocks of rows: what a task computes, and what the client asks for.
+"""Loss of a linear predictor over blocks of rows: its description, and the sums over one block.
 
-A task gets a block, a description of the loss, and a few numbers: the non-zero variables. It works out the
-predictor anew, which costs what keeping it would save, and returns sums.
+A task gets a block, the description and the nonzero variables. It computes the predictor again: storing it
+would cost as much as it saves.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .multinomial import logistic_loss
 
 @dataclass(frozen=True)
 class LossOfBlocks:
-    """What a task has to know of the loss.
+    """Description of the loss, sent with each task.
 
-    classes : labels in their order; None for least squares.
+    classes : sorted labels; None for least squares.
     class_weight : factor of each class' weights, or None.
-    offset : what is subtracted from numbers that are the target.
+    offset : number subtracted from the targets of least squares.
     shifted : whether the rows have offsets.
-    columns : columns of these that the classes have, where a fold lacks some; or None.
+    columns : columns of the rows' offsets, one a class, where a fold lacks some classes; or None.
     """
 
     fit_intercept: bool
@@ -42,9 +42,9 @@ class LossOfBlocks:
         return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
     def of(self, block: Block, fold: int | None = None, exact: bool = False) -> Any:
-        """The loss of a block's rows, of which those that a ``fold`` misses weigh nothing.
+        """The loss of a block's rows; those outside the training part of ``fold`` have weight 0.
 
-        Products with dense rows in single precision are ``exact`` at the cost of a copy.
+        ``exact`` copies dense rows in single precision to double precision.
         """
         X, values, weight, shift = self.rows_of(block, fold)
         if exact and isinstance(X, np.ndarray):
@@ -67,7 +67,7 @@ class LossOfBlocks:
         if self.classes is None:
             target = y.astype(np.float64, copy=False) - self.offset
             return X, target if shift is None else target - shift, weight, None
-        # a fold may lack a class, whose rows then all lie in the part without weight
+        # a fold may lack a class; all rows of that class then have weight 0
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
@@ -89,7 +89,10 @@ class LossOfBlocks:
         self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1,
         shift: np.ndarray | None = None,
     ) -> Any:  # fmt: skip
-        """The loss of rows whose targets are numbers, less the offset, or codes, with offsets of scores."""
+        """The loss of rows with offsets ``shift`` of their scores.
+
+        ``values`` are codes of classes, or targets less the offset.
+        """
         if self.classes is None:
             return LeastSquaresLoss._of_sound(
                 X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads
@@ -119,7 +122,7 @@ class Sparse:
 
 
 def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, np.ndarray]:
-    """Value at x, and the derivatives by row there, less their change to first order along ``move``."""
+    """Value at x, and theta: derivatives by row at x, less their first-order change along ``move``."""
     z = loss.predictor(x)
     value, theta, *second = loss.derivatives(z)
     if move is not None:
@@ -129,91 +132,43 @@ def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, 
 
 
 def gradient_of_block(
-    block: Block,
-    spec: LossOfBlocks,
-    fold: int | None,
-    x: Sparse,
-    move: Sparse | None,
-    mask: np.ndarray | None,
-) -> tuple[float, np.ndarray] | None:
-    """Value at x and X^T theta, see `theta_at`; of the variables that the bits ``mask`` name, or of all."""
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, move: Sparse | None
+) -> tuple[float, np.ndarray, list[np.ndarray]] | None:
+    """Value at x, X^T theta and theta, see `theta_at`."""
     if not block.X.shape[0]:
         return None
     loss = spec.of(block, fold)
     value, theta = theta_at(loss, x.dense(), None if move is None else move.dense())
-    gradient = loss.problem().gradient_of(theta)
-    return value, gradient if mask is None else gradient[np.unpackbits(mask, count=len(gradient)).view(bool)]
-
-
-@dataclass(frozen=True)
-class HessianOf:
-    """Which Hessian a task adds up: that of a `Problem.model`, see `Selection.radius`.
-
-    variables : sorted.
-    bend : as of the model; inf gives the Hessian itself.
-    """
-
-    variables: np.ndarray
-    bend: float = np.inf
-
-    def of(self, problem: Any) -> tuple[np.ndarray, int]:
-        """The matrix, and how many rows have more curvature in it than where the problem is."""
-        radius = problem.radius(self.bend)
-        return problem.hessian(self.variables, radius), 0 if radius is None else int(np.count_nonzero(radius))
-
-
-def model_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, mask: np.ndarray, wanted: HessianOf | None
-) -> tuple[float, np.ndarray, tuple[np.ndarray, int] | None] | None:
-    """Value at x, gradient of the variables that the bits ``mask`` name, and a Hessian, see `HessianOf`."""
-    if not block.X.shape[0]:
-        return None
-    # the predictor is made anew for each point: what rounding did to it would show in differences of values
-    loss = spec.of(block, fold, exact=True)
-    problem = loss.problem()
-    value, gradient = problem.start(x.dense()), problem.gradient()
-    hessian = None if wanted is None else wanted.of(problem)
-    return float(value), gradient[np.unpackbits(mask, count=len(gradient)).view(bool)], hessian
-
-
-def product_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, v: Sparse, mask: np.ndarray
-) -> np.ndarray | None:
-    """The Hessian at x times v, of the variables that the bits ``mask`` name."""
-    if not block.X.shape[0]:
-        return None
-    chosen = np.flatnonzero(np.unpackbits(mask, count=x.size))
-    full = v.dense()
-    return spec.of(block, fold).hessian_product(x.dense(), chosen, full[chosen])
-
-
-def dual_value_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, move: Sparse | None, scale: float
-) -> float | None:
-    """Dual objective at ``scale`` times theta, see `theta_at`."""
-    if not block.X.shape[0]:
-        return None
-    loss = spec.of(block, fold)
-    _, theta = theta_at(loss, x.dense(), None if move is None else move.dense())
-    return float(loss.dual_value(scale * theta))
+    return value, loss.problem().gradient_of(theta), [theta]
 
 
 def start_of_block(
     block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, origin: Sparse
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Value and gradient at an origin, gradient at x, and the reach of each feature's gradient, (p,).
-
-    A feature whose gradient is below its penalty wherever the model is stays at zero. Only the logistic
-    loss of two classes has such bounds; the others' are infinite.
-    """
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Gradients at x and at the origin."""
     if not block.X.shape[0]:
         return None
     loss = spec.of(block, fold)
-    value, theta = theta_at(loss, origin.dense(), None)
-    problem = loss.problem()
-    first = problem.gradient_of(theta)
-    reach = np.full((loss.n_features, 2), np.inf)
-    slopes = loss.slope_range() if hasattr(loss, "slope_range") else None
-    if slopes is not None:
-        reach = np.ascontiguousarray(slopes[:, :2])
-    return value, first, problem.gradient_of(theta_at(loss, x.dense(), None)[1]), reach
+    gradient_of = loss.problem().gradient_of
+    return tuple(gradient_of(theta_at(loss, point.dense(), None)[1]) for point in (x, origin))
+
+
+def model_of_block(
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, variables: np.ndarray, has_hessian: bool
+) -> tuple[float, np.ndarray, np.ndarray | None] | None:
+    """Value at x, gradient of the sorted ``variables``, and their Hessian or None."""
+    if not block.X.shape[0]:
+        return None
+    # values are compared between points: products in single precision would lose small differences
+    problem = spec.of(block, fold, exact=True).problem()
+    value, gradient = problem.start(x.dense()), problem.gradient()
+    return float(value), gradient[variables], problem.hessian(variables) if has_hessian else None
+
+
+def product_of_block(
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, v: Sparse, variables: np.ndarray
+) -> np.ndarray | None:
+    """The Hessian at x, of sorted ``variables``, times v."""
+    if not block.X.shape[0]:
+        return None
+    return spec.of(block, fold).hessian_product(x.dense(), variables, v.dense()[variables])

@@ -73,16 +73,47 @@ def project_free(problem, free, theta, g, x):
     H, change = problem.free_system(free)
     if H is None or not np.isfinite(H).all():
         return None, None, None, np.inf
-    system, at = FreeSystem(H), to_host(x[free])
-    best = theta, g, moved, system.price(to_host(g[free]), at, to_host(moved))
+
+    def evaluate(moved):
+        corrected = theta - change(np.asarray(moved, like=g))
+        return corrected, problem.gradient_of(corrected)
+
+    moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, ENOUGH * abs(problem.f))
+    return *(found or (theta, g)), np.asarray(moved, like=g), price
+
+
+def correct(H, free, g, x, evaluate, enough):
+    """The step of the free variables whose change of theta leaves the least price, see `FreeSystem.price`.
+
+    Parameters
+    ----------
+    H : ndarray of shape (m, m)
+        Hessian of the free variables, finite, in main memory.
+    free : ndarray of int of shape (m,)
+    g : ndarray
+        Gradient without a step.
+    x : ndarray of shape (m,)
+        Values of the free variables, in main memory.
+    evaluate : callable
+        From a step (m,) to theta less its change by the step, and the gradient X^T theta.
+    enough : float
+        Price below which no further step is worth its pass over X.
+
+    Returns
+    -------
+    moved, price, found
+        The step, its price, and what ``evaluate`` returned for it, None for no step.
+    """
+    system, moved = FreeSystem(H), np.zeros(len(free))
+    left = to_host(g[free])
+    best = moved, system.price(left, x, moved), None
     for _ in range(MAX_CORRECTIONS):
-        if not best[3] > ENOUGH * abs(problem.f):
+        if not best[1] > enough:
             break
-        step = np.asarray(system.solve(to_host(g[free])), like=g)
-        moved = moved + step
-        theta = theta - change(step)
-        g = problem.gradient_of(theta)
-        price = system.price(to_host(g[free]), at, to_host(moved))
-        if price < best[3]:
-            best = theta, g, moved, price
+        moved = moved + system.solve(left)
+        found = evaluate(moved)
+        left = to_host(found[1][free])
+        price = system.price(left, x, moved)
+        if price < best[1]:
+            best = moved, price, found
     return best

@@ -89,7 +89,7 @@ class ProtocolProblem(Problem):
         return Expand(np.arange(self.size, like=self.like), self.size)
 
     def try_move(self, dz, x):
-        self._trial = self.x + dz
+        self._trial = x.copy()
         self._trial_f = self._value(self._trial)
         if self._trial_f == -np.inf:
             raise Stop(outcome.UNBOUNDED)

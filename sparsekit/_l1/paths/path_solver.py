@@ -22,7 +22,7 @@ from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
 from ..losses.losses import LogisticLoss
-from ..solver.blockwise import BlockProblem, mixed, solver_of
+from ..solver.blockwise import BlockProblem, mixed, null_model_on_blocks, solver_of
 from ..solver.centred_loss import CentredLoss
 from ..solver.newton_session import NewtonSession
 from .coefficients import l1_weights, pack, unpack
@@ -333,7 +333,7 @@ def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_
     loss = make_loss(X)
     l1 = loss.l1_vector(penalty_weights)
     if isinstance(loss, BlockProblem):
-        x_null = loss.null_model(penalty_weights, options)
+        x_null = null_model_on_blocks(loss, penalty_weights, options)
         return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
     x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
     return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share

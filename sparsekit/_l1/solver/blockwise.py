@@ -1,17 +1,15 @@
-"""OBA over blocks of rows: the columns that matter come here, all rows say which these are.
+"""OBA over blocks of rows: the problem on a working set of columns, and rounds that certify its solution.
 
-An expansion takes two rounds: the columns of the working set that are not here yet are gathered, and the
-solver of main memory minimises over them; then the blocks compute the gradient of all variables at its
-solution, corrected to a dual point that is feasible for the unpenalised ones, which either certifies the
-whole or names the columns that break their bound. Cf. the working sets of `oba`; here a pass over all
-columns costs a round.
+An expansion takes two rounds. The first gathers the columns of the working set that are not in this process
+yet, and the solver of main memory minimises over the working set. In the second the blocks sum the gradient
+of all variables at its solution, corrected to a dual point that is feasible for the unpenalised ones. That
+certifies the solution, or names the columns that violate their optimality conditions, which join.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,30 +21,35 @@ from ..._row_blocks.blocks import RoundError, RowBlocks
 from ..._row_blocks.census import Census
 from ..._row_blocks.gather import GatheredColumns
 from ..._solver import outcome
+from ..._solver.outcome import Limits
 from ..losses.block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from ..losses.free_variables import ENOUGH, correct
 from ..losses.linear_problem import SLACK
 from ..losses.null_intercept import null_intercept
-from .block_columns import MOST_VARIABLES, HeldColumns, RemoteColumns
-from .duality import ENDS, dual_with_ridge, gap_of
+from .block_columns import max_columns, working_set
+from .duality import dual_with_ridge, gap_of, tightened
 from .nonnegative import minimize_nonnegative, one_sided
-from .oba import TIGHTEST, minimize_oba
+from .oba import TIGHTEST, joined, minimize_oba
 from .oba_run import CONTENT, MESSAGES
 
-# a first working set: columns whose gradient is so large a part of the largest, these at the least, and
-# columns up to that share of all non-zeros
-_FIRST_PART, _FIRST, _FIRST_SHARE = 0.1, 200, 0.3
-# growth of a working set in parts of it, its least in columns, and the part of its bound from which a column
-# may come along: most of these break it later, which would take two rounds more
-_GROWTH, _LEAST_GROWTH, _NEAR = 3.0, 100, 0.9
-# optimality to which a working set is solved, in parts of tol and of that of all variables
-_PART_TOL, _PART_FALL = 0.5, 0.03
-_MOST_EXPANSIONS = 100
-# slope at a feature >= 0 without a penalty that is rounding, as a part of the largest one at zero
-_OPEN = 1e-9
-# part of the columns of one Hessian beyond which it is no longer worth to do with these
-_FULL = 0.9
-# a fall of the optimality that is progress, where the solver sees none
-_FALL = 0.9
+# Columns that join in one expansion: at most this multiple of the working set,
+GROWTH = 3.0
+# or this many.
+MIN_NEW = 200
+# Ratio of a column's gradient to its penalty from which it may join.
+NEAR = 0.9
+# Optimality to which a working set is solved, as a part of that at which the run ends,
+PART_TOL = 0.5
+# or of the last one of all variables.
+PART_FALL = 0.03
+# Expansions after which a run ends without progress.
+MAX_EXPANSIONS = 100
+# Part of the largest gradient at zero that is rounding of a slope which must not be positive.
+SLOPE_ROUNDING = 1e-9
+# Part of the columns of one Hessian up to which columns in use leave enough to others.
+MAX_USED = 0.9
+# A fall of the optimality to more than this part is no progress.
+MAX_FALL = 0.9
 
 
 @dataclass
@@ -55,10 +58,12 @@ class BlockProblem:
 
     census : of the blocks.
     values, weight : codes or targets, less the offset, and weights of all rows, (n,), or None.
-    shift : offsets of all rows' scores, (n,) or (n, n_classes), or None; targets are less theirs already.
+    fold : rows outside its training part have weight 0, see `RowBlocks.set_folds`; None for no fold.
+    gathered : columns in this process; problems on the same blocks may share them.
+    shift : offsets of all rows' scores, (n,) or (n, n_classes), or None; those of targets are in ``values``.
     positive : whether coefficients must be >= 0; of least squares.
-    fold : rows that it misses have no weight, see `RowBlocks.set_folds`; None misses none.
-    gathered : columns that are here already; another problem's on the same blocks may be shared.
+    origin_scale : largest entry of the gradient at zero, set by the first `gradient`.
+    working_set : the last one of the solver, reused for the next penalty.
     """
 
     blocks: RowBlocks
@@ -72,22 +77,12 @@ class BlockProblem:
     shift: np.ndarray | None = None
     positive: bool = False
     origin_scale: float | None = None
-    value_at_zero: float | None = None
-    _reach: np.ndarray | None = None
-    _working: tuple[np.ndarray, Any] | None = None
-    _known: tuple[np.ndarray, np.ndarray] | None = None
+    working_set: Any = None
+    _last: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         if self.gathered is None:
             self.gathered = GatheredColumns(self.blocks, self.census)
-
-    def start(self) -> np.ndarray:
-        """The variables of the model without features."""
-        x = np.zeros(self.n_variables)
-        if self.spec.fit_intercept and self.spec.classes is not None:
-            end = self.n_features * self.spec.n_outputs
-            x[end:] = null_intercept(self.values, self.weight, len(self.spec.classes), self.shift)
-        return x
 
     @property
     def n_features(self) -> int:
@@ -97,10 +92,13 @@ class BlockProblem:
     def n_variables(self) -> int:
         return (self.n_features + self.spec.fit_intercept) * self.spec.n_outputs
 
-    @property
-    def columns_of_a_round(self) -> int:
-        """Columns whose Hessian the blocks make in one round."""
-        return MOST_VARIABLES // self.spec.n_outputs - 1
+    def start(self) -> np.ndarray:
+        """The variables of the model without features."""
+        x = np.zeros(self.n_variables)
+        if self.spec.fit_intercept and self.spec.classes is not None:
+            end = self.n_features * self.spec.n_outputs
+            x[end:] = null_intercept(self.values, self.weight, len(self.spec.classes), self.shift)
+        return x
 
     def l1_vector(self, l1: Any) -> np.ndarray:
         """Penalty of each variable from a scalar or one value a feature; 0 for the intercepts."""
@@ -118,86 +116,94 @@ class BlockProblem:
     def by_feature(self, values: np.ndarray) -> np.ndarray:
         """Largest of each feature's values, (p,)."""
         K, end = self.spec.n_outputs, self.n_features * self.spec.n_outputs
-        return values[:end].reshape(-1, K).max(axis=1, initial=-np.inf)
+        return values[:end].reshape(-1, K).max(axis=1)
 
-    def working(self, columns: np.ndarray) -> HeldColumns | RemoteColumns:
-        """Sorted features ``columns``, in main memory where they fit there."""
-        if self._working is None or not np.array_equal(self._working[0], columns):
-            self._working = None  # or two copies would be in memory
-            kind = HeldColumns if self.has_room(columns) else RemoteColumns
-            self._working = columns, kind(self, columns)
-        part = self._working[1]
-        part.loss.origin_scale = self.origin_scale
-        return part
+    @cached_property
+    def rows(self) -> Any:
+        """The loss of all rows without their features: its ``dual_value`` takes derivatives by row."""
+        X = np.empty((len(self.values), 0))
+        return self.spec.on(X, self.values, self.weight, self.n_threads, self.shift)
 
-    def has_room(self, columns: np.ndarray) -> bool:
-        """Whether features fit into this process."""
-        assert self.gathered is not None
-        return self.gathered.has_room(columns)
+    @property
+    def value_at_zero(self) -> float:
+        return self.rows.value(np.zeros(self.rows.n_variables))
 
-    def open(self, x: np.ndarray) -> np.ndarray:
-        """The gradient at x, by a round unless it is known; sets what the first round finds out."""
-        if self._known is not None and np.array_equal(x, self._known[0]):
-            return self._known[1]
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient at x, by a round unless it is that of the last point; sets ``origin_scale``."""
+        if self._last is not None and np.array_equal(x, self._last[0]):
+            return self._last[1]
         if self.origin_scale is not None:
-            return self.gradient(x)
-        # with offsets the unit of tolerances is that of the model of the intercept alone
-        origin = Sparse.of(np.zeros(self.n_variables) if self.shift is None else self.start())
-        value, first, g, self._reach = self.blocks.map_reduce(
-            start_of_block, self.spec, self.fold, Sparse.of(x), origin
-        )
-        self.value_at_zero = None if len(origin.at) else value
+            return self.evaluate(x)[1]
+        # with offsets the unit of tol is the gradient of the model of the intercept alone
+        origin = np.zeros(self.n_variables) if self.shift is None else self.start()
+        g, first = self.round(start_of_block, Sparse.of(x), Sparse.of(origin))
         self.origin_scale = largest(np.abs(first)) or 1.0
-        self._known = x.copy(), g
+        self._last = x.copy(), g
         return g
 
-    def may_move(self, l1: np.ndarray) -> np.ndarray:
-        """Variables, (n_variables,) of bools, that penalties l1 do not keep at zero wherever x is."""
-        K, end = self.spec.n_outputs, self.n_features * self.spec.n_outputs
-        mask = np.ones(self.n_variables, dtype=bool)
-        assert self._reach is not None  # `open` comes first
-        stays = (1.0 + SLACK) * self._reach.max(axis=1) <= self.by_feature(l1)
-        mask[:end] = np.repeat(~stays, K)
-        return mask
+    def evaluate(self, x: np.ndarray, move: np.ndarray | None = None) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value at x, X^T theta and theta, see `block_loss.theta_at`, by a round."""
+        message = None if move is None or not move.any() else Sparse.of(move)
+        value, g, theta = self.round(gradient_of_block, Sparse.of(x), message)
+        self._last = x.copy(), g
+        return value, g, np.concatenate(theta)
 
-    def gradient(
-        self, x: np.ndarray, move: np.ndarray | None = None, mask: np.ndarray | None = None
-    ) -> np.ndarray:
-        """X^T theta at x, see `block_loss`, by a round; zero for variables without their bit in ``mask``."""
-        bits = None if mask is None or mask.all() else np.packbits(mask)
-        moved = None if move is None or not move.any() else Sparse.of(move)
-        found = self.blocks.map_reduce(gradient_of_block, self.spec, self.fold, Sparse.of(x), moved, bits)
-        if bits is None:
-            return found[1]
-        out = np.zeros(self.n_variables)
-        out[mask] = found[1]
-        return out
+    def round(self, kernel: Any, *arguments: Any) -> Any:
+        """What a kernel of this loss returns for all blocks."""
+        return self.blocks.map_reduce(kernel, self.spec, self.fold, *arguments)
+
+    def sizes(self, g: np.ndarray) -> np.ndarray:
+        """The least penalty at which a variable with gradient g stays at zero."""
+        return np.maximum(-g, 0.0) if self.positive else np.abs(g)
 
     def largest_penalty(self, x_null: np.ndarray, l1: np.ndarray) -> float:
         """The smallest factor of l1 at which the null model ``x_null`` is optimal."""
-        return largest(self.sizes(self.open(x_null))[l1 > 0] / l1[l1 > 0])
+        return largest(self.sizes(self.gradient(x_null))[l1 > 0] / l1[l1 > 0])
 
-    def sizes(self, g: np.ndarray) -> np.ndarray:
-        """How large a penalty has to be that keeps a variable with gradient g at zero."""
-        return np.maximum(-g, 0.0) if self.positive else np.abs(g)
+
+@dataclass
+class Run:
+    """One call of `minimize_on_blocks`: its arguments and limits."""
+
+    problem: BlockProblem
+    l1: np.ndarray
+    l2: np.ndarray
+    tol: float
+    limits: Limits
+    callback: Any = None
+    history: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def solver_of_columns(self) -> Any:
-        """The solver of a working set."""
-        return minimize_nonnegative if self.positive else minimize_oba
+    def solver(self):
+        """The solver of working sets."""
+        return minimize_nonnegative if self.problem.positive else minimize_oba
 
-    def null_model(self, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
-        """Variables of the best model in which every penalised coefficient is zero."""
-        x = self.start()
-        free = np.flatnonzero(np.broadcast_to(penalty_weights, (self.n_features,)) == 0)
-        if free.size:
-            at = self.variables(free)
-            loss = self.working(free).loss
-            # its scale is that of the unpenalised variables alone
-            loss.origin_scale = None
-            options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
-            x[at] = self.solver_of_columns(loss, np.zeros(len(at)), x[at], gap=False, **options).x
-        return x
+    @property
+    def has_hessian(self):
+        return self.options.get("hessian") != "lbfgs"
+
+
+@dataclass
+class State:
+    """Where a run is.
+
+    x, fun, gap, optimality : of the last iterate; the latter two NaN and infinite before its round.
+    columns : working set, sorted features.
+    target : optimality at which the run ends.
+    results : of the solver on working sets so far.
+    status : how the run ends, or None.
+    """
+
+    x: np.ndarray
+    columns: np.ndarray
+    target: float
+    fun: float = np.nan
+    gap: float = np.nan
+    optimality: float = np.inf
+    g: np.ndarray | None = None
+    results: list[OptimizeResult] = field(default_factory=list)
+    status: int | None = None
 
 
 def minimize_on_blocks(
@@ -212,238 +218,203 @@ def minimize_on_blocks(
     RoundError
         If a round fails; its ``result`` holds the last iterate.
     """
-    run = Run(problem, l1, l2, tol, max_iter, np.inf if max_time is None else max_time, callback, history)
-    return run.minimise(x0, dict(hessian=hessian, memory=memory, promise_tol=promise_tol))
+    limits = Limits(max_iter, np.inf if max_time is None else max_time)
+    options = dict(hessian=hessian, memory=memory, promise_tol=promise_tol)
+    run = Run(problem, l1, np.zeros(len(l1)) if l2 is None else l2, tol, limits, callback, history, options)
+    state = init_state(run, x0)
+    try:
+        for _ in range(MAX_EXPANSIONS):
+            step(state, run)
+            if state.status is not None:
+                break
+    except RoundError as error:
+        if state.results:
+            # the run ends as by a callback
+            state.status, state.g = outcome.STOPPED, None
+            error.result = _result(state, run)
+            error.result.message = str(error)
+        raise
+    return _result(state, run)
+
+
+def init_state(run: Run, x0: np.ndarray | None) -> State:
+    """The first working set at x0, by default the model without features."""
+    problem, p = run.problem, run.problem.n_features
+    x = problem.start() if x0 is None else x0.copy()
+    if problem.positive:
+        x[:p] = np.maximum(x[:p], 0.0)
+    state = State(x, used_columns(run, x), run.tol)
+    state.columns = choose_columns(run, state, ratios_of(run, problem.gradient(x)))
+    return state
+
+
+def step(state: State, run: Run) -> None:
+    """One expansion: minimise on the working set, evaluate all variables, and choose the next working set."""
+    before, columns = state.optimality, state.columns
+    result = _minimize_on_columns(state, run)
+    ratios = certify(state, run)
+    state.columns = choose_columns(run, state, ratios)
+    is_complete = np.array_equal(state.columns, columns)
+    ended = outcome.CONVERGED, outcome.NO_PROGRESS
+    status = None if result.status in ended else result.status
+    allowed = 10.0 * run.tol * abs(state.fun)
+    if status == outcome.STOPPED:
+        pass
+    elif is_complete and result.message == CONTENT:
+        status = outcome.CONVERGED
+    elif state.optimality <= state.target:
+        # NaN: no certificate can be had
+        if not state.gap > allowed or state.optimality <= run.tol * TIGHTEST:
+            status = outcome.CONVERGED
+        else:
+            state.target = tightened(state.optimality, allowed, state.gap)
+    is_slow = result.status == outcome.NO_PROGRESS and state.optimality > MAX_FALL * before
+    if status is None and is_complete and is_slow:
+        status = outcome.NO_PROGRESS
+    state.status = status
+
+
+def used_columns(run: Run, x: np.ndarray) -> np.ndarray:
+    """Sorted features with a nonzero coefficient at x or without a penalty."""
+    return np.flatnonzero(run.problem.by_feature((x != 0.0) | (run.l1 == 0.0)))
+
+
+def ratios_of(run: Run, g: np.ndarray) -> np.ndarray:
+    """Largest ratio of gradient and penalty of each feature, (p,); 0 where there is no penalty."""
+    ratios, penalised = np.zeros(len(g)), run.l1 > 0
+    ratios[penalised] = run.problem.sizes(g)[penalised] / run.l1[penalised]
+    return run.problem.by_feature(ratios)
+
+
+def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
+    """The working set with the columns of the largest ``ratios`` (p,), sorted.
+
+    Where it does not fit into memory it is as many columns as have one Hessian, if x has no more.
+    """
+    columns, ratios = state.columns, ratios.copy()
+    ratios[columns] = 0.0
+    if not ratios.max(initial=0.0) > 1.0 + SLACK:
+        return columns
+    joins = np.flatnonzero(ratios > NEAR)
+    most = max(MIN_NEW, int(GROWTH * len(columns)))
+    joins = joins[np.argsort(-ratios[joins], kind="stable")[:most]]
+    grown, limit = np.union1d(columns, joins), max_columns(run.problem)
+    used = used_columns(run, state.x)
+    if len(grown) <= limit or run.problem.gathered.has_room(grown) or len(used) >= MAX_USED * limit:
+        return grown
+    return np.union1d(used, joins[: limit - len(used)])
+
+
+def _minimize_on_columns(state, run):
+    """Minimise over the working set from x; the result of its solver."""
+    part = working_set(run.problem, state.columns, run.has_hessian)
+    variables, seconds = part.variables, run.limits.seconds
+    nit = sum(one.nit for one in state.results)
+    callback = None if run.callback is None else _of_all(run.callback, state.x, variables, nit, seconds)
+    tol = max(PART_TOL * state.target, min(PART_FALL * state.optimality, 1e-2))
+    result = run.solver(
+        part.loss, run.l1[variables], state.x[variables], tol=tol, gap=False, callback=callback,
+        max_iter=max(run.limits.max_iter - nit, 0), max_time=max(run.limits.max_time - seconds, 1e-3),
+        history=run.history, l2=run.l2[variables] if run.l2.any() else None, **run.options,
+    )  # fmt: skip
+    if run.history:
+        result.history["time"] += seconds
+    state.results.append(result)
+    state.x = state.x.copy()
+    state.x[variables] = result.x
+    state.fun, state.gap, state.optimality = float(result.fun), np.nan, np.inf
+    return result
+
+
+def _of_all(callback, x, variables, nit, seconds):
+    """The callback with all variables, and with the iterations and the time of the whole run."""
+
+    def report(intermediate_result):
+        one = OptimizeResult(intermediate_result)
+        one.x = x.copy()
+        one.x[variables] = intermediate_result.x
+        one.nit, one.time = intermediate_result.nit + nit, intermediate_result.time + seconds
+        return callback(one)
+
+    return report
+
+
+def certify(state: State, run: Run) -> np.ndarray:
+    """Set objective, optimality and duality gap of x, by a round; the ratios of its gradient, (p,)."""
+    problem, x, l1, l2 = run.problem, state.x, run.l1, run.l2
+    part = working_set(problem, state.columns, run.has_hessian)
+    bare = (l1 == 0.0) & (l2 == 0.0)
+    movable = bare & ((x > 0.0) | (np.arange(len(x)) >= problem.n_features)) if problem.positive else bare
+    free = np.flatnonzero(movable[part.variables])
+    own, H = part.evaluate(x[part.variables], free)
+
+    def evaluate(step):
+        move = np.zeros(problem.n_variables)
+        move[part.variables[free]] = step
+        value, g, theta = problem.evaluate(x, move)
+        return value, g[part.variables], g, theta
+
+    price, found = 0.0, None
+    if H is not None and np.isfinite(H).all():
+        _, price, found = correct(H, free, own, x[part.variables[free]], evaluate, ENOUGH * abs(state.fun))
+    elif len(free):
+        price = np.inf
+    value, _, g, theta = found or evaluate(0.0)
+    ratios, sizes = ratios_of(run, g), problem.sizes(g)
+    if largest(sizes[bare & ~movable]) > SLOPE_ROUNDING * problem.origin_scale:
+        price = np.inf  # theta is not feasible at a feature without a penalty
+    state.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
+    dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2) - price
+    state.gap = max(gap_of(problem.spec, state.fun, dual), 0.0)
+    # on the working set the gradient at x itself is known
+    state.g = g.copy()
+    state.g[part.variables] = own + l2[part.variables] * x[part.variables]
+    sided = one_sided(l1, problem.n_features) if problem.positive else l1
+    state.optimality = measure(x, state.g, sided, problem.positive) / problem.origin_scale
+    return ratios
+
+
+def _result(state, run):
+    """The result of the run, with the counters of all working sets."""
+    result = joined(state.results[:-1], state.results[-1], run.history)
+    status = outcome.NO_PROGRESS if state.status is None else state.status
+    if status == outcome.NO_PROGRESS and state.optimality <= run.tol:
+        status = outcome.CONVERGED
+    result.update(
+        x=state.x, fun=state.fun, status=status, success=status == outcome.CONVERGED, grad=state.g,
+        message=MESSAGES[status], optimality=state.optimality, dual_gap=state.gap,
+        n_rounds=run.problem.blocks.n_rounds,
+    )  # fmt: skip
+    return result
+
+
+def null_model_on_blocks(problem: BlockProblem, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
+    """Variables of the best model in which every penalised coefficient is zero."""
+    x = problem.start()
+    free = np.flatnonzero(np.broadcast_to(penalty_weights, (problem.n_features,)) == 0)
+    if free.size:
+        options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+        part = working_set(problem, free, options.get("hessian") != "lbfgs")
+        part.loss.origin_scale = None  # the unit of tol is the gradient of these variables alone
+        solver = minimize_nonnegative if problem.positive else minimize_oba
+        x[part.variables] = solver(
+            part.loss, np.zeros(len(part.variables)), x[part.variables], gap=False, **options
+        ).x
+    return x
 
 
 def solver_of(loss: Any) -> Any:
-    """A function of l1, x0 and options: the problem's own solver, that of blocks, or `minimize_oba`."""
+    """A function of l1, x0 and options: the loss' own solver, that of blocks, or `minimize_oba`."""
     if isinstance(loss, BlockProblem):
         return partial(minimize_on_blocks, loss)
     return getattr(loss, "minimize", None) or partial(minimize_oba, loss)
 
 
 def mixed(penalty, l1_ratio):
-    """L1 penalties, and what a solver takes besides, of the penalties (n_variables,) of an elastic net.
+    """L1 penalties, and the solver's option ``l2``, of the penalties (n_variables,) of an elastic net.
 
     l1_ratio |x| + (1 - l1_ratio) / 2 x^2 is multiplied by the penalty.
     """
     if l1_ratio == 1.0:
         return penalty, {}
     return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}
-
-
-class Run:
-    """One call."""
-
-    def __init__(self, problem, l1, l2, tol, max_iter, max_time, callback, history):
-        self.problem, self.l1, self.tol, self.target = problem, l1, tol, tol
-        self.l2 = np.zeros(len(l1)) if l2 is None else l2
-        self.has_ridge = bool(self.l2.any())
-        self.max_iter, self.max_time = max_iter, max_time
-        self.callback, self.keep = callback, history
-        self.begun = time.perf_counter()
-        self.history: dict[str, list] = {}
-        self.counts = dict.fromkeys(("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"), 0)
-        self.n_corrections: list[int] = []
-        self.gap, self.optimality, self.fun = np.nan, np.inf, np.nan
-        # the last iterate, whether rounding or little promise ended the last solve
-        self.x, self.stuck, self.content = None, False, False
-
-    def minimise(self, x, options):
-        self.options = options
-        problem, l1 = self.problem, self.l1
-        x = problem.start() if x is None else x
-        if problem.positive:
-            x = np.append(np.maximum(x[: problem.n_features], 0.0), x[problem.n_features :])
-        try:
-            g = problem.open(x)
-            mask = problem.may_move(l1)
-            columns = self._first(x, g, mask)
-            for _ in range(_MOST_EXPANSIONS):
-                seen, before = columns, self.optimality
-                x, status = self._solve(columns, x, before)
-                g, worst = self._certify(columns, x, mask, status is not None)
-                columns = self._grown(columns, worst, x)
-                status = self._verdict(status, len(columns) == len(seen), before)
-                if status is not None:
-                    break
-            else:
-                status = outcome.NO_PROGRESS
-        except RoundError as error:
-            if self.x is not None:
-                # the run ends as by a callback
-                error.result = self._result(self.x, None, outcome.STOPPED)
-                error.result.message = str(error)
-            raise
-        return self._result(x, g, status)
-
-    # the working set
-
-    def _first(self, x, g, mask):
-        problem, l1 = self.problem, self.l1
-        K, end = problem.spec.n_outputs, problem.n_features * problem.spec.n_outputs
-        needed = ((x[:end] != 0) | (l1[:end] == 0)).reshape(-1, K).any(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = problem.by_feature(np.where(mask & (l1 > 0), problem.sizes(g) / l1, 0.0))
-        ratio[needed] = np.inf
-        counts = problem.census.counts
-        order = np.argsort(-ratio, kind="stable")
-        finite = ratio[order][np.isfinite(ratio[order])]
-        best = finite[0] if finite.size else 1.0
-        wanted = ratio[order] > max(1.0, _FIRST_PART * best)
-        wanted[:_FIRST] = ratio[order][:_FIRST] > 1.0
-        cheap = np.cumsum(counts[order]) <= _FIRST_SHARE * counts.sum()
-        cheap[:_FIRST] = True
-        return np.sort(order[(wanted & cheap) | np.isinf(ratio[order])])
-
-    def _grown(self, columns, worst, x):
-        """``columns`` and those that break their bounds the most or nearly do, by ``worst`` (p,).
-
-        Where columns stay with the blocks these are as many as have one Hessian, if x has no more.
-        """
-        worst = worst.copy()
-        worst[columns] = 0.0
-        if not worst.max(initial=0.0) > 1.0 + SLACK:
-            return columns
-        new = np.flatnonzero(worst > _NEAR)
-        most = int(max(_GROWTH * len(columns), _LEAST_GROWTH))
-        new = new[np.argsort(-worst[new], kind="stable")][:most]
-        grown = np.union1d(columns, new)
-        room = self.problem.columns_of_a_round
-        if len(grown) <= room or self.problem.has_room(columns):
-            return grown
-        K, end = self.problem.spec.n_outputs, self.problem.n_features * self.problem.spec.n_outputs
-        used = ((x[:end] != 0) | (self.l1[:end] == 0)).reshape(-1, K).any(axis=1)
-        needed = columns[used[columns]]
-        # what is at zero now may come back
-        kept = np.union1d(needed, new[: max(room - len(needed), 0)])
-        return kept if len(needed) < _FULL * room else grown
-
-    # one expansion
-
-    def _solve(self, columns, x, before):
-        """Minimise over the features ``columns``; x, and the solver's word if it is the last."""
-        problem = self.problem
-        variables = problem.variables(columns)
-        loss = problem.working(columns).loss
-        if isinstance(loss, RemoteColumns):
-            loss.with_hessian = self.options["hessian"] == "exact"
-        begun = time.perf_counter() - self.begun
-        rest, left = max(self.max_iter - self.counts["nit"], 0), self.max_time - begun
-        result = problem.solver_of_columns(
-            loss, self.l1[variables], x[variables], tol=self.aim(before), max_iter=rest,
-            max_time=max(left, 1e-3) if np.isfinite(left) else None, history=self.keep, gap=False,
-            callback=None if self.callback is None else self._report_to(variables, x),
-            l2=self.l2[variables] if self.has_ridge else None, **self.options,
-        )  # fmt: skip
-        self._note(result, begun)
-        x = x.copy()
-        x[variables] = result.x
-        return x, self._word_of(result, x)
-
-    def aim(self, before):
-        """The tolerance of a working set, after an optimality of all variables."""
-        return max(_PART_TOL * self.target, min(_PART_FALL * before, 1e-2))
-
-    def _note(self, result, begun):
-        """Count what the solver of a working set did, which ``begun`` so many seconds after the start."""
-        for name in self.counts:
-            self.counts[name] += int(getattr(result, name, 0))
-        self.n_corrections += list(getattr(result, "n_corrections", ()))
-        for name, values in (result.history or {}).items():
-            self.history.setdefault(name, []).extend(values + begun if name == "time" else values)
-
-    def _word_of(self, result, x):
-        """The solver's word at x, if it is the last; else None."""
-        # of which no round knows more yet
-        self.x, self.fun = x, float(result.fun)
-        self.gap, self.optimality = np.nan, np.inf
-        self.stuck, self.content = result.status == outcome.NO_PROGRESS, result.message == CONTENT
-        return None if self.stuck or result.status == outcome.CONVERGED else result.status
-
-    def _report_to(self, variables, x):
-        done, begun = self.counts["nit"], time.perf_counter() - self.begun
-
-        def report(intermediate_result):
-            one = OptimizeResult(intermediate_result)
-            one.x = x.copy()
-            one.x[variables] = intermediate_result.x
-            one.nit, one.time = intermediate_result.nit + done, intermediate_result.time + begun
-            return self.callback(one)
-
-        return report
-
-    def _certify(self, columns, x, mask, last):
-        """The gradient of all variables at x, by a round, and the ratios to their bounds, (p,).
-
-        Sets the optimality, and the duality gap where that costs no round or is asked for: it is the ``last``
-        one, or the optimality is good.
-        """
-        problem, l1, l2 = self.problem, self.l1, self.l2
-        variables = problem.variables(columns)
-        part = problem.working(columns)
-        bare = (l1 == 0.0) & (l2 == 0.0)
-        movable = bare & ((x > 0.0) | (np.arange(len(x)) >= problem.n_features)) if problem.positive else bare
-        free = np.flatnonzero(movable[variables])
-        value, own, moved = part.look(x[variables], free)
-        while True:
-            move = np.zeros(problem.n_variables)
-            if moved is not None:
-                move[variables[free]] = moved
-            g = problem.gradient(x, move, mask)
-            again = None if moved is None else part.refine(moved, g[variables[free]])
-            if again is None:
-                break
-            moved = again
-        problem._known = x.copy(), g
-        penalised = l1 > 0
-        ratios = np.zeros(problem.n_variables)
-        ratios[penalised] = problem.sizes(g)[penalised] / l1[penalised]
-        self.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
-        # on the working set the gradient at x itself is known
-        sizes = problem.sizes(g)
-        if largest(sizes[bare & ~movable]) > _OPEN * problem.origin_scale:
-            moved = None  # at a feature without a penalty there is no dual point
-        g[variables] = own + l2[variables] * x[variables]
-        sided = one_sided(l1, problem.n_features) if problem.positive else l1
-        self.optimality = measure(x, g, sided, problem.positive) / problem.origin_scale
-        self.gap = gap_of(problem.spec, self.fun, -np.inf)
-        if moved is not None and (part.is_here or last or self.stuck or self.optimality <= self.target):
-            if self.has_ridge:
-                # each scale costs a round where columns are not here
-                scales = {} if part.is_here else {"parts": ENDS}
-                dual = dual_with_ridge(lambda s: part.dual_value(s, move), sizes, l1, l2, **scales)
-            else:
-                dual = part.dual_value(1.0 / max(1.0, largest(ratios)), move)
-            self.gap = max(gap_of(problem.spec, self.fun, dual), 0.0)
-        return g, problem.by_feature(ratios)
-
-    def _verdict(self, status, complete, before):
-        """How the run ends, after what the solver said, or None.
-
-        ``complete`` says that no column is missing from the working set, ``before`` is the last optimality.
-        """
-        if status == outcome.STOPPED:
-            return status
-        if complete and self.content:
-            return outcome.CONVERGED
-        allowed = 10.0 * self.tol * abs(self.fun)
-        if self.optimality <= self.target:
-            # NaN: no certificate can be had
-            if not self.gap > allowed or self.optimality <= self.tol * TIGHTEST:
-                return outcome.CONVERGED
-            self.target = self.optimality * min(0.5, max(0.01, 0.5 * allowed / self.gap))
-        if status is None and complete and self.stuck and self.optimality > _FALL * before:
-            return outcome.NO_PROGRESS
-        return status
-
-    def _result(self, x, g, status):
-        if status == outcome.NO_PROGRESS and self.optimality <= self.tol:
-            status = outcome.CONVERGED
-        history = {name: np.asarray(values) for name, values in self.history.items()}
-        return OptimizeResult(
-            x=x, fun=self.fun, status=status, success=status == outcome.CONVERGED, message=MESSAGES[status],
-            optimality=self.optimality, dual_gap=self.gap, grad=g, history=history,
-            n_rounds=self.problem.blocks.n_rounds, n_corrections=self.n_corrections, **self.counts,
-        )  # fmt: skip

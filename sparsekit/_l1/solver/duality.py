@@ -12,10 +12,8 @@ import numpy as np
 
 from ..._linalg.special import largest
 
-# scales of theta that are tried where a ridge lets it be feasible unscaled, as parts of the way there from
-# the scale that needs no ridge: a weak one punishes what is beyond l1 so hard that a theta nearer to zero
-# may prove more
-ENDS = (1.0, 0.0)
+# Scales of theta that are tried where a ridge makes it feasible unscaled: parts of the way there from the
+# scale that needs no ridge. A weak ridge has a large conjugate; a theta nearer to zero gives a better bound.
 _SCALES = (1.0, 0.5, 0.9, 0.0)
 
 
@@ -41,12 +39,8 @@ def duality_gap(loss, problem, x, l1, g):
         theta, grad, _, price = problem.project_free(free, theta, grad, x)
         if theta is None:
             return gap_of(loss, primal, -np.inf)
-    if l2 is not None:
-        dual = dual_with_ridge(lambda scale: dual_value(scale * theta), grad, l1, l2)
-    else:
-        penalised = l1 > 0
-        ratio = largest(np.abs(grad[penalised]) / l1[penalised])
-        dual = dual_value(theta / max(1.0, ratio))
+    l2 = np.zeros_like(l1) if l2 is None else l2
+    dual = dual_with_ridge(lambda scale: dual_value(scale * theta), grad, l1, l2)
     return np.nan if dual is None else gap_of(loss, primal, dual - price)
 
 
@@ -56,7 +50,7 @@ def gap_of(loss, primal, dual):
     return float(primal - least) if np.isfinite(least) else np.inf
 
 
-def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):
+def dual_with_ridge(dual_value, grad, l1, l2):
     """The largest dual value found at multiples of theta: ``dual_value(scale)`` less the ridge's conjugate.
 
     ``grad`` is X^T theta, zero on variables without a penalty. None where there is no dual.
@@ -67,7 +61,7 @@ def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):
     soft = (l1 > 0) & curved
     least = min(most, 1.0 / max(1.0, largest(size[soft] / l1[soft])))
     best = -np.inf
-    for part in (1.0,) if least == most else parts:
+    for part in (1.0,) if least == most else _SCALES:
         scale = part * most + (1.0 - part) * least
         dual = dual_value(scale)
         if dual is None:
@@ -75,3 +69,8 @@ def dual_with_ridge(dual_value, grad, l1, l2, parts=_SCALES):
         beyond = np.maximum(scale * size[curved] - l1[curved], 0.0)
         best = max(best, float(dual) - 0.5 * float(beyond @ (beyond / l2[curved])))
     return best
+
+
+def tightened(optimality, allowed, gap):
+    """The next optimality to reach where the gap is above the ``allowed`` one: it falls as fast or faster."""
+    return optimality * min(0.5, max(0.01, 0.5 * allowed / gap))

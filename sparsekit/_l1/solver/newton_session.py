@@ -25,7 +25,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from .. import plan
 from ..losses.ridge import RidgeProblem
-from .duality import duality_gap
+from .duality import duality_gap, tightened
 from .gram_model import GramModel
 from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
@@ -130,7 +130,7 @@ class NewtonSession:
                 if not gap > gap_tol * abs(fun):
                     run.status = outcome.CONVERGED
                 else:
-                    goal = violation * min(0.5, max(0.01, 0.5 * gap_tol * abs(fun) / gap))
+                    goal = tightened(violation, gap_tol * abs(fun), gap)
             multiplier = self._next_multiplier(multiplier, l1)
             slow = 0 if violation < best or multiplier > 1.0 else slow + 1
             best = min(best, violation)

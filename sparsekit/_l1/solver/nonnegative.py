@@ -87,11 +87,8 @@ class OneSided(Kernels):
         primal = fun + price + l1 @ np.abs(x)
         pulls = np.where(bare, 0.0, self.pulls(grad, l1))
         l1 = np.where(l1 > BARE, l1, 0.0)
-        if l2 is not None:
-            return float(primal - dual_with_ridge(lambda t: loss.dual_value(t * theta), pulls, l1, l2))
-        penalised = l1 > 0.0
-        theta = theta / max(1.0, largest(pulls[penalised] / l1[penalised]))
-        return float(primal - loss.dual_value(theta))
+        l2 = np.zeros_like(l1) if l2 is None else l2
+        return float(primal - dual_with_ridge(lambda t: loss.dual_value(t * theta), pulls, l1, l2))
 
     def _without_pulls(self, problem, bare, l1, x, theta, grad):
         """theta with no pull but rounding on ``bare`` variables, its gradient, or None for both, and a price.

@@ -24,6 +24,7 @@ from ..._solver import outcome
 from ..._solver.user_values import as_number, check_start
 from ..losses.ridge import RidgeProblem
 from ..losses.user_problem import as_problem
+from .duality import tightened
 from .few_rows import few_rows, start_from_few_rows
 from .globalise import ROUNDING
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
@@ -134,10 +135,10 @@ def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap
     result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap)
     if stopped:
         result.status, result.success, result.message = outcome.STOPPED, False, before[-1].message
-    return _joined(before, result, history)
+    return joined(before, result, history)
 
 
-def _joined(before, result, history):
+def joined(before, result, history):
     """The result with the counters and the history of those before it."""
     result.n_corrections = [n for one in (*before, result) for n in one.n_corrections]
     for name in ("nit", "nfev", "njev", "n_cg", "n_direct", "n_products", "n_ista"):
@@ -282,8 +283,7 @@ def _enough(problem, x, l1, g, optimality, run):
     # NaN: no certificate can be had
     if not run.gap > allowed or optimality <= run.options.tol * TIGHTEST:
         return outcome.CONVERGED
-    # the gap falls about as the measure does, or faster
-    run.tol = optimality * min(0.5, max(0.01, 0.5 * allowed / run.gap))
+    run.tol = tightened(optimality, allowed, run.gap)
     run.gap = None
     return None
 

@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from row_data import CUTS, in_blocks, labels, text
 
 from sparsekit._l1.losses.block_loss import LossOfBlocks
-from sparsekit._l1.solver.blockwise import BlockProblem, minimize_on_blocks
+from sparsekit._l1.losses.block_problem import BlockProblem
+from sparsekit._l1.solver.blockwise import minimize_on_blocks
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
 

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
 from sparsekit._l1.losses.block_loss import LossOfBlocks
+from sparsekit._l1.losses.block_problem import BlockProblem
 from sparsekit._l1.losses.free_variables import FreeSystem
 from sparsekit._l1.solver import block_columns
 from sparsekit._l1.solver.block_columns import HeldColumns, RemoteColumns, working_set
-from sparsekit._l1.solver.blockwise import BlockProblem
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
 

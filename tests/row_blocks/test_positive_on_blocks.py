@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._l1.losses.block_loss import LossOfBlocks
-from sparsekit._l1.solver.blockwise import BlockProblem, Run, State, certify
+from sparsekit._l1.losses.block_problem import BlockProblem
+from sparsekit._l1.solver.blockwise import Run, State, certify
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import take_census
 from sparsekit._solver.outcome import Limits

@@ -9,8 +9,9 @@ from ..._estimator.base import SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
+from ..losses.block_problem import BlockProblem
 from ..paths.magnitudes import check_result, named_overflow
-from ..solver.blockwise import BlockProblem, mixed
+from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
 

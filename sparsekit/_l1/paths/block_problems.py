@@ -10,7 +10,7 @@ from sklearn.metrics import get_scorer
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
 from ..losses.block_loss import LossOfBlocks
-from ..solver.blockwise import BlockProblem
+from ..losses.block_problem import BlockProblem
 from .judges import Judge
 from .problems import LogisticProblem, SquaresProblem
 

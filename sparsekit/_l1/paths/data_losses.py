@@ -7,10 +7,10 @@ from ..._estimator.block_data import BlockedMatrix
 from ..._linalg.special import largest
 from ..._messages import shown
 from ..losses.block_loss import LossOfBlocks
+from ..losses.block_problem import BlockProblem
 from ..losses.losses import LeastSquaresLoss
 from ..losses.multinomial import logistic_loss
 from ..losses.null_intercept import null_intercept
-from ..solver.blockwise import BlockProblem
 from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from ..solver.least_squares_session import LeastSquaresSession
 from ..solver.nonnegative import NonnegativeSquares

@@ -21,8 +21,9 @@ from ..._estimator.checks import as_kernel_input
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
+from ..losses.block_problem import BlockProblem
 from ..losses.losses import LogisticLoss
-from ..solver.blockwise import BlockProblem, mixed, null_model_on_blocks, solver_of
+from ..solver.blockwise import mixed, null_model_on_blocks, solver_of
 from ..solver.centred_loss import CentredLoss
 from ..solver.newton_session import NewtonSession
 from .coefficients import l1_weights, pack, unpack

@@ -35,6 +35,10 @@ class Census:
     weight: Any
     offset: Any = None
 
+    def bytes_of(self, columns: Any) -> float:
+        """Memory that columns of all blocks take."""
+        return float(self.counts[columns].sum()) * (self.dtype.itemsize + (4 if self.is_sparse else 0))
+
 
 def take_census(blocks: RowBlocks) -> Census:
     """Count and check the blocks, in one round.
@@ -59,11 +63,12 @@ def take_census(blocks: RowBlocks) -> Census:
             )
     is_sparse, dtype = kinds[first]
     filled = [one for one in found if one["rows"]] or found
-    blocks.n_bytes = float(counts.sum()) * (np.dtype(dtype).itemsize + (4 if is_sparse else 0))
-    return Census(
+    census = Census(
         (int(sizes.sum()), blocks.n_columns), np.dtype(dtype), sizes, counts, squares, is_sparse,
         _joined(filled, "y"), _joined(filled, "weight"), _joined(filled, "offset"),
     )  # fmt: skip
+    blocks.n_bytes = census.bytes_of(slice(None))
+    return census
 
 
 def _joined(found, name):

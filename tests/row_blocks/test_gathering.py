@@ -33,15 +33,15 @@ def test_columns_are_forgotten_where_there_is_no_room(kind, monkeypatch):
     blocks, census = counted(kind)
     found = gather.GatheredColumns(blocks, census)
     first, second, few = np.arange(0, 12), np.arange(8, 20), np.array([3, 9])
-    room = max(found.bytes_of(first), found.bytes_of(second))
-    assert found.bytes_of(first) == (dense(X)[:, :12] != 0).sum() * 12 if kind == "sparse" else 500 * 12 * 8
+    room = max(census.bytes_of(first), census.bytes_of(second))
+    assert census.bytes_of(first) == (dense(X)[:, :12] != 0).sum() * 12 if kind == "sparse" else 500 * 12 * 8
     allow(monkeypatch, room)
     rounds = [blocks.n_rounds]
     for columns in (first, few, second, first, few):
         part = found.matrix(columns)
         assert_array_equal(dense(part), dense(X)[:, columns])
         assert part.format == "csc" if kind == "sparse" else part.flags.f_contiguous
-        assert found.bytes_of(found.held) <= room and len(set(found.held)) == len(found.held)
+        assert census.bytes_of(found.held) <= room and len(set(found.held)) == len(found.held)
         rounds.append(blocks.n_rounds)
     assert np.diff(rounds).tolist() == [1, 0, 1, 1, 0]
     # those of both stay
@@ -59,11 +59,11 @@ def test_too_many_columns_are_refused_before_they_come(kind, monkeypatch):
     found = gather.GatheredColumns(blocks, census)
     columns = np.arange(10)
     before = blocks.n_rounds
-    allow(monkeypatch, found.bytes_of(columns) - 1)
+    allow(monkeypatch, census.bytes_of(columns) - 1)
     with pytest.raises(MemoryError, match=r"the 10 columns that the model may need take .* GiB in this"):
         found.matrix(columns)
     assert blocks.n_rounds == before
-    allow(monkeypatch, found.bytes_of(columns))
+    allow(monkeypatch, census.bytes_of(columns))
     assert_array_equal(dense(found.matrix(columns)), dense(X)[:, :10])
 
 

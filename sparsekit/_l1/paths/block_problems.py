@@ -1,32 +1,30 @@
-"""The problems of `problems` over blocks of rows, which a fold keeps all of."""
+"""The problems of `problems` over blocks of rows: a fold weights the rows beyond its training part with 0."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import get_scorer
 
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
-from ..losses.block_loss import LossOfBlocks
-from ..losses.block_problem import BlockProblem
 from .judges import Judge
 from .problems import LogisticProblem, SquaresProblem
 
 
 class BlocksMixin:
-    """Over blocks of rows: a fold keeps all of them, those beyond its training part with weight zero."""
+    """Problems over blocks of rows."""
 
     fold = None
-    positive = False
 
     def prepare(self, folds):
-        # of each row a bit for each fold whose training part lacks it
         self.gathered = GatheredColumns(self.X.blocks, self.X.census)
-        dtype = np.min_scalar_type(2 ** len(folds) - 1) if len(folds) <= 64 else None
-        if dtype is None:
+        if len(folds) > 64:
             raise ValueError(f"cv has {len(folds)} folds; with X in blocks 64 are the most.")
+        dtype = np.min_scalar_type(2 ** len(folds) - 1)
+        # bit k of a row: fold k's training part lacks it
         missed = np.zeros(len(self.values), dtype=dtype)
         for k, (train, _) in enumerate(folds):
             out = np.ones(len(missed), dtype=bool)
@@ -44,7 +42,7 @@ class BlocksMixin:
     def judge(self, rows, y, model, scorer, score_params):
         def seen(coef):
             columns = np.flatnonzero(coef.any(axis=0))
-            if not len(columns):  # scikit-learn's scorers ask for one at the least
+            if not len(columns):  # scikit-learn's scorers need one column
                 columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
@@ -53,10 +51,9 @@ class BlocksMixin:
         return Judge(self, seen, y[rows], model, scorer, score_params, offset)
 
     def make_loss(self, X):
-        return BlockProblem(
-            X.blocks, X.census, self.spec(X), self.values_of_rows(), self.weight, self.n_threads, self.fold,
-            self.gathered, self.shift_of_scores(), self.positive,
-        )  # fmt: skip
+        loss = super().make_loss(X)
+        loss.fold, loss.gathered = self.fold, self.gathered
+        return loss
 
 
 class LogisticBlockProblem(BlocksMixin, LogisticProblem):
@@ -71,18 +68,11 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
         )
         return part
 
-    def spec(self, X):
-        some = self.n_classes > len(self.present)
-        return LossOfBlocks(
-            self.fit_intercept, self.classes, X.class_weight, shifted=self.shift is not None,
-            columns=self.present if some else None,
-        )  # fmt: skip
-
-    def values_of_rows(self):
-        return self.values
-
-    def shift_of_scores(self):
-        return self.shift
+    def make_loss(self, X):
+        loss = super().make_loss(X)
+        if self.n_classes > len(self.present):
+            loss.spec = replace(loss.spec, columns=self.present)
+        return loss
 
 
 class SquaresBlockProblem(BlocksMixin, SquaresProblem):
@@ -92,12 +82,3 @@ class SquaresBlockProblem(BlocksMixin, SquaresProblem):
         part = super().training(fold, index)
         part._set_targets()
         return part
-
-    def spec(self, X):
-        return LossOfBlocks(self.fit_intercept, offset=self.offset, shifted=self.shift is not None)
-
-    def values_of_rows(self):
-        return self.target
-
-    def shift_of_scores(self):
-        return None  # the target is less it already

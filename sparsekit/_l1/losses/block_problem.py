@@ -37,10 +37,10 @@ class BlockProblem:
     weight: np.ndarray | None
     n_threads: int = 1
     fold: int | None = None
-    gathered: GatheredColumns | None = None
+    gathered: Any = None
     shift: np.ndarray | None = None
     positive: bool = False
-    origin_scale: float | None = None
+    origin_scale: Any = None
     working_set: Any = None
     _last: tuple[np.ndarray, np.ndarray] | None = None
 

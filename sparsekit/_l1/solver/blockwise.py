@@ -29,16 +29,10 @@ from .nonnegative import minimize_nonnegative, one_sided
 from .oba import TIGHTEST, joined, minimize_oba
 from .oba_run import CONTENT, MESSAGES
 
-# Columns that join in one expansion: at most this multiple of the working set,
-GROWTH = 3.0
-# or this many.
+# Columns that join in one expansion: at most this many, or as many as are in the working set.
 MIN_NEW = 200
-# Ratio of a column's gradient to its penalty from which it may join.
-NEAR = 0.9
-# Optimality to which a working set is solved, as a part of that at which the run ends,
+# Optimality to which a working set is solved, as a part of that at which the run ends.
 PART_TOL = 0.5
-# or of the last one of all variables.
-PART_FALL = 0.03
 # Expansions after which a run ends without progress.
 MAX_EXPANSIONS = 100
 # Part of the largest gradient at zero that is rounding of a slope which must not be positive.
@@ -181,11 +175,10 @@ def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
     """
     columns, ratios = state.columns, ratios.copy()
     ratios[columns] = 0.0
-    if not ratios.max(initial=0.0) > 1.0 + SLACK:
+    joins = np.flatnonzero(ratios > 1.0 + SLACK)
+    if not len(joins):
         return columns
-    joins = np.flatnonzero(ratios > NEAR)
-    most = max(MIN_NEW, int(GROWTH * len(columns)))
-    joins = joins[np.argsort(-ratios[joins], kind="stable")[:most]]
+    joins = joins[np.argsort(-ratios[joins], kind="stable")[: max(MIN_NEW, len(columns))]]
     grown, limit = np.union1d(columns, joins), max_columns(run.problem)
     used = used_columns(run, state.x)
     if len(grown) <= limit or run.problem.gathered.has_room(grown) or len(used) >= MAX_USED * limit:
@@ -199,11 +192,11 @@ def _minimize_on_columns(state, run):
     variables, seconds = part.variables, run.limits.seconds
     nit = sum(one.nit for one in state.results)
     callback = None if run.callback is None else _of_all(run.callback, state.x, variables, nit, seconds)
-    tol = max(PART_TOL * state.target, min(PART_FALL * state.optimality, 1e-2))
     result = run.solver(
-        part.loss, run.l1[variables], state.x[variables], tol=tol, gap=False, callback=callback,
-        max_iter=max(run.limits.max_iter - nit, 0), max_time=max(run.limits.max_time - seconds, 1e-3),
-        history=run.history, l2=run.l2[variables] if run.l2.any() else None, **run.options,
+        part.loss, run.l1[variables], state.x[variables], tol=PART_TOL * state.target, gap=False,
+        callback=callback, max_iter=max(run.limits.max_iter - nit, 0),
+        max_time=max(run.limits.max_time - seconds, 1e-3), history=run.history,
+        l2=run.l2[variables] if run.l2.any() else None, **run.options,
     )  # fmt: skip
     if run.history:
         result.history["time"] += seconds

@@ -1,4 +1,4 @@
-"""What the solvers ask of data in blocks of rows, and the blocks that this process reads itself."""
+"""Data in blocks of rows: its protocol, and blocks that this process reads itself."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .._arrays import aligned
 from .._linalg.structure import canonical, sound
 from .._messages import shown
 from .ahead import read_ahead
-from .reduction import TreeSum
+from .reduction import tree_sum
 
 
 class RoundError(RuntimeError):
-    """A pass over the blocks could not be finished, since the cluster or the storage failed.
+    """A pass over the blocks failed because of the cluster or the storage.
 
     Attributes
     ----------
     result : scipy.optimize.OptimizeResult or None
-        The solver's last iterate, if there was one.
+        The solver's last iterate, if there is one.
     """
 
     result: Any = None
@@ -53,7 +53,7 @@ class RowBlocks(ABC):
     n_rounds : int
         Passes over the blocks so far.
     n_bytes : float or None
-        Memory that all blocks take; None before the census.
+        Memory of all blocks; None before the census.
     """
 
     n_blocks: int
@@ -64,17 +64,17 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def set_folds(self, folds: np.ndarray, sizes: np.ndarray) -> None:
-        """Give each row an integer, (n,), whose bits say which folds miss it.
+        """Give each row an integer, (n,): its bit k is set where the training part of fold k lacks the row.
 
-        ``sizes`` are the rows of each block.
+        ``sizes`` are the numbers of rows of the blocks.
         """
 
     @abstractmethod
     def map_reduce(self, kernel: Callable[..., Any], *arguments: Any) -> Any:
         """The combination of ``kernel(block, *arguments)`` over the blocks, by `reduction.combine`.
 
-        The kernel is a function of a module, and keeps nothing: it may run anywhere and twice. Its order of
-        sums depends on the number of blocks alone.
+        The kernel is a function of a module without state: it may run in any process, and twice. The order of
+        the sums depends on the number of blocks alone.
         """
 
 
@@ -99,26 +99,17 @@ class LocalBlocks(RowBlocks):
         names = getattr(source, "feature_names", None)
         self.feature_names = None if names is None else list(names)
         self.starts = np.asarray(source.starts, dtype=np.int64)
-        for name, rows in (("y", self.y), ("sample_weight", self.weight), ("offset", self.offset)):
-            if rows is not None and np.ndim(rows) and len(rows) != self.starts[-1]:
-                raise ValueError(
-                    f"{name} has {len(rows)} rows, and X has {int(self.starts[-1])}: give one for each row."
-                )
+        check_length(int(self.starts[-1]), y=self.y, sample_weight=self.weight, offset=self.offset)
 
     def set_folds(self, folds, sizes):
         self.folds = folds
 
     def map_reduce(self, kernel, *arguments):
         self.n_rounds += 1
-        found = TreeSum()
-        with closing(self._ahead()) as blocks:  # its thread ends where a kernel fails, too
-            for block in blocks:
-                found.add(kernel(block, *arguments))
-                del block  # or two blocks and the next one would be in memory
-        return found.total()
+        return sum_over(read_ahead(map(self._read, range(self.n_blocks))), kernel, arguments)
 
     def rows(self, i: int, values: Any) -> Any:
-        """What block i has of values by row; one number is that of all."""
+        """The part of values by row that belongs to block i; one number is that of all rows."""
         return values[int(self.starts[i]) : int(self.starts[i + 1])] if np.ndim(values) else values
 
     def _read(self, i):
@@ -129,12 +120,30 @@ class LocalBlocks(RowBlocks):
             raise RoundError(f"block {i} of X could not be read: {error}") from error
         return Block(i, X, *parts)
 
-    def _ahead(self) -> Generator[Block]:
-        return read_ahead(map(self._read, range(self.n_blocks)))
+
+def sum_over(blocks: Generator[Block], kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """The combination of ``kernel(block, *arguments)`` over blocks that are made one after another."""
+    with closing(blocks):  # the thread that reads ahead ends also where a kernel fails
+        return tree_sum(_leaves(blocks, kernel, arguments))
+
+
+def _leaves(blocks, kernel, arguments):
+    for block in blocks:
+        leaf = kernel(block, *arguments)
+        del block  # or two blocks and the next one would be in memory
+        yield leaf
+
+
+def check_length(n_rows: int, **values: Any) -> None:
+    """ValueError where values by row, under their names, are not as many as the rows of X."""
+    for name, rows in values.items():
+        n = n_rows if not np.ndim(rows) and not sp.issparse(rows) else rows.shape[0]
+        if n != n_rows:
+            raise ValueError(f"{name} has {n} rows, and X has {n_rows}: give one for each row.")
 
 
 def as_rows(values: Any) -> Any:
-    """A block's numbers by row, a data frame's too: of one column (n,). One number for all stays one."""
+    """A block's values by row, also of a data frame: (n,) where there is one column. One number stays one."""
     if not np.ndim(values):
         return values
     values = np.asarray(values)
@@ -142,7 +151,7 @@ def as_rows(values: Any) -> Any:
 
 
 class ListOfBlocks:
-    """A source of `LocalBlocks` made of matrices in memory."""
+    """A source of `LocalBlocks`: matrices in memory."""
 
     def __init__(self, matrices):
         self.matrices = list(matrices)
@@ -160,35 +169,28 @@ class ListOfBlocks:
 
 
 def is_source(X: object) -> bool:
-    """Whether X has what `LocalBlocks` reads."""
+    """Whether X has the attributes that `LocalBlocks` reads."""
     return all(hasattr(X, name) for name in ("n_blocks", "starts", "block", "shape"))
 
 
 def as_matrix(X: Any) -> Any:
-    """A block as the kernels take it: C-ordered, or canonical CSR; float32 or float64.
-
-    Anything else is converted, which costs a copy of the block.
-    """
+    """A block for the kernels: C-ordered or canonical CSR, float32 or float64; others are converted."""
     if hasattr(X, "to_numpy"):  # a data frame
         X = X.to_numpy()
-    if sp.issparse(X):
-        if X.ndim != 2:
-            raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-        return canonical(_as_float(X.tocsr()))
-    X = np.asarray(X)
+    X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-    return aligned(np.ascontiguousarray(_as_float(X)))
+    return canonical(_as_float(X.tocsr())) if sp.issparse(X) else aligned(np.ascontiguousarray(_as_float(X)))
 
 
 def checked_matrix(X: Any, number: int, n_columns: int) -> Any:
-    """`as_matrix` of a block that nobody has looked at.
+    """`as_matrix` of a block that is not validated yet.
 
     Raises
     ------
     ValueError
-        If it is no matrix of numbers, has other columns than X, or holds NaN or infinity. The message names
-        the block.
+        If it is no matrix of numbers, has another number of columns than X, or holds NaN or infinity. The
+        message names the block.
     """
     who = f"block {number} of X"
     X = sound(X, who)
@@ -199,7 +201,7 @@ def checked_matrix(X: Any, number: int, n_columns: int) -> Any:
     if X.shape[1] != n_columns:
         raise ValueError(f"{who} has {X.shape[1]} columns, and X has {n_columns}.")
     values = X.data if sp.issparse(X) else X
-    with np.errstate(all="ignore"):  # a sum that is finite says that all are
+    with np.errstate(all="ignore"):  # if the sum is finite, all are
         total = values.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(values).all():
         raise ValueError(f"{who} contains {'NaN' if np.isnan(values).any() else 'infinity'}.")

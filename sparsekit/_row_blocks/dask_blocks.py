@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
 
 import numpy as np
 
 from .._linalg.threads import blas_threads
 from .._messages import shown
 from .ahead import read_ahead
-from .blocks import Block, RoundError, RowBlocks
+from .blocks import Block, RoundError, RowBlocks, check_length, sum_over
 from .recipes import Recipe, as_recipes, made
-from .reduction import combine, group_size, tree_sum
+from .reduction import combine, group_size
 
-# groups of blocks a worker and round: with the sums of pairs at most four tasks
-_GROUPS = 2
-# bytes of a group of blocks that are all in a worker's memory before it begins
-_GROUP_BYTES = 2**28
+# Groups of blocks for each thread and round: with the sums of pairs at most four tasks.
+GROUPS = 2
+# Bytes of a group whose blocks are all in a worker's memory before its task begins.
+GROUP_BYTES = 2**28
 
 
 def is_dask(X: object) -> bool:
-    """Whether X is a collection of Dask; asks without importing it."""
+    """Whether X is a collection of Dask; does not import Dask."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
 class DaskBlocks(RowBlocks):
     """Blocks of rows of a Dask array (NumPy or SciPy blocks) or data frame.
 
-    A task gets some neighbouring blocks and a small message, and keeps nothing: where a worker dies, Dask
-    reads its blocks again. It gets them as recipes where it can, see `recipes`, and then makes one after
-    another; of blocks that wait in the cluster's memory, or have steps in common, it gets fewer. Nothing is
-    rechunked, joined or pinned.
+    A task gets some neighbouring blocks and a small message, and has no state: where a worker dies, Dask
+    reads its blocks again. Where possible it gets them as recipes, see `recipes`, and makes them in turn. Of
+    blocks that are in the cluster's memory, or have steps in common, it gets fewer. X is not rechunked,
+    joined or pinned.
 
     Parameters
     ----------
@@ -69,24 +68,8 @@ class DaskBlocks(RowBlocks):
         self.weight = self._rows(weight, sizes, "sample_weight")
         self.offset = self._rows(offset, sizes, "offset")
         self.folds: list = [None] * self.n_blocks
-        self._given = self._as_given(X, y, weight, offset)
-
-    def _as_given(self, *collections):
-        # the blocks, targets, weights and offsets as tasks get them
-        found = []
-        every = (self.blocks, self.y, self.weight, self.offset)
-        for collection, parts in zip(collections, every, strict=True):
-            recipes = None if self._waits(collection) else as_recipes(parts)
-            found.append(parts if recipes is None else recipes)
-        return found
-
-    def _waits(self, collection):
-        # whether it is, in part, in the cluster's memory
-        if self.client is None or not is_dask(collection):
-            return False
-        from distributed import futures_of
-
-        return bool(futures_of(collection))
+        given = ((X, self.blocks), (y, self.y), (weight, self.weight), (offset, self.offset))
+        self._given = [_for_tasks(*one, self.client) for one in given]
 
     def set_folds(self, folds, sizes):
         self.folds = np.split(folds, np.cumsum(sizes)[:-1])
@@ -97,9 +80,8 @@ class DaskBlocks(RowBlocks):
             return [values] * self.n_blocks
         if is_dask(values):
             if sizes is not None and hasattr(values, "rechunk") and not np.isnan(values.chunks[0]).any():
-                if sum(values.chunks[0]) != sum(sizes):
-                    raise ValueError(f"{name} has {sum(values.chunks[0])} rows, and X has {sum(sizes)}.")
-                # a target is small beside its row
+                check_length(sum(sizes), **{name: values})
+                # a target is much smaller than its row
                 values = values.rechunk({0: sizes, **dict.fromkeys(range(1, values.ndim), -1)})
             parts = list(np.ravel(values.to_delayed()))
             if len(parts) != self.n_blocks:
@@ -109,19 +91,17 @@ class DaskBlocks(RowBlocks):
             return parts
         values = np.asarray(values)
         if sizes is None:
-            frame = self.is_frame
-            parts = "partitions" if frame else "chunks"
+            frame, parts = self.is_frame, "partitions" if self.is_frame else "chunks"
             raise ValueError(
                 f"the sizes of X's {parts} are unknown, so {name} can't be cut alike: give {name} as a Dask "
                 f"{'series' if frame else 'array'} with X's {parts}"
                 f"{'' if frame else ', or X.compute_chunk_sizes() first'}."
             )
-        if len(values) != sum(sizes):
-            raise ValueError(f"{name} has {len(values)} rows, and X has {sum(sizes)}: give one for each row.")
+        check_length(sum(sizes), **{name: values})
         return np.split(values, np.cumsum(sizes)[:-1])
 
     def map_reduce(self, kernel, *arguments):
-        from dask import delayed  # its users alone pay for the import
+        from dask import delayed  # imported only where it is used
 
         self.n_rounds += 1
         client = self.client
@@ -139,14 +119,25 @@ class DaskBlocks(RowBlocks):
         return compute(nodes[0], client)
 
     def _group_size(self, client):
-        size = group_size(self.n_blocks, _GROUPS * _n_threads(client))
+        size = group_size(self.n_blocks, GROUPS * _n_threads(client))
         if isinstance(self._given[0][0], Recipe):
             return size
-        if self.n_bytes is None:  # before the first round nobody knows how large blocks are
+        if self.n_bytes is None:  # the first round counts them
             return 1
-        while size > 1 and size * self.n_bytes > _GROUP_BYTES * self.n_blocks:
+        while size > 1 and size * self.n_bytes > GROUP_BYTES * self.n_blocks:
             size //= 2
         return size
+
+
+def _for_tasks(collection, parts, client):
+    """Parts of a collection as recipes; as they are where it is, in part, in the cluster's memory."""
+    if client is not None and is_dask(collection):
+        from distributed import futures_of
+
+        if futures_of(collection):
+            return parts
+    recipes = as_recipes(parts)
+    return parts if recipes is None else recipes
 
 
 def _of_group(first, message, *rows):
@@ -155,16 +146,8 @@ def _of_group(first, message, *rows):
     blocks = (Block(first + i, *map(made, part)) for i, part in enumerate(zip(*rows, strict=True)))
     if isinstance(rows[0][0], Recipe):
         blocks = read_ahead(blocks)
-    # Dask has a thread for each processor already; and the one that reads ends where a kernel fails, too
-    with blas_threads(1), closing(blocks):
-        return tree_sum(_leaves(kernel, blocks, arguments))
-
-
-def _leaves(kernel, blocks, arguments):
-    for block in blocks:
-        leaf = kernel(block, *arguments)
-        del block  # or two blocks and the next one would be in memory
-        yield leaf
+    with blas_threads(1):  # Dask has a thread for each processor
+        return sum_over(blocks, kernel, arguments)
 
 
 def _client():
@@ -208,7 +191,7 @@ def compute(node, client):
         future = client.compute(node)
         return future.result(timeout=timeout)
     except (Exception, asyncio.CancelledError) as error:
-        # what a task raised is its own, unless workers died of it or it could not read
+        # an error of the task itself, unless workers died of it or it could not read
         if future is not None and future.status == "error":
             if isinstance(error, KilledWorker):
                 raise RoundError(f"workers died, one after another: {error}") from error

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from .._messages import shown
 from .ahead import read_ahead
-from .blocks import checked_matrix
-from .dask_blocks import DaskBlocks, compute, is_dask
+from .blocks import check_length, checked_matrix
+from .dask_blocks import compute, is_dask
+from .make import as_row_blocks
 
 
 class BlockReader:
@@ -33,38 +34,25 @@ class BlockReader:
     """
 
     def __init__(self, X: Any, y: Any = None, weight: Any = None):
-        self._client = None
-        self.feature_names = None
+        lazy = [part if is_dask(X) and is_dask(part) else None for part in (y, weight)]
+        found: Any = as_row_blocks(X, *lazy)
+        self.feature_names = found.feature_names
         if is_dask(X):
-            given = [part if is_dask(part) else None for part in (y, weight)]
-            found = DaskBlocks(X, *given)
-            self._client, self.feature_names = found.client, found.feature_names
-            self._delayed, self._source = found.blocks, None
-            parts = [
-                self._gather(their) if mine is not None else None
-                for mine, their in zip(given, (found.y, found.weight))
-            ]
+            self._fetch = lambda i: compute(found.blocks[i], found.client)
+            given = zip(lazy, (found.y, found.weight))
+            parts = [_gathered(their, found.client) if mine is not None else None for mine, their in given]
             self.starts = _starts(X, parts)
             y, weight = (_joined(part) if part else rows for part, rows in zip(parts, (y, weight)))
         else:
-            self._source = X
-            self.starts = np.asarray(X.starts, dtype=np.int64)
-            names = getattr(X, "feature_names", None)
-            self.feature_names = None if names is None else list(names)
+            self._fetch, self.starts = X.block, found.starts
         self.n_blocks, self.n_columns = len(self.starts) - 1, int(X.shape[1])
+        self.n_rows = int(self.starts[-1])
         self.y, self.weight = y, weight
-        for name, rows in (("y", y), ("sample_weight", weight)):
-            n = rows.shape[0] if sp.issparse(rows) else len(rows) if np.ndim(rows) else self.n_rows
-            if n != self.n_rows:
-                raise ValueError(f"{name} has {n} rows, and X has {self.n_rows}: give one for each row.")
+        check_length(self.n_rows, y=y, sample_weight=weight)
         dtype = getattr(X, "dtype", None)
         if dtype is None:
-            dtype = checked_matrix(self._fetch(0), 0, int(X.shape[1])).dtype
+            dtype = checked_matrix(self._fetch(0), 0, self.n_columns).dtype
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.starts[-1])
 
     def read(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
         """(i, block i) for each of the ``numbers`` in turn, the next one read ahead.
@@ -86,15 +74,11 @@ class BlockReader:
             raise ValueError(f"{who} is {X.dtype}, X is {self.dtype}: all blocks must be of one type.")
         return i, X
 
-    def _fetch(self, i):
-        if self._source is not None:
-            return self._source.block(i)
-        return compute(self._delayed[i], self._client)
 
-    def _gather(self, parts):
-        from dask import delayed
+def _gathered(parts, client):
+    from dask import delayed
 
-        return compute(delayed(list)(parts), self._client)
+    return compute(delayed(list)(parts), client)
 
 
 def _starts(X, parts):

@@ -1,19 +1,17 @@
-"""Sums over blocks whose order depends on nothing but the number of blocks.
+"""Sums over blocks whose order depends on the number of blocks alone.
 
 The blocks 0 .. n - 1 are the leaves of a binary tree: the parent of two neighbours 2 i and 2 i + 1 is their
-sum, and a last one without a neighbour moves up as it is. Whoever sums a part of the leaves that lies under
-one node, in whatever process and at whatever time, gets that node's bits, so that the result is the same
-for any number of workers.
+sum, and a last one without a neighbour moves up as it is. A process that sums the leaves under one node gets
+that node's bits. The result is therefore the same for any number of workers.
 """
 
 import numpy as np
 
 
 def combine(left, right, own=False):
-    """Sum of two results of a kernel: of numbers and arrays; lists are joined; None is nothing.
+    """Sum of two results of a kernel: numbers and arrays are added, lists joined; None is zero.
 
-    Tuples are combined entry by entry. Arrays of the left one are overwritten if they are the caller's
-    ``own``.
+    Tuples are combined entry by entry. With ``own`` arrays of the left one are overwritten.
     """
     if left is None or right is None:
         return right if left is None else left
@@ -25,38 +23,21 @@ def combine(left, right, own=False):
     return left + right
 
 
-class TreeSum:
-    """Takes the leaves in their order, and holds one partial sum for each level of the tree."""
-
-    def __init__(self):
-        self._levels = []  # sum of a full subtree of 2^i leaves, or None
-        self._count = 0
-
-    def add(self, leaf):
-        """The next leaf."""
-        self._count += 1
-        level, node, filled = 0, leaf, self._count
-        while filled % 2 == 0:
-            node, self._levels[level] = combine(self._levels[level], node, own=True), None
-            level, filled = level + 1, filled // 2
-        if level == len(self._levels):
-            self._levels.append(None)
-        self._levels[level] = node
-
-    def total(self):
-        """The root: what is left over on low levels is added to the right of what stands higher."""
-        total = None
-        for node in self._levels:
-            total = node if total is None else combine(node, total, own=True)
-        return total
-
-
 def tree_sum(leaves):
-    """The root over an iterable of leaves."""
-    found = TreeSum()
-    for leaf in leaves:
-        found.add(leaf)
-    return found.total()
+    """The root over an iterable of leaves, of which it holds one partial sum for each level of the tree."""
+    levels = []  # sum of a full subtree of 2^i leaves, or None
+    for count, node in enumerate(leaves, 1):
+        level = 0
+        while count % 2 == 0:
+            node, levels[level] = combine(levels[level], node, own=True), None
+            level, count = level + 1, count // 2
+        if level == len(levels):
+            levels.append(None)
+        levels[level] = node
+    total = None
+    for node in levels:  # a low level is added to the right of a higher one
+        total = node if total is None else combine(node, total, own=True)
+    return total
 
 
 def group_size(n_blocks, most):

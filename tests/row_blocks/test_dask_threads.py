@@ -90,15 +90,15 @@ def test_tasks_use_one_thread_each(kind, data):
     X = np.asfortranarray(X.toarray()) if kind == "dense" else X
     y = scores if kind == "lasso" else labels(scores, 3) if kind == "multinomial" else y
     seen = set()
-    before = dask_blocks.tree_sum
+    before = dask_blocks.sum_over
 
-    def note(leaves):
+    def note(*arguments):
         # of BLAS; the kernels' own are asked for by number, which is one
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
-        return before(leaves)
+        return before(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_blocks, "tree_sum", note)
+        patch.setattr(dask_blocks, "sum_over", note)
         (LassoOBA() if kind == "lasso" else L1LogisticOBA(n_jobs=2)).fit(
             as_dask(X, CUTS) if sp.issparse(X) else da.from_array(X, chunks=(100, -1)), y
         )

@@ -142,17 +142,6 @@ def gradient_of_block(
     return value, loss.problem().gradient_of(theta), [theta]
 
 
-def start_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, origin: Sparse
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Gradients at x and at the origin."""
-    if not block.X.shape[0]:
-        return None
-    loss = spec.of(block, fold)
-    gradient_of = loss.problem().gradient_of
-    return tuple(gradient_of(theta_at(loss, point.dense(), None)[1]) for point in (x, origin))
-
-
 def model_of_block(
     block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, variables: np.ndarray, has_hessian: bool
 ) -> tuple[float, np.ndarray, np.ndarray | None] | None:

@@ -12,7 +12,7 @@ from ..._linalg.special import largest
 from ..._row_blocks.blocks import RowBlocks
 from ..._row_blocks.census import Census
 from ..._row_blocks.gather import GatheredColumns
-from .block_loss import LossOfBlocks, Sparse, gradient_of_block, start_of_block
+from .block_loss import LossOfBlocks, Sparse, gradient_of_block
 from .null_intercept import null_intercept
 
 
@@ -94,16 +94,13 @@ class BlockProblem:
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient at x, by a round unless it is that of the last point; sets ``origin_scale``."""
+        if self.origin_scale is None:
+            # with offsets the unit of tol is the gradient of the model of the intercept alone
+            origin = np.zeros(self.n_variables) if self.shift is None else self.start()
+            self.origin_scale = largest(np.abs(self.evaluate(origin)[1])) or 1.0
         if self._last is not None and np.array_equal(x, self._last[0]):
             return self._last[1]
-        if self.origin_scale is not None:
-            return self.evaluate(x)[1]
-        # with offsets the unit of tol is the gradient of the model of the intercept alone
-        origin = np.zeros(self.n_variables) if self.shift is None else self.start()
-        g, first = self.round(start_of_block, Sparse.of(x), Sparse.of(origin))
-        self.origin_scale = largest(np.abs(first)) or 1.0
-        self._last = x.copy(), g
-        return g
+        return self.evaluate(x)[1]
 
     def evaluate(self, x: np.ndarray, move: np.ndarray | None = None) -> tuple[float, np.ndarray, np.ndarray]:
         """Value at x, X^T theta and theta, see `block_loss.theta_at`, by a round."""

@@ -109,12 +109,12 @@ class RemoteColumns:
         return self.whole.round(product_of_block, *message)
 
     def hessian_diagonal(self, x):
-        """Upper bound of it wherever x is, but for the weights, of which it takes the mean."""
+        """An upper bound of the Hessian's diagonal wherever x is."""
         problem, K = self.whole, self.whole.spec.n_outputs
-        mean = 1.0 if problem.weight is None else np.mean(problem.weight)
-        squares = np.append(np.repeat(problem.census.squares, K), np.full(K, self.whole.census.shape[0]))
+        squares = np.append(np.repeat(problem.census.squares, K), np.full(K, problem.census.shape[0]))
         curvature = 1.0 if problem.spec.classes is None else 0.25
-        return np.maximum(curvature * mean * squares[self.variables], 1e-300)
+        curvature *= 1.0 if problem.weight is None else np.max(problem.weight)
+        return np.maximum(curvature * squares[self.variables], 1e-300)
 
     def evaluate(self, x, free):
         """As of `HeldColumns`."""
@@ -178,9 +178,7 @@ class RemoteProblem(ProtocolProblem):
     def lipschitz(self):
         if self._lipschitz is None:
             # the trace is loose, but costs no round, and few steps need it
-            weight = self.loss.whole.weight
-            most = 1.0 if weight is None else np.max(weight, initial=0.0) / max(np.mean(weight), 1e-300)
-            self._lipschitz = most * float(self.loss.hessian_diagonal(self.x).sum())
+            self._lipschitz = float(self.loss.hessian_diagonal(self.x).sum())
         return self._lipschitz
 
     def model(self, variables, ridge, bend=np.inf):

@@ -30,9 +30,7 @@ from .oba import TIGHTEST, joined, minimize_oba
 from .oba_run import CONTENT, MESSAGES
 
 # Columns that join in one expansion: at most this many, or as many as are in the working set.
-MIN_NEW = 200
-# Optimality to which a working set is solved, as a part of that at which the run ends.
-PART_TOL = 0.5
+MIN_NEW = 500
 # Expansions after which a run ends without progress.
 MAX_EXPANSIONS = 100
 # Part of the largest gradient at zero that is rounding of a slope which must not be positive.
@@ -193,7 +191,7 @@ def _minimize_on_columns(state, run):
     nit = sum(one.nit for one in state.results)
     callback = None if run.callback is None else _of_all(run.callback, state.x, variables, nit, seconds)
     result = run.solver(
-        part.loss, run.l1[variables], state.x[variables], tol=PART_TOL * state.target, gap=False,
+        part.loss, run.l1[variables], state.x[variables], tol=state.target, gap=False,
         callback=callback, max_iter=max(run.limits.max_iter - nit, 0),
         max_time=max(run.limits.max_time - seconds, 1e-3), history=run.history,
         l2=run.l2[variables] if run.l2.any() else None, **run.options,

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import _common
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.losses.block_loss import LossOfBlocks, Sparse, gradient_of_block
+from sparsekit._l1.losses.block_loss import LossOfBlocks, as_message, gradient_of_block
 from sparsekit._row_blocks import dask_blocks
 from sparsekit._row_blocks.blocks import ListOfBlocks, LocalBlocks
 
@@ -116,7 +116,7 @@ def median_pass(blocks, spec, x):
     times = []
     for _ in range(REPEATS):
         begin = time.perf_counter()
-        blocks.map_reduce(gradient_of_block, spec, None, Sparse.of(x), None)
+        blocks.map_reduce(gradient_of_block, spec, None, as_message(x), None)
         times.append(time.perf_counter() - begin)
     return float(np.median(times))
 

@@ -19,7 +19,7 @@ def read_ahead(items: Iterable[T], count: int = 1) -> Generator[T]:
     try:
         waiting.extend(pool.submit(next, iterator, end) for _ in range(count + 1))
         while True:
-            # no name here may hold on to an item while the caller has it: it can be a gigabyte
+            # no name may refer to an item while the caller has it: it can be a gigabyte
             box = [waiting.popleft().result()]
             if box[0] is end:
                 return

@@ -177,10 +177,12 @@ def as_matrix(X: Any) -> Any:
     """A block for the kernels: C-ordered or canonical CSR, float32 or float64; others are converted."""
     if hasattr(X, "to_numpy"):  # a data frame
         X = X.to_numpy()
-    X = X if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(X.shape)}")
-    return canonical(_as_float(X.tocsr())) if sp.issparse(X) else aligned(np.ascontiguousarray(_as_float(X)))
+    rows: Any = X if sp.issparse(X) else np.asarray(X)
+    if rows.ndim != 2:
+        raise ValueError(f"a block of X must be a matrix; got an array of shape {shown(rows.shape)}")
+    if sp.issparse(X):
+        return canonical(_as_float(X.tocsr()))
+    return aligned(np.ascontiguousarray(_as_float(rows)))
 
 
 def checked_matrix(X: Any, number: int, n_columns: int) -> Any:

@@ -1,4 +1,4 @@
-"""The first round: what the blocks are, and whether they go together."""
+"""The first round: counts of the blocks, and checks that they agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .blocks import Block, RowBlocks, as_rows, checked_matrix
 
 @dataclass
 class Census:
-    """What a fit has to know of all blocks.
+    """Counts over all blocks, and their targets, weights and offsets.
 
     shape : (n, p).
     dtype : float32 or float64.
@@ -51,7 +51,7 @@ def take_census(blocks: RowBlocks) -> Census:
     """
     counts, squares, found = blocks.map_reduce(_of_block, blocks.n_columns)
     sizes = np.array([one["rows"] for one in found], dtype=np.int64)
-    # what holds no rows has any type, as a filter of a data frame leaves it
+    # a filter of a data frame leaves blocks without rows, of any type
     filled = np.flatnonzero(sizes)
     first = filled[0] if filled.size else 0
     kinds = [(one["is_sparse"], one["dtype"]) for one in found]

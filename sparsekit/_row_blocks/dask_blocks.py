@@ -69,7 +69,7 @@ class DaskBlocks(RowBlocks):
         self.offset = self._rows(offset, sizes, "offset")
         self.folds: list = [None] * self.n_blocks
         given = ((X, self.blocks), (y, self.y), (weight, self.weight), (offset, self.offset))
-        self._given = [_for_tasks(*one, self.client) for one in given]
+        self._given = [_for_tasks(collection, parts, self.client) for collection, parts in given]
 
     def set_folds(self, folds, sizes):
         self.folds = np.split(folds, np.cumsum(sizes)[:-1])

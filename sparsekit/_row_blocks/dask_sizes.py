@@ -1,8 +1,8 @@
-"""What Dask reckons sparse arrays at: an entry point of the group ``dask.sizeof``, which Dask loads.
+"""Sizes of sparse arrays for Dask: an entry point of the group ``dask.sizeof``, which Dask loads.
 
-Dask knows the size of SciPy's sparse matrices and takes a sparse array (``csr_array``) for some 50 bytes.
-So joblib's Dask backend sends one anew with each task, in place of once to each worker, and a worker whose
-memory is full of them spills none.
+Dask has the size of SciPy's sparse matrices, but estimates a sparse array (``csr_array``) at some 50 bytes.
+Joblib's Dask backend would then send it with each task, not once to each worker, and a worker whose memory is
+full of sparse arrays would not spill them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 
 def register(sizeof: Any) -> None:
-    """Tell Dask's ``sizeof``, once something of SciPy is asked for."""
+    """Register the sizes with Dask's ``sizeof`` when it first needs a size of SciPy's."""
     from dask import sizeof as module
 
     matrices: Callable[[], object] | None = getattr(module, "register_spmatrix", None)
 
     def register_both():
-        if matrices is not None:  # which this takes the place of
+        if matrices is not None:  # this function replaces it
             matrices()
         import scipy.sparse
 

@@ -86,7 +86,7 @@ class GatheredColumns:
         self._X: Any = np.empty((census.shape[0], 0), dtype=census.dtype)  # CSC or in Fortran's order
         self._lock = threading.RLock()  # folds may gather at once
 
-    def has_room(self, columns: np.ndarray) -> bool:
+    def fits(self, columns: np.ndarray) -> bool:
         """Whether columns fit into this process."""
         return self.census.bytes_of(columns) <= memory_limit()
 
@@ -104,7 +104,7 @@ class GatheredColumns:
             return self._select(columns)
 
     def _gather(self, columns, new):
-        """Add the ``new`` ones of the columns; without room for both, remove the others."""
+        """Add the ``new`` ones of the columns; where both do not fit, remove the others."""
         if self.census.bytes_of(self.held) + self.census.bytes_of(new) > memory_limit():
             kept = np.intersect1d(columns, self.held)
             self._X, self.held = self._select(kept), kept

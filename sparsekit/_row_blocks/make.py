@@ -1,4 +1,4 @@
-"""From what users have to blocks of rows."""
+"""Row blocks of the collections that users have."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from .dask_blocks import DaskBlocks, is_dask
 
 
 def comes_in_blocks(X: object) -> bool:
-    """Whether X is a collection of Dask, or has the face of a folder on disk."""
+    """Whether X is a collection of Dask, or a source of blocks as a folder on disk is."""
     return isinstance(X, RowBlocks) or is_dask(X) or is_source(X)
 
 

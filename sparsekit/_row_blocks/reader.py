@@ -1,4 +1,4 @@
-"""Blocks of rows that come to this process one by one, in any order: what stochastic steps take."""
+"""Blocks of rows read one by one in any order, for stochastic steps."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BlockReader:
         Raises
         ------
         ValueError
-            If a block does not go with the others, or holds NaN or infinity; the message names it.
+            If a block differs from the others, or holds NaN or infinity; the message names it.
         """
         return read_ahead(self.block(int(i)) for i in numbers)
 
@@ -82,7 +82,7 @@ def _gathered(parts, client):
 
 
 def _starts(X, parts):
-    """First rows of the chunks of X, by itself or by the targets that came in the same chunks."""
+    """First rows of the chunks of X, from X or from targets in the same chunks."""
     chunks = getattr(X, "chunks", None)
     if chunks is not None and not np.isnan(chunks[0]).any():
         sizes = list(chunks[0])

@@ -1,7 +1,7 @@
-"""How Dask makes a block, as a value: one task then makes its blocks one after another.
+"""Dask's steps to a block, as a value: one task then makes its blocks one after another.
 
-A task waits until all that it depends on is in its worker's memory. One that sums over many blocks would
-have all of them there; with their recipes in place of the blocks it has one, and the next.
+A task begins when all that it depends on is in its worker's memory. A task that sums over many blocks would
+need memory for all of them. With recipes in place of blocks it holds one block, and reads the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Recipe:
-    """The steps to one value; a worker carries them out by calling it."""
+    """The steps to one value; a call carries them out."""
 
     __slots__ = ("key", "steps")
 
@@ -19,21 +19,21 @@ class Recipe:
         self.steps, self.key = steps, key
 
     def __call__(self) -> Any:
-        from dask import get  # in the thread that asks
+        from dask import get  # in the calling thread
 
         return get(self.steps, self.key)
 
 
 def made(part: Any) -> Any:
-    """The value of a recipe; anything else is a value."""
+    """The value of a recipe; other parts are values."""
     return part() if isinstance(part, Recipe) else part
 
 
 def as_recipes(parts: Sequence[Any]) -> list[Any] | None:
-    """Delayed values, one for each block, as recipes, others as they are.
+    """Delayed values, one for each block, as recipes; other parts as they are.
 
-    None where two blocks share a step, which would be taken for each. Parts that are in a cluster's memory
-    have no recipe: do not ask.
+    None where two blocks share a step, which would be carried out for each. Parts in a cluster's memory have
+    no recipe and are not allowed.
     """
     from dask.optimization import cull
     from dask.utils import ensure_dict

@@ -25,7 +25,7 @@ def combine(left, right, own=False):
 
 def tree_sum(leaves):
     """The root over an iterable of leaves, of which it holds one partial sum for each level of the tree."""
-    levels = []  # sum of a full subtree of 2^i leaves, or None
+    levels: list = []  # sum of a full subtree of 2^i leaves, or None
     for count, node in enumerate(leaves, 1):
         level = 0
         while count % 2 == 0:

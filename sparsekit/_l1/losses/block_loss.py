@@ -7,9 +7,10 @@ would cost as much as it saves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..._row_blocks.blocks import Block, as_matrix
 from .losses import LeastSquaresLoss
@@ -46,17 +47,9 @@ class LossOfBlocks:
 
         ``exact`` copies dense rows in single precision to double precision.
         """
-        X, values, weight, shift = self.rows_of(block, fold)
+        X, y = as_matrix(block.X), np.asarray(block.y).reshape(-1)
         if exact and isinstance(X, np.ndarray):
             X = X.astype(np.float64, copy=False)
-        return self.on(X, values, weight, shift=shift)
-
-    def rows_of(
-        self, block: Block, fold: int | None
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """A block's X, targets as the loss takes them, weights or None, and offsets of scores or None."""
-        X = as_matrix(block.X)
-        y = np.asarray(block.y).reshape(-1)
         weight = None
         if block.weight is not None:
             weight = np.broadcast_to(np.asarray(block.weight, dtype=np.float64).reshape(-1), y.shape)
@@ -66,13 +59,13 @@ class LossOfBlocks:
         shift = self._shift(block, len(y))
         if self.classes is None:
             target = y.astype(np.float64, copy=False) - self.offset
-            return X, target if shift is None else target - shift, weight, None
+            return self.on(X, target if shift is None else target - shift, weight)
         # a fold may lack a class; all rows of that class then have weight 0
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
-        return X, codes, weight, shift
+        return self.on(X, codes, weight, shift=shift)
 
     def _shift(self, block, n):
         if not self.shifted:
@@ -100,25 +93,13 @@ class LossOfBlocks:
         return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads, shift)
 
 
-@dataclass(frozen=True)
-class Sparse:
-    """A vector that is mostly zero, as a message."""
+# A vector that is mostly zero, as tasks get it: a row of a coo_array.
+Message: TypeAlias = Any
 
-    size: int
-    at: np.ndarray
-    values: np.ndarray
 
-    @classmethod
-    def of(cls, x: np.ndarray) -> Sparse:
-        """The message of x."""
-        at = np.flatnonzero(x)
-        return cls(len(x), at, x[at])
-
-    def dense(self) -> np.ndarray:
-        """x, (size,)."""
-        x = np.zeros(self.size)
-        x[self.at] = self.values
-        return x
+def as_message(x: np.ndarray) -> Message:
+    """The message of x."""
+    return sp.coo_array(x[None])
 
 
 def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, np.ndarray]:
@@ -132,32 +113,32 @@ def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, 
 
 
 def gradient_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, move: Sparse | None
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Message, move: Message | None
 ) -> tuple[float, np.ndarray, list[np.ndarray]] | None:
     """Value at x, X^T theta and theta, see `theta_at`."""
     if not block.X.shape[0]:
         return None
     loss = spec.of(block, fold)
-    value, theta = theta_at(loss, x.dense(), None if move is None else move.dense())
+    value, theta = theta_at(loss, x.toarray()[0], None if move is None else move.toarray()[0])
     return value, loss.problem().gradient_of(theta), [theta]
 
 
 def model_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, variables: np.ndarray, has_hessian: bool
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Message, variables: np.ndarray, has_hessian: bool
 ) -> tuple[float, np.ndarray, np.ndarray | None] | None:
     """Value at x, gradient of the sorted ``variables``, and their Hessian or None."""
     if not block.X.shape[0]:
         return None
     # values are compared between points: products in single precision would lose small differences
     problem = spec.of(block, fold, exact=True).problem()
-    value, gradient = problem.start(x.dense()), problem.gradient()
+    value, gradient = problem.start(x.toarray()[0]), problem.gradient()
     return float(value), gradient[variables], problem.hessian(variables) if has_hessian else None
 
 
 def product_of_block(
-    block: Block, spec: LossOfBlocks, fold: int | None, x: Sparse, v: Sparse, variables: np.ndarray
+    block: Block, spec: LossOfBlocks, fold: int | None, x: Message, v: Message, variables: np.ndarray
 ) -> np.ndarray | None:
     """The Hessian at x, of sorted ``variables``, times v."""
     if not block.X.shape[0]:
         return None
-    return spec.of(block, fold).hessian_product(x.dense(), variables, v.dense()[variables])
+    return spec.of(block, fold).hessian_product(x.toarray()[0], variables, v.toarray()[0][variables])

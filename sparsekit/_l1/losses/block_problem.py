@@ -12,7 +12,7 @@ from ..._linalg.special import largest
 from ..._row_blocks.blocks import RowBlocks
 from ..._row_blocks.census import Census
 from ..._row_blocks.gather import GatheredColumns
-from .block_loss import LossOfBlocks, Sparse, gradient_of_block
+from .block_loss import LossOfBlocks, as_message, gradient_of_block
 from .null_intercept import null_intercept
 
 
@@ -104,8 +104,8 @@ class BlockProblem:
 
     def evaluate(self, x: np.ndarray, move: np.ndarray | None = None) -> tuple[float, np.ndarray, np.ndarray]:
         """Value at x, X^T theta and theta, see `block_loss.theta_at`, by a round."""
-        message = None if move is None or not move.any() else Sparse.of(move)
-        value, g, theta = self.round(gradient_of_block, Sparse.of(x), message)
+        message = None if move is None or not move.any() else as_message(move)
+        value, g, theta = self.round(gradient_of_block, as_message(x), message)
         self._last = x.copy(), g
         return value, g, np.concatenate(theta)
 

@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._cython._operators import GramOperator
-from ..losses.block_loss import Sparse, model_of_block, product_of_block
-from ..losses.class_shift import anchored, centred
+from ..losses.block_loss import as_message, model_of_block, product_of_block
 from ..losses.user_problem import Expand, ProtocolProblem
 
 # Largest number of variables of a Hessian: a matrix of 72 MB for each task that sums blocks.
@@ -29,12 +28,12 @@ def max_columns(problem):
 def working_set(problem, columns, has_hessian):
     """Sorted features ``columns`` of a `BlockProblem`, in this process where they fit into its memory.
 
-    ``has_hessian`` says whether the solver uses second derivatives.
+    With ``has_hessian`` the solver uses second derivatives.
     """
     found = problem.working_set
     if found is None or not np.array_equal(found.columns, columns):
         problem.working_set = None  # or two copies would be in memory
-        if problem.gathered.has_room(columns):
+        if problem.gathered.fits(columns):
             found = HeldColumns(problem, columns)
         else:
             found = RemoteColumns(problem, columns, has_hessian)
@@ -147,7 +146,7 @@ class RemoteColumns:
     def _message(self, x):
         full = np.zeros(self.whole.n_variables)
         full[self.variables] = x
-        return Sparse.of(full)
+        return as_message(full)
 
 
 @dataclass
@@ -172,8 +171,7 @@ class RemoteProblem(ProtocolProblem):
 
     def __init__(self, loss):
         super().__init__(loss)
-        self.n_rows, self.n_classes = loss.whole.census.shape[0], loss.whole.spec.n_outputs
-        self.several_classes, self.origin_scale = self.n_classes > 1, loss.origin_scale
+        self.n_rows, self.origin_scale = loss.whole.census.shape[0], loss.origin_scale
 
     def lipschitz(self):
         if self._lipschitz is None:
@@ -185,13 +183,6 @@ class RemoteProblem(ProtocolProblem):
         if len(variables) > MAX_HESSIAN:
             return super().model(variables, ridge, bend)
         return GramOperator(self.loss.hessian(self.x, variables), ridge), Expand(variables, self.size)
-
-    def anchored(self, variables, x, g, l1):
-        return anchored(variables, self.n_classes, x, g, l1) if self.several_classes else variables
-
-    def centred(self, x, l1):
-        K = self.n_classes
-        return centred(x, (self.size // K) - self.loss.whole.spec.fit_intercept, K, l1)
 
     def falls_for_ever(self, x, l1):
         return False  # all losses over blocks are bounded below

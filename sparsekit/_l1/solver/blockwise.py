@@ -35,10 +35,6 @@ MIN_NEW = 500
 MAX_EXPANSIONS = 100
 # Part of the largest gradient at zero that is rounding of a slope which must not be positive.
 SLOPE_ROUNDING = 1e-9
-# Part of the columns of one Hessian up to which columns in use leave enough to others.
-MAX_USED = 0.9
-# A fall of the optimality to more than this part is no progress.
-MAX_FALL = 0.9
 
 
 @dataclass
@@ -66,7 +62,7 @@ class Run:
 
 @dataclass
 class State:
-    """Where a run is.
+    """Iterate, working set and results of a run.
 
     x, fun, gap, optimality : of the last iterate; the latter two NaN and infinite before its round.
     columns : working set, sorted features.
@@ -135,23 +131,23 @@ def step(state: State, run: Run) -> None:
     ratios = certify(state, run)
     state.columns = choose_columns(run, state, ratios)
     is_complete = np.array_equal(state.columns, columns)
-    ended = outcome.CONVERGED, outcome.NO_PROGRESS
-    status = None if result.status in ended else result.status
-    allowed = 10.0 * run.tol * abs(state.fun)
-    if status == outcome.STOPPED:
-        pass
-    elif is_complete and result.message == CONTENT:
-        status = outcome.CONVERGED
-    elif state.optimality <= state.target:
-        # NaN: no certificate can be had
-        if not state.gap > allowed or state.optimality <= run.tol * TIGHTEST:
-            status = outcome.CONVERGED
-        else:
-            state.target = tightened(state.optimality, allowed, state.gap)
-    is_slow = result.status == outcome.NO_PROGRESS and state.optimality > MAX_FALL * before
-    if status is None and is_complete and is_slow:
-        status = outcome.NO_PROGRESS
-    state.status = status
+    state.status = _status(state, run, result, is_complete, before)
+
+
+def _status(state, run, result, is_complete, before):
+    """How the run ends after the ``result`` on a working set, or None; ``before`` is the last optimality."""
+    if result.status == outcome.STOPPED:
+        return outcome.STOPPED
+    if is_complete and result.message == CONTENT:
+        return outcome.CONVERGED
+    if state.optimality <= state.target:
+        allowed = 10.0 * run.tol * abs(state.fun)
+        if state.gap <= allowed or state.optimality <= run.tol * TIGHTEST:
+            return outcome.CONVERGED
+        state.target = tightened(state.optimality, allowed, state.gap)
+    if result.status == outcome.NO_PROGRESS:
+        return outcome.NO_PROGRESS if is_complete and state.optimality >= before else None
+    return None if result.status == outcome.CONVERGED else result.status
 
 
 def used_columns(run: Run, x: np.ndarray) -> np.ndarray:
@@ -179,7 +175,7 @@ def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
     joins = joins[np.argsort(-ratios[joins], kind="stable")[: max(MIN_NEW, len(columns))]]
     grown, limit = np.union1d(columns, joins), max_columns(run.problem)
     used = used_columns(run, state.x)
-    if len(grown) <= limit or run.problem.gathered.has_room(grown) or len(used) >= MAX_USED * limit:
+    if len(grown) <= limit or run.problem.gathered.fits(grown) or len(used) >= limit:
         return grown
     return np.union1d(used, joins[: limit - len(used)])
 
@@ -245,7 +241,7 @@ def certify(state: State, run: Run) -> np.ndarray:
     state.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
     dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2) - price
     state.gap = max(gap_of(problem.spec, state.fun, dual), 0.0)
-    # on the working set the gradient at x itself is known
+    # on the working set it is the gradient at x without a correction
     state.g = g.copy()
     state.g[part.variables] = own + l2[part.variables] * x[part.variables]
     sided = one_sided(l1, problem.n_features) if problem.positive else l1

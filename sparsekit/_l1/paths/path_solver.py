@@ -334,7 +334,7 @@ def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_
     loss = make_loss(X)
     l1 = loss.l1_vector(penalty_weights)
     if isinstance(loss, BlockProblem):
-        x_null = null_model_on_blocks(loss, penalty_weights, options)
+        x_null = null_model_on_blocks(loss, l1, options)
         return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
     x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
     return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share

@@ -35,6 +35,8 @@ MIN_NEW = 500
 MAX_EXPANSIONS = 100
 # Part of the largest gradient at zero that is rounding of a slope which must not be positive.
 SLOPE_ROUNDING = 1e-9
+# Penalty that keeps coefficients at zero whatever the data.
+LARGE_PENALTY = 1e200
 
 
 @dataclass
@@ -49,11 +51,6 @@ class Run:
     callback: Any = None
     history: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def solver(self):
-        """The solver of working sets."""
-        return minimize_nonnegative if self.problem.positive else minimize_oba
 
     @property
     def has_hessian(self):
@@ -84,10 +81,12 @@ class State:
 
 def minimize_on_blocks(
     problem: BlockProblem, l1: np.ndarray, x0: np.ndarray | None = None, *, tol: float, max_iter: int,
-    max_time: float | None = None, hessian: str = "exact", memory: int = 10, callback: Any = None,
-    history: bool = False, promise_tol: float = 0.0, l2: np.ndarray | None = None,
+    max_time: float | None = None, callback: Any = None, history: bool = False,
+    l2: np.ndarray | None = None, **options: Any,
 ) -> OptimizeResult:  # fmt: skip
     """Minimise f(x) + l1 . |x| + 1/2 l2 . x^2 from x0 (n_variables,); the rest is as of `minimize_oba`.
+
+    ``options`` are its ``hessian``, ``memory`` and ``promise_tol``.
 
     Raises
     ------
@@ -95,7 +94,6 @@ def minimize_on_blocks(
         If a round fails; its ``result`` holds the last iterate.
     """
     limits = Limits(max_iter, np.inf if max_time is None else max_time)
-    options = dict(hessian=hessian, memory=memory, promise_tol=promise_tol)
     run = Run(problem, l1, np.zeros(len(l1)) if l2 is None else l2, tol, limits, callback, history, options)
     state = init_state(run, x0)
     try:
@@ -186,7 +184,8 @@ def _minimize_on_columns(state, run):
     variables, seconds = part.variables, run.limits.seconds
     nit = sum(one.nit for one in state.results)
     callback = None if run.callback is None else _of_all(run.callback, state.x, variables, nit, seconds)
-    result = run.solver(
+    minimize = minimize_nonnegative if run.problem.positive else minimize_oba
+    result = minimize(
         part.loss, run.l1[variables], state.x[variables], tol=state.target, gap=False,
         callback=callback, max_iter=max(run.limits.max_iter - nit, 0),
         max_time=max(run.limits.max_time - seconds, 1e-3), history=run.history,
@@ -263,19 +262,12 @@ def _result(state, run):
     return result
 
 
-def null_model_on_blocks(problem: BlockProblem, penalty_weights: Any, options: dict[str, Any]) -> np.ndarray:
-    """Variables of the best model in which every penalised coefficient is zero."""
-    x = problem.start()
-    free = np.flatnonzero(np.broadcast_to(penalty_weights, (problem.n_features,)) == 0)
-    if free.size:
-        options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
-        part = working_set(problem, free, options.get("hessian") != "lbfgs")
-        part.loss.origin_scale = None  # the unit of tol is the gradient of these variables alone
-        solver = minimize_nonnegative if problem.positive else minimize_oba
-        x[part.variables] = solver(
-            part.loss, np.zeros(len(part.variables)), x[part.variables], gap=False, **options
-        ).x
-    return x
+def null_model_on_blocks(problem: BlockProblem, l1: np.ndarray, options: dict[str, Any]) -> np.ndarray:
+    """Variables of the best model in which every coefficient with a penalty l1 is zero."""
+    if not problem.by_feature(l1 == 0.0).any():
+        return problem.start()
+    options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+    return minimize_on_blocks(problem, np.where(l1 > 0.0, LARGE_PENALTY, 0.0), **options).x
 
 
 def solver_of(loss: Any) -> Any:

@@ -26,7 +26,7 @@ from ..losses.linear_problem import SLACK
 from .block_columns import max_columns, working_set
 from .duality import dual_with_ridge, gap_of, tightened
 from .nonnegative import minimize_nonnegative, one_sided
-from .oba import TIGHTEST, joined, minimize_oba
+from .oba import TIGHTEST, joined, minimize_oba, of_all
 from .oba_run import CONTENT, MESSAGES
 
 # Columns that join in one expansion: at most this many, or as many as are in the working set.
@@ -183,7 +183,7 @@ def _minimize_on_columns(state, run):
     part = working_set(run.problem, state.columns, run.has_hessian)
     variables, seconds = part.variables, run.limits.seconds
     nit = sum(one.nit for one in state.results)
-    callback = None if run.callback is None else _of_all(run.callback, state.x, variables, nit, seconds)
+    callback = None if run.callback is None else of_all(run.callback, state.x, variables, nit, seconds)
     minimize = minimize_nonnegative if run.problem.positive else minimize_oba
     result = minimize(
         part.loss, run.l1[variables], state.x[variables], tol=state.target, gap=False,
@@ -198,19 +198,6 @@ def _minimize_on_columns(state, run):
     state.x[variables] = result.x
     state.fun, state.gap, state.optimality = float(result.fun), np.nan, np.inf
     return result
-
-
-def _of_all(callback, x, variables, nit, seconds):
-    """The callback with all variables, and with the iterations and the time of the whole run."""
-
-    def report(intermediate_result):
-        one = OptimizeResult(intermediate_result)
-        one.x = x.copy()
-        one.x[variables] = intermediate_result.x
-        one.nit, one.time = intermediate_result.nit + nit, intermediate_result.time + seconds
-        return callback(one)
-
-    return report
 
 
 def certify(state: State, run: Run) -> np.ndarray:

@@ -96,7 +96,7 @@ def minimize_oba(
         part, kept = problem.screened(l1)
         if kept is None:
             return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, make_kernels)
-        seen = None if callback is None else _of_all(callback, kept, n)
+        seen = None if callback is None else of_all(callback, np.zeros_like(x), kept)
         result = _minimize(loss, part, l1[kept], x[kept], n, opts, seen, history, gap, make_kernels)
         x[:] = 0.0
         x[kept] = result.x
@@ -107,16 +107,17 @@ def minimize_oba(
         return result
 
 
-def _of_all(callback, kept, n_variables):
-    """The callback with points of all variables in place of the ``kept`` ones."""
+def of_all(callback, x, variables, nit=0, seconds=0.0):
+    """The callback of all variables, of a run on some ``variables`` that began at x after others."""
 
-    def seen(intermediate_result):
-        whole = np.zeros(n_variables, like=intermediate_result.x)
-        whole[kept] = intermediate_result.x
-        intermediate_result.x = whole
-        return callback(intermediate_result)
+    def report(intermediate_result):
+        one = OptimizeResult(intermediate_result)
+        one.x = x.copy()
+        one.x[variables] = intermediate_result.x
+        one.nit, one.time = intermediate_result.nit + nit, intermediate_result.time + seconds
+        return callback(one)
 
-    return seen
+    return report
 
 
 def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):

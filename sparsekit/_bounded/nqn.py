@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from .._arrays import enlarged, kernel_module
+from .._linalg.lbfgs import add_pair
 from .._linalg.special import largest
 from .._solver import outcome
 from .._solver.outcome import Limits, Stop
@@ -274,10 +275,7 @@ def step(state, evaluate, opts):
     if not slope < 0 or not np.isfinite(slope):
         raise Stop(outcome.NO_DIRECTION)
     alpha, x, f, g = search(state, slope, evaluate, opts)
-    sy, ss, yy = state.kernels.pair_norms(state.x, x, state.g, g)  # (3.11)
-    if sy > opts.eps_skip * np.sqrt(ss * yy) and ss > 0:
-        state.pairs.put(state.x, x, state.g, g)
-    else:
+    if not add_pair(state.pairs, state.x, x, state.g, g, opts.eps_skip):  # (3.11)
         state.n_skipped += 1
     state.idle = state.idle + 1 if not f < state.f - NOTHING * abs(state.f) else 0
     state.x, state.f, state.g, state.alpha = x, f, g, alpha

@@ -1,5 +1,4 @@
 # The arguments are BLAS's and LAPACK's own: pointers to Fortran's characters, integers of 32 bits and arrays.
-ctypedef double ddot_type(int* n, double* x, int* incx, double* y, int* incy) noexcept nogil
 ctypedef void dgemv_type(char* trans, int* m, int* n, double* alpha, double* a, int* lda, double* x, int* incx,
                          double* beta, double* y, int* incy) noexcept nogil
 ctypedef void sgemv_type(char* trans, int* m, int* n, float* alpha, float* a, int* lda, float* x, int* incx,
@@ -12,9 +11,6 @@ ctypedef void sgemm_type(char* transa, char* transb, int* m, int* n, int* k, flo
                          float* b, int* ldb, float* beta, float* c, int* ldc) noexcept nogil
 ctypedef void dgesv_type(int* n, int* nrhs, double* a, int* lda, int* pivots, double* b, int* ldb,
                          int* info) noexcept nogil
-ctypedef void dgetrf_type(int* m, int* n, double* a, int* lda, int* pivots, int* info) noexcept nogil
-ctypedef void dgetrs_type(char* trans, int* n, int* nrhs, double* a, int* lda, int* pivots, double* b,
-                          int* ldb, int* info) noexcept nogil
 ctypedef void dposv_type(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb,
                          int* info) noexcept nogil
 ctypedef void dpotrf_type(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil
@@ -30,15 +26,12 @@ ctypedef void dtrsm_type(char* side, char* uplo, char* trans, char* diag, int* m
 ctypedef void strsm_type(char* side, char* uplo, char* trans, char* diag, int* m, int* n, float* alpha,
                          float* a, int* lda, float* b, int* ldb) noexcept nogil
 
-cdef ddot_type* ddot
 cdef dgemv_type* dgemv
 cdef sgemv_type* sgemv
 cdef dsyrk_type* dsyrk
 cdef ssyrk_type* ssyrk
 cdef sgemm_type* sgemm
 cdef dgesv_type* dgesv
-cdef dgetrf_type* dgetrf
-cdef dgetrs_type* dgetrs
 cdef dposv_type* dposv
 cdef dpotrf_type* dpotrf
 cdef dpotrs_type* dpotrs

@@ -19,15 +19,12 @@ cdef void* _routine(module, str name, int n_integers) except NULL:
     return PyCapsule_GetPointer(published, declaration)
 
 
-ddot = <ddot_type*>_routine(cython_blas, "ddot", 3)
 dgemv = <dgemv_type*>_routine(cython_blas, "dgemv", 5)
 sgemv = <sgemv_type*>_routine(cython_blas, "sgemv", 5)
 dsyrk = <dsyrk_type*>_routine(cython_blas, "dsyrk", 4)
 ssyrk = <ssyrk_type*>_routine(cython_blas, "ssyrk", 4)
 sgemm = <sgemm_type*>_routine(cython_blas, "sgemm", 6)
 dgesv = <dgesv_type*>_routine(cython_lapack, "dgesv", 6)
-dgetrf = <dgetrf_type*>_routine(cython_lapack, "dgetrf", 5)
-dgetrs = <dgetrs_type*>_routine(cython_lapack, "dgetrs", 6)
 dposv = <dposv_type*>_routine(cython_lapack, "dposv", 5)
 dpotrf = <dpotrf_type*>_routine(cython_lapack, "dpotrf", 3)
 spotrf = <spotrf_type*>_routine(cython_lapack, "spotrf", 3)

@@ -8,14 +8,15 @@
 /* rows whose products are summed before they go to the totals: keeps the sums of long columns exact */
 #define SK_ROWS_AT_ONCE 256
 
-/* s = x_new - x and y = g_new - g into columns a and b of W */
+/* s = x_new - x and y = g_new - g, times of_s and of_y, into columns a and b of W */
 SK_MULTI(void, sk_pairs_put,
          (sk_size n, sk_size c, double *restrict W, sk_size a, sk_size b, const double *restrict x,
-          const double *restrict x_new, const double *restrict g, const double *restrict g_new),
-         (n, c, W, a, b, x, x_new, g, g_new)) {
+          const double *restrict x_new, const double *restrict g, const double *restrict g_new, double of_s,
+          double of_y),
+         (n, c, W, a, b, x, x_new, g, g_new, of_s, of_y)) {
     for (sk_size i = 0; i < n; i++) {
-        W[i * c + a] = x_new[i] - x[i];
-        W[i * c + b] = g_new[i] - g[i];
+        W[i * c + a] = of_s * (x_new[i] - x[i]);
+        W[i * c + b] = of_y * (g_new[i] - g[i]);
     }
 }
 

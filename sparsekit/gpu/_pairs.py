@@ -1,4 +1,4 @@
-"""Kernels of the bound-constrained quasi-Newton method on the GPU; the twin of ``sparsekit._cython._pairs``.
+"""Kernels of quasi-Newton methods on the GPU; the twin of ``sparsekit._cython._pairs``.
 
 Everything of length n lives on the device. The small matrices of the pairs are in main memory, where the
 system of twice as many unknowns as pairs is solved: a direction fetches what changed in them once. Sums have
@@ -12,6 +12,7 @@ import numpy as np
 from .._arrays import enlarged, to_host
 from .._typing import DeviceArray
 from ._compile import THREADS, Sizes, kernel, sm_count
+from ._operators import QuadOperator
 from ._reduce import WARP, block_of, finish, over, reduced
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
@@ -48,7 +49,7 @@ class Pairs:
     def __init__(self, n: int, memory: int) -> None:
         import cupy
 
-        self.n, self.most, self.memory = int(n), int(memory), 0
+        self.n, self.most, self.memory, self.unit = int(n), int(memory), 0, 1.0
         self.W = cupy.zeros((n, 0))
         self.free, self.fresh = cupy.zeros(n, dtype=np.uint8), cupy.zeros(n, dtype=np.uint8)
         self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
@@ -95,8 +96,19 @@ class Pairs:
         rows = -(-self.n // (threads // width))
         return (max(1, min(rows, 8 * sm_count() // tiles)), tiles), threads, width
 
-    def put(self, x: DeviceArray, x_new: DeviceArray, g: DeviceArray, g_new: DeviceArray) -> None:
-        """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room."""
+    def put(
+        self,
+        x: DeviceArray,
+        x_new: DeviceArray,
+        g: DeviceArray,
+        g_new: DeviceArray,
+        length: float = 1.0,
+        unit: float = 1.0,
+    ) -> None:
+        """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room.
+
+        The pair is divided by ``length``, and all y by ``unit``, that of the first pair, as on the CPU.
+        """
         if self.most == 0:
             return
         if self._pending:
@@ -104,10 +116,13 @@ class Pairs:
         slot = self.order.pop(0) if len(self.order) == self.most else len(self.order)
         if slot == self.memory:
             self._make_room(min(2 * slot, self.most))
+        if not self.order:
+            self.unit = unit
         m, c = self.memory, self.c
         a, b = slot, m + slot
         args = self.n, c, self.W, a, b
-        over("pairs", "sk_pairs_put", self.n, (*args, x, x_new, g, g_new))
+        scales = 1.0 / length, 1.0 / (length * self.unit)
+        over("pairs", "sk_pairs_put", self.n, (*args, x, x_new, g, g_new, *scales))
         blocks, threads, width = self._grid()
         part = np.empty((blocks[0], 4, c), like=self.W)
         _launch("sk_pairs_products", blocks, threads, (*args, self.free, width, part))
@@ -130,7 +145,27 @@ class Pairs:
                 t = float(self.yty[slot] / self.sty[slot, slot])
                 if least == 0.0 or t < least:
                     least = t
-        return least
+        return least * self.unit
+
+    def newest(self) -> tuple[DeviceArray, DeviceArray]:
+        """s and y (n,) of the last pair that was put, divided by its length, and y by ``unit``: views."""
+        return self.W[:, self.order[-1]], self.W[:, self.memory + self.order[-1]]
+
+    def restricted(self, rows: DeviceArray | None) -> Pairs:
+        """A copy of the pairs on the variables ``rows`` (m,), all where it is None; none of them is free."""
+        k, slots = len(self.order), np.array(self.order, dtype=np.intp)
+        part, W = Pairs(self.n if rows is None else len(rows), k), self.W if rows is None else self.W[rows]
+        if k > part.memory:
+            part._make_room(k)
+        part.W[:, :k], part.W[:, k:] = W[:, slots], W[:, self.memory + slots]
+        pick = np.ix_(slots, slots)
+        part.sts, part.sty, part.yty = self.sts[pick], self.sty[pick], self.yty[slots]
+        part.order, part.unit = list(range(k)), self.unit
+        return part
+
+    def operator(self, theta: float, ridge: float) -> LBFGSOperator:
+        """The `LBFGSOperator` of this copy."""
+        return LBFGSOperator(self, theta, ridge)
 
     def set_free(self, free: DeviceArray) -> None:
         """Make ``free`` (n,), of zeros and ones, the set of free variables."""
@@ -191,23 +226,36 @@ class Pairs:
 
         Returns whether the small system could be solved.
         """
-        v = np.zeros(self.c)
+        return self._solve(g, float(theta), 1.0, p)
+
+    def _solve(self, g: DeviceArray, theta: float, shift: float, p: DeviceArray) -> bool:
+        # (B + (shift - 1) theta I)_FF p_F = -g_F by Sherman-Morrison-Woodbury; t is theta in the unit of Y
+        v, t = np.zeros(self.c), theta / self.unit
         if self.order:
             blocks, threads, width = self._grid()
             part = np.empty((blocks[0], self.c), like=self.W)
             _launch("sk_pairs_times", blocks, threads, (self.n, self.c, self.W, self.free, g, width, part))
             _total(part, self.times)
             times = self._fetch()
-            try:
-                self._solve(times, float(theta), v)
-            except np.linalg.LinAlgError:
-                return False
+            m, k, slots = self.memory, len(self.order), np.array(self.order, dtype=np.intp)
+            with np.errstate(all="ignore"):  # what is not finite becomes a direction that is refused
+                system, scale = self._assemble(t, shift, 1.0)
+                rhs = scale * np.concatenate([times[m + slots], t * times[slots]])
+                try:
+                    found = scale * np.linalg.solve(system, rhs)
+                except np.linalg.LinAlgError:
+                    return False
+                v[m + slots], v[slots] = found[:k] / (t * shift), found[k:] / shift
+        self._along(self.free, g, v, theta * shift, p)
+        return True
+
+    def _along(self, free: DeviceArray, g: DeviceArray, v: np.ndarray, theta: float, p: DeviceArray) -> None:
+        """p = -(g + W v) / theta on the variables of ``free``, 0 elsewhere."""
         import cupy
 
         c = self.c if self.order else 0  # without pairs W need not be read
-        args = self.n, c, self.W, self.free, g, cupy.asarray(v), float(theta), p
+        args = self.n, c, self.W, free, g, cupy.asarray(v), theta, p
         over("pairs", "sk_pairs_direction", self.n, args, lanes=WARP)
-        return True
 
     def _fetch(self) -> np.ndarray:
         """W_F^T g_F in main memory, and with it the Gram matrix's change if there is one."""
@@ -217,25 +265,83 @@ class Pairs:
         self._settle(box)
         return box[2 : 2 + self.c]
 
-    def _solve(self, times: np.ndarray, theta: float, v: np.ndarray) -> None:
-        """v (c,) becomes what W multiplies in the direction; LinAlgError where the system is singular."""
+    def _assemble(self, t: float, shift: float, of_free: float) -> tuple[np.ndarray, np.ndarray]:
+        """N^-1 - of_free V_F^T V_F / (t shift) of theta = t, (2k, 2k), rows and columns times a scale (2k,).
+
+        The scale brings the diagonals -D and t S^T S to size 1.
+        """
         m, k = self.memory, len(self.order)
         slots = np.array(self.order, dtype=np.intp)
         pick = np.ix_(slots, slots)
         sts, sty = self.sts[pick], self.sty[pick]
         both = np.concatenate([m + slots, slots])
-        gram = self.gram[np.ix_(both, both)]
-        with np.errstate(all="ignore"):  # what is not finite becomes a direction that is refused
-            # M^-1 - V_F^T V_F / theta, scaled so that the diagonals -D and theta S^T S have size 1
-            scale = 1.0 / np.sqrt(np.concatenate([np.diag(sty), theta * np.diag(sts)]))
-            system = np.empty((2 * k, 2 * k))
-            system[:k, :k] = -np.diag(np.diag(sty)) - gram[:k, :k] / theta
-            system[k:, :k] = np.tril(sty, -1) - gram[k:, :k]
-            system[:k, k:] = system[k:, :k].T
-            system[k:, k:] = theta * (sts - gram[k:, k:])
-            rhs = scale * np.concatenate([times[m + slots], theta * times[slots]])
-            found = scale * np.linalg.solve(system * np.outer(scale, scale), rhs)
-            v[m + slots], v[slots] = found[:k] / theta, found[k:]
+        gram = of_free * self.gram[np.ix_(both, both)]
+        scale = 1.0 / np.sqrt(np.concatenate([np.diag(sty), t * np.diag(sts)]))
+        system = np.empty((2 * k, 2 * k))
+        system[:k, :k] = -np.diag(np.diag(sty)) - gram[:k, :k] / (t * shift)
+        system[k:, :k] = np.tril(sty, -1) - gram[k:, :k] / shift
+        system[:k, k:] = system[k:, :k].T
+        system[k:, k:] = t * (sts - gram[k:, k:] / shift)
+        return system * np.outer(scale, scale), scale
+
+
+class LBFGSOperator(QuadOperator):
+    """B + ridge theta I of ``pairs``, a copy of `Pairs.restricted`; its free set changes with each solve.
+
+    W lives on the device, the small systems in main memory. LinAlgError where rounding has spoilt N.
+    """
+
+    direct = always_direct = True
+
+    def __init__(self, pairs: Pairs, theta: float, ridge: float) -> None:
+        self.pairs, self.size, self.theta = pairs, pairs.n, float(theta)
+        self.ridge, self.shift = float(ridge), 1.0 + float(ridge)
+        k = len(pairs)
+        with np.errstate(all="ignore"):
+            system, scale = pairs._assemble(theta / pairs.unit, 1.0, 0.0)
+            scale[k:] *= theta / pairs.unit
+            middle = pairs.unit * np.linalg.inv(system) * np.outer(scale, scale)
+        if not np.isfinite(middle).all():
+            raise np.linalg.LinAlgError("the middle matrix of the L-BFGS pairs is singular")
+        self.middle = np.roll(middle, (k, k), (0, 1))  # S comes first in W
+        self.diagonal = np.full_like(pairs.W, self.theta * self.shift, shape=self.size)
+        self.every = np.ones_like(pairs.free)
+
+    def product(self, v: DeviceArray, out: DeviceArray) -> None:
+        self.n_products += 1
+        if not self.size:
+            return
+        theta = self.theta * self.shift
+        short = self.middle @ (v @ self.pairs.W).get() / -theta if len(self.pairs) else np.empty(0)
+        # with -1 / theta in place of theta this is theta (v + W short)
+        self.pairs._along(self.every, v, short, -1.0 / theta, out)
+
+    def _solve(self, free: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
+        found = np.empty_like(rhs)
+        self.pairs.set_free(free.astype(np.uint8))
+        if not self.pairs._solve(-rhs, self.theta, self.shift, found):
+            return None
+        # the right side once more: whether rounding left the matrix positive definite
+        along = float(rhs @ found)
+        return found if along > 0.0 or not bool(rhs.any()) else None
+
+    def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
+        return self._solve((kind == 1) | (kind == 2), rhs)
+
+    def solve(self, rhs: DeviceArray, free: DeviceArray | None = None) -> DeviceArray:
+        """Solve B[free, free] x = rhs, (f,); all variables where ``free`` is None.
+
+        Raises LinAlgError where rounding has spoilt the positive definite matrix.
+        """
+        chosen = np.arange(self.size, like=self.diagonal) if free is None else free
+        if rhs.shape != (len(chosen),):
+            raise ValueError(f"rhs must have length {len(chosen)}, one entry a free variable; got {len(rhs)}")
+        is_free, whole = np.zeros_like(self.every), np.zeros_like(self.diagonal)
+        is_free[chosen], whole[chosen] = 1, rhs
+        found = self._solve(is_free, whole)
+        if found is None:
+            raise np.linalg.LinAlgError("the reduced L-BFGS matrix is not positive definite")
+        return found[chosen]
 
 
 def free_variables(

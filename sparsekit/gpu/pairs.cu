@@ -27,12 +27,14 @@ static __device__ __forceinline__ double column_sum(double mine, int width, int 
 
 }  // namespace pairs
 
+// s = x_new - x times of_s and y = g_new - g times of_y into columns a and b of W
 extern "C" __global__ void sk_pairs_put(long long n, long long c, double* __restrict__ W, long long a, long long b,
                                         const double* __restrict__ x, const double* __restrict__ x_new,
-                                        const double* __restrict__ g, const double* __restrict__ g_new) {
+                                        const double* __restrict__ g, const double* __restrict__ g_new, double of_s,
+                                        double of_y) {
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid()) {
-        W[i * c + a] = x_new[i] - x[i];
-        W[i * c + b] = g_new[i] - g[i];
+        W[i * c + a] = of_s * (x_new[i] - x[i]);
+        W[i * c + b] = of_y * (g_new[i] - g[i]);
     }
 }
 

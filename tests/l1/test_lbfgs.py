@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparsekit._cython import _pairs
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.losses.user_problem import ProtocolProblem
-from sparsekit._l1.solver import lbfgs as lbfgs_module
-from sparsekit._l1.solver.lbfgs import LBFGS
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
+from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator, scale
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 
@@ -37,11 +37,16 @@ def quadratic_pairs(rng, n, count, sparse=False):
     return pairs
 
 
-def filled(pairs, n, memory):
-    lbfgs = LBFGS(n, memory)
+def add(memory, s, y):
+    zero = np.zeros(len(s))
+    return add_pair(memory, zero, s, zero, y)
+
+
+def filled(pairs, n, size):
+    memory = new_pairs(n, size, np.empty(0))
     for s, y in pairs:
-        assert lbfgs.update(s, y)
-    return lbfgs
+        assert add(memory, s, y)
+    return memory
 
 
 def as_matrix(operator):
@@ -52,18 +57,18 @@ def as_matrix(operator):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
 def test_operator_equals_dense_recursion(count, memory, sparse, room, monkeypatch):
-    monkeypatch.setattr(lbfgs_module, "_ROOM", room)
+    monkeypatch.setattr(_pairs, "ROOM", room)
     rng = np.random.default_rng(count + 100 * memory)
     n = 20
     pairs = quadratic_pairs(rng, n, count, sparse)
     lbfgs = filled(pairs, n, memory)
-    assert lbfgs.n_pairs == min(count, memory)
+    assert len(lbfgs) == min(count, memory)
     expected = dense_bfgs(pairs[-memory:], 1.7, n)
-    got = as_matrix(lbfgs.operator(theta=1.7))
+    got = as_matrix(operator(lbfgs, theta=1.7))
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
     # rows only, in any order, and the ridge in units of theta
     rows = rng.permutation(n)[:9]
-    got = as_matrix(lbfgs.operator(rows, 1.7, 0.25))
+    got = as_matrix(operator(lbfgs, rows, 1.7, 0.25))
     expected = expected[np.ix_(rows, rows)] + 0.25 * 1.7 * np.eye(9)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
@@ -72,19 +77,17 @@ def test_inner_products_after_replacements_equal_rebuilt_ones():
     rng = np.random.default_rng(3)
     pairs = quadratic_pairs(rng, 15, 17)
     lbfgs = filled(pairs, 15, 5)
-    S = np.array([s / np.linalg.norm(s) for s, _ in pairs[-5:]])
-    Y = np.array([y / np.linalg.norm(s) for s, y in pairs[-5:]])
-    square = np.ix_(lbfgs._order, lbfgs._order)
-    np.testing.assert_allclose(lbfgs._sty[square] * lbfgs._unit, S @ Y.T, rtol=1e-12)
-    np.testing.assert_allclose(lbfgs._sts[square], S @ S.T, rtol=1e-12, atol=1e-15)
+    rebuilt = filled(pairs[-5:], 15, 5)
+    got, expected = (as_matrix(operator(memory)) for memory in (lbfgs, rebuilt))
+    np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
 
 
 def test_secant_equation_holds_for_newest_pair():
     rng = np.random.default_rng(4)
     pairs = quadratic_pairs(rng, 30, 9)
-    operator = filled(pairs, 30, 6).operator()
+    B = operator(filled(pairs, 30, 6))
     s, y = pairs[-1]
-    np.testing.assert_allclose(operator.matvec(s), y, rtol=1e-9, atol=1e-11 * np.abs(y).max())
+    np.testing.assert_allclose(B.matvec(s), y, rtol=1e-9, atol=1e-11 * np.abs(y).max())
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 0.5])
@@ -94,13 +97,13 @@ def test_reduced_solve_equals_dense_solve(memory, ridge):
     n = 40
     lbfgs = filled(quadratic_pairs(rng, n, 15), n, memory)
     rows = np.sort(rng.permutation(n)[:30])
-    operator = lbfgs.operator(rows, ridge=ridge)
-    B = as_matrix(operator)
+    block = operator(lbfgs, rows, ridge=ridge)
+    B = as_matrix(block)
     for size in (1, 2, 7, 18, 30):
         free = rng.permutation(30)[:size]
         rhs = rng.standard_normal(size)
         expected = np.linalg.solve(B[np.ix_(free, free)], rhs)
-        got = operator.solve(rhs, free)
+        got = block.solve(rhs, free)
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 
@@ -112,49 +115,50 @@ def test_reduced_solve_is_not_the_one_with_all_rows():
     lbfgs = filled(quadratic_pairs(rng, n, 6), n, 6)
     free = np.sort(rng.permutation(n)[:12])
     rhs = rng.standard_normal(12)
-    operator = lbfgs.operator(theta=theta)
-    B = as_matrix(operator)
+    whole = operator(lbfgs, theta=theta)
+    B = as_matrix(whole)
     exact = np.linalg.solve(B[np.ix_(free, free)], rhs)
     full = np.zeros(n)
     full[free] = rhs
     with_all_rows = np.linalg.solve(B, full)[free]
     assert np.linalg.norm(with_all_rows - exact) > 0.01 * np.linalg.norm(exact)
-    np.testing.assert_allclose(operator.solve(rhs, free), exact, rtol=1e-8)
+    np.testing.assert_allclose(whole.solve(rhs, free), exact, rtol=1e-8)
 
 
 def test_solve_without_pairs_and_on_nothing():
-    operator = LBFGS(3, 2).operator(theta=4.0)
-    np.testing.assert_allclose(operator.solve([1.0, 2.0], [0, 2]), [0.25, 0.5])
-    assert operator.solve(np.empty(0), np.empty(0, dtype=int)).shape == (0,)
+    multiple = operator(new_pairs(3, 2, np.empty(0)), theta=4.0)
+    np.testing.assert_allclose(multiple.solve([1.0, 2.0], [0, 2]), [0.25, 0.5])
+    np.testing.assert_allclose(multiple.matvec(np.array([1.0, 2.0, 3.0])), [4.0, 8.0, 12.0])
+    assert multiple.solve(np.empty(0), np.empty(0, dtype=int)).shape == (0,)
     with pytest.raises(ValueError, match="length"):
-        operator.solve([1.0], [0, 1])
+        multiple.solve([1.0], [0, 1])
     with pytest.raises(ValueError, match="free"):
-        operator.solve([1.0], [3])
+        multiple.solve([1.0], [3])
 
 
 def test_pairs_without_curvature_are_skipped():
-    lbfgs = LBFGS(3, 2)
+    lbfgs = new_pairs(3, 2, np.empty(0))
     s = np.array([1.0, 0.0, 0.0])
     bad = [-s, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.array([1e-9, 1.0, 0.0]), np.full(3, np.nan)]
     for y in (*bad, np.array([np.inf, 0.0, 0.0])):
-        assert not lbfgs.update(s, y)
-    assert not lbfgs.update(np.zeros(3), s)
-    assert lbfgs.n_pairs == 0
-    assert lbfgs.update(s, np.array([1e-7, 1.0, 0.0]))
-    lbfgs.reset()
-    assert lbfgs.n_pairs == 0
+        assert not add(lbfgs, s, y)
+    assert not add(lbfgs, np.zeros(3), s)
+    assert len(lbfgs) == 0
+    assert add(lbfgs, s, np.array([1e-7, 1.0, 0.0]))
+    lbfgs.clear()
+    assert len(lbfgs) == 0
     with pytest.raises(ValueError, match="theta"):
-        lbfgs.operator()
+        operator(lbfgs)
     with pytest.raises(ValueError, match="theta"):
-        lbfgs.operator(theta=0.0)
+        operator(lbfgs, theta=0.0)
 
 
 def test_scale_uses_the_rows_that_moved():
-    lbfgs = LBFGS(3, 2)
-    lbfgs.update(np.array([2.0, 0.0, 0.0]), np.array([4.0, 8.0, 0.0]))
-    assert lbfgs.scale() == pytest.approx(80 / 8)
-    assert lbfgs.scale(np.array([0, 2])) == pytest.approx(2.0)
-    assert lbfgs.scale(np.array([1, 2])) == lbfgs.scale()
+    lbfgs = new_pairs(3, 2, np.empty(0))
+    add(lbfgs, np.array([2.0, 0.0, 0.0]), np.array([4.0, 8.0, 0.0]))
+    assert scale(lbfgs) == pytest.approx(80 / 8)
+    assert scale(lbfgs, np.array([0, 2])) == pytest.approx(2.0)
+    assert scale(lbfgs, np.array([1, 2])) == scale(lbfgs)
 
 
 def data(seed=0, n=150, p=40):
@@ -292,11 +296,13 @@ def test_singular_pairs_are_forgotten():
     g = wrapped.gradient()
     wrapped.observe(np.zeros(40), g)
     wrapped.observe(np.ones(40), g + np.arange(1.0, 41.0))
-    assert wrapped.pairs.n_pairs == 1
-    wrapped.pairs._sty[:] = wrapped.pairs._sts[:] = 0.0
-    operator, _ = wrapped.model(np.arange(40), 0.0)
-    assert wrapped.pairs.n_pairs == 0
-    np.testing.assert_allclose(as_matrix(operator), wrapped.lipschitz() * np.eye(40))
+    assert len(wrapped.pairs) == 1
+    zero, tiny, one = np.zeros(40), np.full(40, 1e-200), np.ones(40)
+    wrapped.pairs.put(zero, tiny, zero, tiny)  # whose products vanish
+    wrapped.pairs.put(zero, one, zero, one)
+    model, _ = wrapped.model(np.arange(40), 0.0)
+    assert len(wrapped.pairs) == 0
+    np.testing.assert_allclose(as_matrix(model), wrapped.lipschitz() * np.eye(40))
 
 
 def test_bad_options():

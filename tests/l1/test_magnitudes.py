@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparsekit as sk
-from sparsekit._l1.solver.lbfgs import LBFGS
+from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -181,18 +181,21 @@ def test_pairs_have_a_unit(size):
     """B of steps and gradients of any size is that of plain ones, times the unit."""
     steps = rng.standard_normal((6, 5))
     H = np.diag(rng.uniform(1.0, 9.0, 5))
-    plain, extreme = LBFGS(5, 4), LBFGS(5, 4)
-    small = size**-0.5
+    plain, extreme = (new_pairs(5, 4, np.empty(0)) for _ in range(2))
+    small, zero = size**-0.5, np.zeros(5)
     for s in steps:
-        assert plain.update(s, H @ s) and extreme.update(small * s, (H * size) @ (small * s))
+        assert add_pair(plain, zero, s, zero, H @ s)
+        assert add_pair(extreme, zero, small * s, zero, (H * size) @ (small * s))
     v = rng.standard_normal(5)
     for rows in (None, np.array([1, 3, 4])):
         part = v if rows is None else v[rows]
-        expected = plain.operator(rows).matvec(part)
-        np.testing.assert_allclose(extreme.operator(rows).matvec(part) / size, expected, rtol=1e-9)
-    for wrong in (np.zeros(5), np.full(5, np.nan), np.full(5, np.inf)):
-        assert not extreme.update(wrong, v) and not extreme.update(v, wrong)
-    assert extreme.n_pairs == 4
+        expected = operator(plain, rows).matvec(part)
+        np.testing.assert_allclose(operator(extreme, rows).matvec(part) / size, expected, rtol=1e-9)
+        expected = operator(plain, rows).solve(part)
+        np.testing.assert_allclose(operator(extreme, rows).solve(part) * size, expected, rtol=1e-8)
+    for wrong in (zero, np.full(5, np.nan), np.full(5, np.inf)):
+        assert not add_pair(extreme, zero, wrong, zero, v) and not add_pair(extreme, zero, v, zero, wrong)
+    assert len(extreme) == 4
 
 
 @LAYOUTS

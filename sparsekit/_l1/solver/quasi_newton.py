@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ..._linalg import lbfgs
 from ..._solver import outcome
 from ..losses.problem import Problem
-from .lbfgs import LBFGS
 
 
 class QuasiNewtonProblem(Problem):
@@ -20,7 +20,7 @@ class QuasiNewtonProblem(Problem):
 
     def __init__(self, problem, memory):
         self._inner, self.size, self.like = problem, problem.size, problem.like
-        self.pairs = LBFGS(problem.size, memory, like=problem.like)
+        self.pairs = lbfgs.new_pairs(problem.size, memory, problem.like)
         self._x = self._g = None
 
     @property
@@ -64,23 +64,23 @@ class QuasiNewtonProblem(Problem):
         if self._x is None:
             self._x, self._g = x.copy(), g.copy()
             return
-        self.pairs.update(x - self._x, g - self._g)
+        lbfgs.add_pair(self.pairs, self._x, x, self._g, g)
         self._x[:], self._g[:] = x, g
 
     def model(self, variables, ridge, bend=np.inf):
         """L-BFGS on sorted ``variables``, and their move."""
         operator = None
-        if self.pairs.n_pairs:
+        if len(self.pairs):
             try:
-                operator = self.pairs.operator(variables, ridge=ridge)
+                operator = lbfgs.operator(self.pairs, variables, ridge=ridge)
             except np.linalg.LinAlgError:
                 # rounding made the pairs useless; the method starts again from none
-                self.pairs.reset()
+                self.pairs.clear()
         if operator is None:
             theta = max(self.lipschitz(), 1e-300)
             if not np.isfinite(theta):
                 raise outcome.Stop(outcome.NOT_FINITE)
-            operator = self.pairs.operator(variables, theta, ridge)
+            operator = lbfgs.operator(self.pairs, variables, theta, ridge)
         return operator, Embedded(self.move_all(), variables, self.size)
 
 

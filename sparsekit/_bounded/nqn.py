@@ -6,7 +6,6 @@ f continuous and differentiable almost everywhere. Numbers of algorithms and equ
 a printed algorithm is undefined or does not end, the code departs from it and says so.
 """
 
-import math
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,6 +17,7 @@ from .._arrays import enlarged, kernel_module
 from .._linalg.lbfgs import add_pair
 from .._linalg.special import largest
 from .._solver import outcome
+from .._solver.line_search import Trial, bracket_weak_wolfe
 from .._solver.outcome import Limits, Stop
 from .._typing import ActiveSet
 from .min_norm_point import min_norm_weights
@@ -33,8 +33,6 @@ MESSAGES = outcome.messages(
     "if it is not, check the gradient, or start again from x.",
     unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
-# a step size at which a function that still falls is taken to be unbounded below
-LONGEST = 1e30
 # ends that mean nothing where f was -inf: the search only kept away from there
 ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 # iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
@@ -43,9 +41,6 @@ LOOK, PROGRESS = 30, 1e-6
 FAILURES, NOTHING = 4, 1e-15
 # steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change
 IDLE = 5
-# least share of a bracket at which interpolation may place a trial: a cubic through both sides of a kink
-# means nothing
-NEAREST = 0.1
 # difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
 EQUAL = 1e-12
 # gradients that there is room for at first: who asks for very many mostly needs few
@@ -198,62 +193,31 @@ def choose_direction(state, opts):
     return slope if solved else np.nan
 
 
-def between(low, high):
-    """The next trial in a bracket, from (alpha, f, slope) at its two ends, the second one too long.
-
-    The minimiser of the cubic through them, but in the nearer half, so that a bracket shrinks as by bisection
-    as long as its far end moves.
-    """
-    (a, f_a, s_a), (b, f_b, s_b) = low, high
-    width = b - a
-    t = s_a + s_b - 3.0 * (f_b - f_a) / width
-    root = math.sqrt(max(t * t - s_a * s_b, 0.0))
-    below = s_b - s_a + 2.0 * root
-    share = 1.0 - (s_b + root - t) / below if below != 0.0 else 0.5
-    return a + width * (min(max(share, NEAREST), 0.5) if math.isfinite(share) else 0.5)
-
-
 def search(state, slope, evaluate, opts):
-    """Algorithm 4 along T(x, p): (alpha, x, f, gradient), of a decrease at least."""
+    """Algorithm 4 along T(x, p): a `Trial` whose point is (x, gradient), of a decrease at least."""
     kernels, x, lower, upper = state.kernels, state.x, state.lower, state.upper
     # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
     # the maximum infinite as soon as one variable does not move
     longest = kernels.longest_step(x, state.p_bar, lower, upper)
-    low, high, best, bracketed = (0.0, state.f, slope), (longest, np.nan, np.nan), None, False
-    # departure from step 3: with many kinks a step of 1 is far too long, again and again
-    alpha = min(1.0, opts.longer * state.alpha, longest)
-    # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2) times
-    # the step or farther away
-    growth = 1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0
-    # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
-    # of functions that are not convex, in more steps
-    cubics = opts.interpolate and state.alpha >= 1.0
-    while True:
+
+    def evaluate_at(alpha):
         trial = np.empty_like(x)
         kernels.trial_point(x, state.p_bar, alpha, lower, upper, trial)
         f, g = evaluate(trial)
-        there = alpha, f, kernels.feasible_slope(trial, state.p, g, lower, upper)
-        too_long = not (f <= state.f + alpha * opts.c1 * slope and np.isfinite(f))  # (3.21): NaN fails
-        if too_long:
-            high, bracketed = there, True
-        elif there[2] >= opts.c2 * slope:  # (3.22)
-            return alpha, trial, f, g
-        else:
-            low, best = there, (alpha, trial, f, g)
-        # steps 19 to 23; departure: after a failure at the longest step the printed test doubles for ever
-        if not bracketed:
-            alpha = min(growth * alpha, longest)
-        elif too_long and cubics:
-            # departure from step 20; after a trial that was not too long, halves again
-            alpha = between(low, high)
-        else:
-            alpha = 0.5 * (low[0] + high[0])
-        if alpha > LONGEST:
-            raise Stop(outcome.UNBOUNDED)
-        if high[0] - low[0] < opts.eps_abs + opts.eps_rel * low[0]:  # step 24
-            if best is None:
-                raise Stop(outcome.NO_PROGRESS)
-            return best
+        return Trial(alpha, f, kernels.feasible_slope(trial, state.p, g, lower, upper), (trial, g))
+
+    return bracket_weak_wolfe(
+        evaluate_at, state.f, slope, longest=longest, c1=opts.c1, c2=opts.c2,
+        # departure from step 3: with many kinks a step of 1 is far too long, again and again
+        t=min(1.0, opts.longer * state.alpha, longest),
+        # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2)
+        # times the step or farther away
+        growth=1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0,
+        # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
+        # of functions that are not convex, in more steps
+        use_cubics=opts.interpolate and state.alpha >= 1.0,
+        min_width=opts.eps_abs, min_part=opts.eps_rel,
+    )  # fmt: skip
 
 
 def restart(state, opts):
@@ -274,11 +238,12 @@ def step(state, evaluate, opts):
         slope = choose_direction(state, opts)
     if not slope < 0 or not np.isfinite(slope):
         raise Stop(outcome.NO_DIRECTION)
-    alpha, x, f, g = search(state, slope, evaluate, opts)
+    found = search(state, slope, evaluate, opts)
+    f, (x, g) = found.f, found.point
     if not add_pair(state.pairs, state.x, x, state.g, g, opts.eps_skip):  # (3.11)
         state.n_skipped += 1
     state.idle = state.idle + 1 if not f < state.f - NOTHING * abs(state.f) else 0
-    state.x, state.f, state.g, state.alpha = x, f, g, alpha
+    state.x, state.f, state.g, state.alpha = x, f, g, found.t
     if state.gradients is not None:
         state.gradients.put(g)
     state.nit += 1

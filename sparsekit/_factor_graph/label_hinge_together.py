@@ -5,6 +5,8 @@ The problem of a step is piecewise quadratic; `MarginalCurvature` says of what c
 marginals to move (Woodbury's identity), of which there are few near the end, or by conjugate gradients.
 """
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
@@ -13,6 +15,7 @@ from .._arrays import to_host
 from .._linalg.class_products import class_sums
 from .._linalg.design import DenseDesign
 from .._solver import outcome
+from .._solver.line_search import Trial, backtrack
 from .label_curvature import MarginalCurvature
 from .label_hinge_apart import balanced
 
@@ -24,8 +27,6 @@ _INEXACT = 5e-8
 _PRODUCTS, _FORCING, _EXACT = 100, 0.1, 1e-3
 # rows of a factor at most, and products that cost as much as it may
 _FACTORS, _WORTH = 3000, 60
-# part of the promised decrease that a step must bring, and the shortest step, in parts of Newton's
-_ARMIJO, _SHORTEST = 1e-4, 1e-12
 
 
 class TogetherHinge:
@@ -84,6 +85,7 @@ class TogetherHinge:
         return xp.asarray(value), True
 
     def _put(self, x, fun, gradient):
+        """Go to x, where the loss was evaluated last."""
         self.x, self.fun, self.gradient, self.mu = x, fun, gradient, self.loss.mu
         self.free = self.xp.ones(len(x), dtype=bool)
         self.free[self.size :] = (x[self.size :] > 0.0) | (gradient[self.size :] < 0.0)
@@ -118,28 +120,27 @@ class TogetherHinge:
             if status is not None:
                 return status
             d = self._direction(self.norm * max(min(_FORCING, np.sqrt(self.worst / unit)), _EXACT))
-            t = longest
-            while True:
-                x = self.x + t * d
-                x[self.size :] = x[self.size :].clip(0.0, None)
-                fun, gradient = loss.value_and_gradient(x)
-                steps.nfev += 1
-                promised = float(self.gradient @ (x - self.x))
-                # to rounding the values of a step that is short enough are the same
-                if fun <= self.fun + _ARMIJO * promised + 1e-15 * abs(self.fun):
-                    break
-                if t < _SHORTEST:
-                    return outcome.NO_PROGRESS
-                # where a parabola through both ends is least
-                t *= min(max(-0.5 * promised / (fun - self.fun - promised), 0.1), 0.5)
+            # to rounding the values of a step that is short enough are the same
+            rounding = 1e-15 * abs(self.fun)
+            found = backtrack(partial(self._trial, steps, d), self.fun, t=longest, rounding=rounding)
+            if found is None:
+                return outcome.NO_PROGRESS
             # short steps come in succession
-            longest = min(1.0, 2.0 * t)
+            longest = min(1.0, 2.0 * found.t)
             before = self.fun, self.worst
-            self._put(x, fun, gradient)
-            if steps.tell(self.x.copy(), fun):
+            self._put(*found.point)
+            if steps.tell(self.x.copy(), self.fun):
                 return outcome.STOPPED
             if self.fun >= before[0] and self.worst >= before[1]:
                 return outcome.NO_PROGRESS
+
+    def _trial(self, steps, d, t):
+        """The problem at x + t d, pair scores cut off at 0."""
+        x = self.x + t * d
+        x[self.size :] = x[self.size :].clip(0.0, None)
+        fun, gradient = self.loss.value_and_gradient(x)
+        steps.nfev += 1
+        return Trial(t, fun, point=(x, fun, gradient), change=float(self.gradient @ (x - self.x)))
 
     def _direction(self, enough):
         """Newton's step in the free variables."""

@@ -292,7 +292,7 @@ def step(state, run):
         return
     D *= found.t
     D += point.T
-    state.point = run.point(D, found.Z, found.state)
+    state.point = run.point(D, *found.point)
     directions.note(f - found.f)
     if tentative and f - found.f < _KEPT * directions.promised:
         # from here, where that is near a solution of some alpha

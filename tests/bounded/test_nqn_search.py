@@ -4,23 +4,25 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sparsekit._bounded.nqn import NQNOptions, Stop, between, init_state, minimize, search
+from sparsekit._bounded.nqn import NQNOptions, Stop, init_state, minimize, search
 from sparsekit._solver import outcome
+from sparsekit._solver.line_search import Trial, place_by_cubic
 
 
 def test_trials_in_a_bracket():
     # the cubic a^3 - 3 a of minimum 1, but in the nearer half only, and a tenth away from the end
     def cubic(a):
-        return a, a**3 - 3 * a, 3 * a * a - 3
+        return Trial(a, a**3 - 3 * a, 3 * a * a - 3)
 
-    assert np.isclose(between(cubic(0.0), cubic(3.0)), 1.0)
-    assert np.isclose(between(cubic(0.4), cubic(1.9)), 1.0)
-    assert np.isclose(between(cubic(0.0), cubic(1.8)), 0.9)
-    assert np.isclose(between(cubic(0.9), cubic(10.0)), 1.81)
+    assert np.isclose(place_by_cubic(cubic(0.0), cubic(3.0)), 1.0)
+    assert np.isclose(place_by_cubic(cubic(0.4), cubic(1.9)), 1.0)
+    assert np.isclose(place_by_cubic(cubic(0.0), cubic(1.8)), 0.9)
+    assert np.isclose(place_by_cubic(cubic(0.9), cubic(10.0)), 1.81)
     # no cubic: the middle
+    start = Trial(0.0, 1.0, -1.0)
     for f, slope in ((np.inf, np.nan), (np.nan, 1.0), (-np.inf, 1.0), (1e308, np.inf), (2.0, -np.inf)):
-        assert 0.1 <= between((0.0, 1.0, -1.0), (1.0, f, slope)) <= 0.5
-    assert between((0.0, 1.0, -1.0), (1.0, np.nan, np.nan)) == 0.5
+        assert 0.1 <= place_by_cubic(start, Trial(1.0, f, slope)) <= 0.5
+    assert place_by_cubic(start, Trial(1.0, np.nan, np.nan)) == 0.5
 
 
 def test_search_places_its_trials():
@@ -57,9 +59,9 @@ def test_search_halves_after_a_trial_that_was_not_too_long():
 
     state = init_state(x, *fun(x), -inf, inf, NQNOptions())
     state.p_bar[:] = state.p[:] = 1.0
-    alpha, _, f, _ = search(state, -1.0, fun, NQNOptions())
+    found = search(state, -1.0, fun, NQNOptions())
     assert seen[1] == 1.0 and 0.1 <= seen[2] <= 0.5 and seen[3] == 0.5 * (seen[1] + seen[2])
-    assert 0.7 < alpha < 0.735 and f < 0.0
+    assert 0.7 < found.t < 0.735 and found.f < 0.0
 
 
 def test_search_ends_where_nothing_decreases():

@@ -1,0 +1,231 @@
+"""Line searches: step sizes t along a direction, by what is known of f there.
+
+- `backtrack`: values. Armijo's condition; step sizes fall by parabolas, or by halves.
+- `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Cubics place the trials.
+- `find_slope_root`: slopes of a convex function. Secants and bisection.
+
+Each evaluates f by the caller's function of t. Where the caller has the scores z of a point and dz of a
+direction, f is a function of z + t dz, and a trial costs no pass over X.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from . import outcome
+from .outcome import Stop
+
+# Armijo's constant: the least actual reduction, as a part of the reduction to first order.
+ARMIJO = 1e-4
+# Least part of a bracket at which a cubic may place a trial: through both sides of a kink it means nothing.
+MIN_PART = 0.1
+# Step size at which a function that still falls is taken to be unbounded below.
+MAX_STEP = 1e30
+# Ratio of the ends of a bracket from which its middle is the geometric mean.
+WIDE = 10.0
+
+
+@dataclass
+class Trial:
+    """What is known at a step size.
+
+    Parameters
+    ----------
+    t : float
+        Step size.
+    f : float
+        Value there; -inf where only slopes are known.
+    slope : float
+        Derivative of f in t; NaN where only values are known.
+    point : object
+        What the caller needs of the step that is accepted.
+    change : float, default=None
+        f(t) - f(0) to first order, where it is not t times the slope at 0: the path is bent by a projection.
+    """
+
+    t: float
+    f: float = -math.inf
+    slope: float = math.nan
+    point: Any = None
+    change: float | None = None
+
+
+def backtrack(
+    evaluate, f, slope=math.nan, *, t=1.0, armijo=ARMIJO, rounding=0.0, flat=-math.inf, shrink=(0.1, 0.5),
+    min_t=1e-12,
+):  # fmt: skip
+    """Armijo backtracking: the first trial that is low enough, or None.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(t)`` returns a `Trial`.
+    f, slope : float
+        Value and derivative at t = 0; the latter is not needed where trials know their ``change``.
+    t : float
+        The first step size.
+    armijo : float
+        A trial is low enough with f(t) <= f + armijo t slope + rounding.
+    rounding : float
+        Error of values.
+    flat : float
+        A trial with f(t) <= f + flat, where values cannot tell, is low enough as well if its slope is at most
+        1 - 2 armijo times the first one, in size (Hager, Zhang 2005, eq. 4.1). Needs ``Trial.slope``.
+    shrink : tuple of float
+        Least and largest factor from step size to step size; a parabola decides between them. The least one
+        is taken where f is not finite.
+    min_t : float
+        Trials end below this step size.
+    """
+    while t >= min_t:
+        trial = evaluate(t)
+        if not math.isfinite(trial.f):
+            t *= shrink[0]
+            continue
+        change = t * slope if trial.change is None else trial.change
+        if trial.f <= f + armijo * change + rounding:
+            return trial
+        if trial.f <= f + flat and abs(trial.slope) <= (2.0 * armijo - 1.0) * slope:
+            return trial
+        # where the parabola through both values and the first slope is least
+        t *= min(max(-0.5 * change / (trial.f - f - change), shrink[0]), shrink[1])
+    return None
+
+
+def bracket_weak_wolfe(
+    evaluate, f, slope, *, t, longest, c1, c2, growth=2.0, use_cubics=True, min_width=0.0, min_part=0.0
+):
+    """A trial of the weak Wolfe conditions: f(t) <= f + c1 t slope and slope(t) >= c2 slope.
+
+    This is Algorithm 4 of Keskar's thesis, chapter 3: a bracket of step sizes, of which one is low enough and
+    the other too long, shrinks.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(t)`` returns a `Trial`. A trial without a finite value is too long.
+    f, slope : float
+        Value and derivative at t = 0.
+    t, longest : float
+        The first step size and the longest.
+    c1, c2 : float
+        Constants of the conditions.
+    growth : float
+        Factor of the step size as long as no trial was too long.
+    use_cubics : bool
+        Whether the trial after one that was too long is placed by a cubic; else brackets are halved.
+    min_width, min_part : float
+        The search ends where the bracket is narrower than min_width + min_part times its lower end.
+
+    Returns
+    -------
+    Trial
+        The last one that was low enough, if none fulfils both.
+
+    Raises
+    ------
+    Stop
+        With NO_PROGRESS if no trial is low enough, with UNBOUNDED if f falls beyond `MAX_STEP`.
+    """
+    low, high, best, is_bracketed = Trial(0.0, f, slope), Trial(longest), None, False
+    while True:
+        trial = evaluate(t)
+        is_too_long = not (trial.f <= f + t * c1 * slope and math.isfinite(trial.f))  # (3.21): NaN fails
+        if is_too_long:
+            high, is_bracketed = trial, True
+        elif trial.slope >= c2 * slope:  # (3.22)
+            return trial
+        else:
+            low = best = trial
+        # steps 19 to 23; departure: after a failure at the longest step the printed test doubles for ever
+        if not is_bracketed:
+            t = min(growth * t, longest)
+        elif is_too_long and use_cubics:
+            # departure from step 20; after a trial that was not too long, halves again
+            t = place_by_cubic(low, high)
+        else:
+            t = 0.5 * (low.t + high.t)
+        if t > MAX_STEP:
+            raise Stop(outcome.UNBOUNDED)
+        if high.t - low.t < min_width + min_part * low.t:  # step 24
+            if best is None:
+                raise Stop(outcome.NO_PROGRESS)
+            return best
+
+
+def place_by_cubic(low, high):
+    """The step size of the next trial in a bracket, from the trials at its two ends, the second one too long.
+
+    The minimiser of the cubic through them, but in the nearer half, so that a bracket shrinks as by bisection
+    as long as its far end moves.
+    """
+    width = high.t - low.t
+    t = low.slope + high.slope - 3.0 * (high.f - low.f) / width
+    root = math.sqrt(max(t * t - low.slope * high.slope, 0.0))
+    below = high.slope - low.slope + 2.0 * root
+    part = 1.0 - (high.slope + root - t) / below if below != 0.0 else 0.5
+    return low.t + width * (min(max(part, MIN_PART), 0.5) if math.isfinite(part) else 0.5)
+
+
+def find_slope_root(evaluate, slope, *, f=math.inf, rounding=0.0, part=0.1, longest=math.inf, max_trials=30):
+    """The trial with the smallest slope of a convex function; None if none is low enough.
+
+    The slope is continuous, and below 0 at t = 0. Sums of slopes keep their digits where differences of
+    values are lost in rounding.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(t)`` returns a `Trial`.
+    slope : float
+        Derivative at t = 0, below 0.
+    f, rounding : float
+        Value at t = 0 and the error of values: low enough is f(t) <= f + ARMIJO t slope + rounding. Without
+        ``f`` slopes alone count.
+    part : float
+        The search ends where the slope is at most this part of the first one.
+    longest : float
+        The longest step size.
+    max_trials : int
+        Evaluations.
+    """
+    lows, best, t = [Trial(0.0, f, slope)], None, 1.0
+    highs: list[Trial] = []
+    for k in range(max_trials):
+        trial = evaluate(t)
+        # a slope that is steep for a moment only may be small, and uphill, far behind the minimum
+        if trial.f <= f + ARMIJO * t * slope + rounding and not math.isnan(trial.slope):
+            if best is None or abs(trial.slope) < abs(best.slope):
+                best = trial
+            if abs(trial.slope) <= -part * slope:
+                return trial
+        (lows if trial.slope <= 0.0 else highs).append(trial)
+        if not highs:
+            if t >= longest:
+                break
+            t = min(2.0 * t, longest)
+            continue
+        t = _root(lows, highs, k % 3)
+        if not lows[-1].t < t < highs[-1].t:
+            break
+    return best
+
+
+def _root(lows, highs, turn):
+    """Where the slope may be zero, between the last trials below and above.
+
+    In turns: the secant; the line through the last two trials above, which finds at once where the slope gets
+    steep; a middle, which no shape defeats.
+    """
+    low, high = lows[-1], highs[-1]
+    if turn == 1 and len(highs) > 1:
+        rise = highs[-2].slope - high.slope
+        t = high.t - high.slope * (highs[-2].t - high.t) / rise if rise > 0.0 else low.t
+        if low.t < t < high.t:
+            return t
+    if turn == 2 or not math.isfinite(high.slope):
+        if not low.t > 0.0:
+            # directions without curvature but a weak penalty's are too long by many digits
+            return high.t * 0.5 ** len(highs)
+        return math.sqrt(low.t * high.t) if high.t > WIDE * low.t else 0.5 * (low.t + high.t)
+    return low.t + (high.t - low.t) * low.slope / (low.slope - high.slope)

@@ -1,0 +1,132 @@
+"""The line searches: where trials are, which of them is accepted, and how many a search takes."""
+
+import numpy as np
+import pytest
+
+from sparsekit._solver import outcome
+from sparsekit._solver.line_search import Trial, backtrack, bracket_weak_wolfe, find_slope_root
+
+
+def recorded(f, derivative, with_change=None):
+    """An evaluation of f and its derivative, and the step sizes that it was asked for."""
+    seen = []
+
+    def evaluate(t):
+        seen.append(t)
+        return Trial(t, f(t), derivative(t), t, None if with_change is None else with_change(t))
+
+    return evaluate, seen
+
+
+def test_backtracking_by_parabolas():
+    evaluate, seen = recorded(lambda t: (t - 0.3) ** 2, lambda t: 2.0 * (t - 0.3))
+    found = backtrack(evaluate, 0.09, -0.6)
+    np.testing.assert_allclose(seen, [1.0, 0.3])
+    assert found.t == found.point == seen[-1]
+    # not below a tenth of the last step size, nor above half of it
+    evaluate, seen = recorded(lambda t: (t - 0.001) ** 2, lambda t: 2.0 * (t - 0.001))
+    assert backtrack(evaluate, 1e-6, -0.002).t == pytest.approx(0.001)
+    np.testing.assert_allclose(seen, [1.0, 0.1, 0.01, 0.001])
+    evaluate, seen = recorded(lambda t: 0.0 if t < 0.6 else 1.0, lambda t: np.nan)
+    assert backtrack(evaluate, 1.0, -1.0).t == 0.5
+
+
+def test_backtracking_by_a_fixed_factor():
+    evaluate, seen = recorded(lambda t: (t - 0.1) ** 2, lambda t: np.nan)
+    assert backtrack(evaluate, 0.01, -0.2, shrink=(0.5, 0.5)).t == 0.125
+    np.testing.assert_array_equal(seen, [1.0, 0.5, 0.25, 0.125])
+
+
+def test_backtracking_needs_armijos_condition():
+    evaluate, seen = recorded(lambda t: -0.5 * t, lambda t: np.nan)
+    assert backtrack(evaluate, 0.0, -1.0, armijo=0.5).t == 1.0
+    assert backtrack(evaluate, 0.0, -1.0, armijo=0.6) is None
+    assert min(seen) >= 1e-12
+    assert backtrack(evaluate, 0.0, -1.0, armijo=0.6, rounding=0.11).t == 1.0
+    # of a bent path the change to first order is its own
+    evaluate, _ = recorded(lambda t: -0.5 * t, lambda t: np.nan, lambda t: -2.0 * t)
+    assert backtrack(evaluate, 0.0, armijo=0.25).t == 1.0
+    assert backtrack(evaluate, 0.0, armijo=0.26) is None
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, -np.inf])
+def test_backtracking_from_what_is_not_finite(bad):
+    evaluate, seen = recorded(lambda t: bad if t > 0.05 else -t, lambda t: np.nan)
+    assert backtrack(evaluate, 0.0, -1.0).t == seen[-1]
+    np.testing.assert_allclose(seen, [1.0, 0.1, 0.01])
+
+
+def test_slopes_decide_where_values_cannot():
+    rounding = 1e-12
+    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: 0.5 * (2.0 * t - 1.0) * 1e-12)
+    assert backtrack(evaluate, 1.0, -1e-12) is None
+    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == 1.0
+    # a slope that has risen to more than the first one's opposite is that of a step too long
+    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: (4.0 * t - 1.0) * 1e-12)
+    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == pytest.approx(0.25, rel=1e-3)
+
+
+def test_both_conditions_of_wolfe():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        kinks, weights = rng.uniform(0.0, 5.0, 6), rng.uniform(0.1, 1.0, 6)
+
+        def f(t, kinks=kinks, weights=weights):
+            return float(weights @ np.abs(t - kinks)) + 0.1 * t * t
+
+        def slope(t, kinks=kinks, weights=weights):
+            return float(weights @ np.where(t >= kinks, 1.0, -1.0)) + 0.2 * t
+
+        evaluate, seen = recorded(f, slope)
+        found = bracket_weak_wolfe(evaluate, f(0.0), slope(0.0), t=1.0, longest=100.0, c1=1e-4, c2=0.9)
+        assert found.f <= f(0.0) + 1e-4 * found.t * slope(0.0) and found.slope >= 0.9 * slope(0.0)
+        assert len(seen) <= 60
+
+
+def test_a_bracket_ends_with_a_status():
+    def search(f, slope, **options):
+        evaluate, _ = recorded(f, slope)
+        options = dict(t=1.0, longest=np.inf, c1=1e-4, c2=0.9, min_width=1e-16, min_part=1e-6) | options
+        return bracket_weak_wolfe(evaluate, 0.0, -1.0, **options)
+
+    with pytest.raises(outcome.Stop) as stop:
+        search(lambda t: -t, lambda t: -1.0)
+    assert stop.value.status == outcome.UNBOUNDED
+    with pytest.raises(outcome.Stop) as stop:
+        search(lambda t: 1.0, lambda t: 1.0)
+    assert stop.value.status == outcome.NO_PROGRESS
+    assert search(lambda t: -t, lambda t: -1.0, longest=3.0).t == 3.0
+
+
+def test_the_root_of_a_slope():
+    for centre in (1e-9, 0.3, 1.0, 7.0, 1e6):
+        evaluate, seen = recorded(lambda t, c=centre: 0.5 * (t - c) ** 2, lambda t, c=centre: t - c)
+        found = find_slope_root(evaluate, -centre, f=0.5 * centre**2)
+        assert abs(found.slope) <= 0.1 * centre
+        assert len(seen) <= 30
+        # by slopes alone
+        by_slopes = find_slope_root(lambda t, c=centre: Trial(t, slope=t - c), -centre)
+        assert by_slopes.t == found.t
+
+
+def test_a_slope_that_gets_steep():
+    """The slope is small and below zero as far as 0.4, and steep behind."""
+
+    def slope(t):
+        return -1.0 + 0.5 * t if t < 0.4 else -0.8 + 1e8 * (t - 0.4)
+
+    evaluate, seen = recorded(lambda t: -np.inf, slope)
+    found = find_slope_root(evaluate, -1.0)
+    assert abs(found.slope) <= 0.1 and found.t == pytest.approx(0.4)
+    assert len(seen) <= 15
+
+
+def test_roots_beyond_limits():
+    evaluate, seen = recorded(lambda t: -t, lambda t: -1.0)
+    assert find_slope_root(evaluate, -1.0, longest=5.0).t in seen
+    np.testing.assert_array_equal(seen, [1.0, 2.0, 4.0, 5.0])
+    # past what numbers hold
+    found = find_slope_root(lambda t: Trial(t, slope=np.nan if t > 0.3 else t - 0.2), -0.2)
+    assert abs(found.slope) <= 0.02
+    # values that do not fall
+    assert find_slope_root(lambda t: Trial(t, 1.0, t - 0.5), -0.5, f=0.0) is None

@@ -11,6 +11,7 @@ from scipy.linalg.blas import daxpy, ddot
 from scipy.optimize import OptimizeResult
 
 from .._solver import outcome
+from .._solver.line_search import Trial, backtrack
 
 _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
@@ -21,10 +22,8 @@ _STEPS, _SHARE = 10, 1e-2
 # without kinks the gap must be so many times tol relative to the objective: at weak penalties the gradient at
 # zero is a large unit (as of OBA)
 _GAP = 10.0
-# Armijo's share of the slope; a step is good as well where the value cannot tell and the slope has risen to
-# no more than this share of its opposite (Hager, Zhang 2005, eq. 4.1)
-_DECREASE, _ROUNDING = 1e-4, 1e-10
-_TRIALS = 40
+# Relative error of values from which the slope decides on a step.
+_FLAT = 1e-10
 
 
 @dataclass
@@ -62,21 +61,16 @@ def step(value_and_gradient, state, memory):
     slope = float(state.g @ d)
     if not slope < 0.0:
         return False
-    t, slack = 1.0, _ROUNDING * abs(state.f)
-    for _ in range(_TRIALS):
+
+    def evaluate(t):
         x = state.x + t * d
         f, g = value_and_gradient(x)
-        if np.isfinite(f):
-            enough = f <= state.f + _DECREASE * t * slope
-            rounded = f <= state.f + slack and abs(float(g @ d)) <= (1.0 - 2.0 * _DECREASE) * -slope
-            if enough or rounded:
-                break
-            # the minimiser of the parabola through both values and the slope
-            t *= min(max(-0.5 * t * slope / (f - state.f - t * slope), 0.1), 0.5)
-        else:
-            t *= 0.1
-    else:
+        return Trial(t, f, float(g @ d), (x, g))
+
+    found = backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
+    if found is None:
         return False
+    f, (x, g) = found.f, found.point
     s, y = x - state.x, g - state.g
     sy = float(s @ y)
     if sy > 1e-12 * np.sqrt(float(s @ s) * float(y @ y)):

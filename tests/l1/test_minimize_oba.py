@@ -452,3 +452,16 @@ def test_conjugate_gradients_go_on_along_directions_of_little_curvature(shared_d
     model = L1LogisticOBA(100.0).fit(X[rows], y[rows])
     assert model.n_iter_[0] <= 30
     assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+def test_the_unit_of_tol_can_be_given():
+    X, y = load_breast_cancer(return_X_y=True)
+    loss = LogisticLoss(StandardScaler().fit_transform(X), 2.0 * y - 1.0, fit_intercept=True)
+    l1, steepest = loss.l1_vector(1.0), np.abs(loss.gradient(np.zeros(loss.n_variables))).max()
+    own, same, tenfold = (minimize_oba(loss, l1, unit=unit) for unit in (None, steepest, 10.0 * steepest))
+    assert_array_equal(own.x, same.x)
+    # the gap asks for as much as before
+    assert tenfold.success and tenfold.dual_gap <= 1e-4 * tenfold.fun
+    g = loss.gradient(tenfold.x)
+    worst = np.abs(np.median([g - l1, tenfold.x, g + l1], axis=0)).max()
+    assert tenfold.optimality == pytest.approx(worst / (10.0 * steepest), rel=1e-6)

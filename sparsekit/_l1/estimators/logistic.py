@@ -261,9 +261,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         threads = count_threads(self.n_jobs)
         shift = unless_zero(offset)
         loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
-        start = self._start(X, n_outputs, columns)
+        start, unit_of_tol = self._start(X, n_outputs, columns), None
         if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
-            start = start_at_null(loss, start, n_features, given.values, weight, len(classes), shift)
+            start, unit_of_tol = start_at_null(
+                loss, start, n_features, given.values, weight, len(classes), shift
+            )
         self._minimize(
             X,
             loss,
@@ -274,6 +276,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             made_of=(given.values, weight, shift),
             scale=1.0 / unit,
             whole=lambda x: columns.expand_variables(x, n_outputs),
+            unit=unit_of_tol,
         )
         return self
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..._arrays import namespace, to_host
-from ..._linalg.special import largest
 from .selection import Selection
 
 # rounding of sums that decide whether a variable can be left out
@@ -80,11 +79,6 @@ class LinearProblem(Selection):
         if slopes is None:
             return self, None
         self._passes += 1
-        if self.loss.origin_scale is None and self.loss.offset is None:
-            # at zero derivatives by row are half of what they can be
-            g = 0.5 * np.abs(slopes[:, 1] - slopes[:, 0])
-            half = 0.5 * abs(float((self.loss.y * self.loss.s if self.loss.s.size else self.loss.y).sum()))
-            self.loss.origin_scale = max(largest(g), half if self.intercept else 0.0) or 1.0
         reach = (1.0 + SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
         stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
         if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:

@@ -89,7 +89,6 @@ class MultinomialLoss:
         self.blas_threads = n_threads  # BLAS makes the large Gram matrices
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
-        self.origin_scale = None
         self.n_threads = n_threads
         self.rows_basis = None  # see `few_rows`
 

@@ -30,7 +30,6 @@ class Problem(ABC):
     l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
-    origin_scale = None  # largest entry of the gradient at zero, where that is known; solvers set it
     state = None  # value and derivatives by row, where there are any
 
     # what every problem has

@@ -45,15 +45,6 @@ class Selection(Problem):
         """Threads of BLAS while the problem is solved."""
         return self.loss.blas_threads
 
-    @property
-    def origin_scale(self):
-        """Largest entry of the gradient at zero, kept by the loss for its next problem; None if unknown."""
-        return self.loss.origin_scale
-
-    @origin_scale.setter
-    def origin_scale(self, value):
-        self.loss.origin_scale = value
-
     def lipschitz(self):
         """Upper bound of the gradient's Lipschitz constant."""
         if self._lipschitz is None:

@@ -36,16 +36,16 @@ def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None
 
 
 def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
-    """``x0``, or the model of the intercept alone, at which the unit of the solver's tolerance is set too.
+    """``x0``, or the model of the intercept alone; and the unit of the solver's tolerance.
 
-    With the gradient there as the unit, and not that at zero, an offset and the same plus a constant are
-    fitted to the same tolerance. The arrays are where the loss is.
+    The unit is the largest entry of the gradient at the model of the intercept. With that at zero an offset,
+    and the same plus a constant, would have different tolerances. The arrays are where the loss is.
     """
     weight = None if weight is None else to_host(weight)
     intercept = null_intercept(to_host(codes), weight, n_classes, to_host(offset))
     null = beside(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
-    loss.origin_scale = largest(np.abs(loss.gradient(null))) or None
-    return null if x0 is None else x0
+    unit = largest(np.abs(loss.gradient(null))) or None
+    return (null if x0 is None else x0), unit
 
 
 def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=False):

@@ -26,6 +26,7 @@ from ..losses.losses import LogisticLoss
 from ..solver.blockwise import mixed, null_model_on_blocks, solver_of
 from ..solver.centred_loss import CentredLoss
 from ..solver.newton_session import NewtonSession
+from ..solver.oba import unit_of_tol
 from .coefficients import l1_weights, pack, unpack
 from .magnitudes import check_result, named_overflow
 from .settings import MAX_BYTES
@@ -216,12 +217,14 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
     goes_on = keeps_hessian(loss, l1_ratio, solver_options)
-    solver = session_of(loss)[0] if goes_on else solver_of(loss)
+    solver, extra = session_of(loss)[0] if goes_on else solver_of(loss), {}
+    if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
+        extra["unit"] = unit_of_tol(loss, x0)
     for lam in lambdas:
         # a positive rest, so that the solver's own rule for max_time stays the only one
         left = None if end is None else max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
-        result = solver(weights, x, max_time=left, callback=callback, **ridge, **solver_options)
+        result = solver(weights, x, max_time=left, callback=callback, **ridge, **extra, **solver_options)
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return

@@ -38,7 +38,6 @@ def working_set(problem, columns, has_hessian):
         else:
             found = RemoteColumns(problem, columns, has_hessian)
         problem.working_set = found
-    found.loss.origin_scale = problem.origin_scale
     return found
 
 
@@ -77,7 +76,7 @@ class RemoteColumns:
 
     def __init__(self, whole, columns, has_hessian=True):
         self.columns, self.variables = columns, whole.variables(columns)
-        self.whole, self.loss, self.origin_scale = whole, self, None
+        self.whole, self.loss = whole, self
         self.n_variables, self.n_features = len(self.variables), len(columns)
         self.has_hessian = has_hessian and self.n_variables <= MAX_HESSIAN
         self._points: list[_Point] = []
@@ -171,7 +170,7 @@ class RemoteProblem(ProtocolProblem):
 
     def __init__(self, loss):
         super().__init__(loss)
-        self.n_rows, self.origin_scale = loss.whole.census.shape[0], loss.origin_scale
+        self.n_rows = loss.whole.census.shape[0]
 
     def lipschitz(self):
         if self._lipschitz is None:

@@ -192,7 +192,7 @@ def _minimize_on_columns(state, run):
         part.loss, run.l1[variables], state.x[variables], tol=state.target, gap=False,
         callback=callback, max_iter=max(run.limits.max_iter - nit, 0),
         max_time=max(run.limits.max_time - seconds, 1e-3), history=run.history,
-        l2=run.l2[variables] if run.l2.any() else None, **run.options,
+        l2=run.l2[variables] if run.l2.any() else None, unit=run.problem.origin_scale, **run.options,
     )  # fmt: skip
     if run.history:
         result.history["time"] += seconds

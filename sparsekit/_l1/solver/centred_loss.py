@@ -119,15 +119,6 @@ class CentredLoss:
         self.l1_vector, self.s = loss.l1_vector, loss.s
         self.n_outputs = loss.n_variables // (loss.n_features + 1)
 
-    @property
-    def origin_scale(self):
-        """Largest entry of the centred columns' gradient at zero: the unit of the solver's tolerance."""
-        return self.loss.origin_scale
-
-    @origin_scale.setter
-    def origin_scale(self, value):
-        self.loss.origin_scale = value
-
     def to_centred(self, x):
         """The variables of the centred columns at x (n_variables,)."""
         return self._moved(x, 1.0)

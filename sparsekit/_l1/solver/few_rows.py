@@ -117,10 +117,11 @@ class FewRows:
         return out.ravel()
 
 
-def start_from_few_rows(basis, scale, problem, x, opts, minimize, callback, history):
+def start_from_few_rows(basis, scale, problem, x, unit, opts, minimize, callback, history):
     """A nearly optimal start of ``problem``, and the result of its way there in fewer variables.
 
-    ``minimize(loss, x0, l2, options, callback, history)`` is the solver; the callback sees all variables.
+    ``unit`` is that of the tolerance. ``minimize(loss, x0, l2, options, callback, history)`` is the solver;
+    the callback sees all variables.
     """
     design, l2, begun, results = problem.inner.design, basis.l2(scale), time.perf_counter(), []
     v, tol = basis.shrink(x, design), opts.tol
@@ -140,6 +141,6 @@ def start_from_few_rows(basis, scale, problem, x, opts, minimize, callback, hist
         results.append(found)
         v, x = found.x, basis.expand(found.x, design)
         problem.start(x)
-        if not found.success or largest(np.abs(problem.gradient())) <= opts.tol * problem.inner.origin_scale:
+        if not found.success or largest(np.abs(problem.gradient())) <= opts.tol * unit:
             break
     return x, results

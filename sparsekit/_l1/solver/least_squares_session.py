@@ -142,7 +142,8 @@ class LeastSquaresSession:
         solver = minimize_nonnegative if self.squares.positive else minimize_oba
         result = solver(
             self._loss, self.l1_vector(l1), self.squares.variables().copy(), max_time=left,
-            max_iter=max(max_iter - nit, 0), l2=self.l1_vector(l2) if l2.any() else None, **options,
+            max_iter=max(max_iter - nit, 0), l2=self.l1_vector(l2) if l2.any() else None,
+            unit=self.squares.origin_scale, **options,
         )  # fmt: skip
         result.nit, result.solver = result.nit + nit, (*before, "oba")
         if result.history:

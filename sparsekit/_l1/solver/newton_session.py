@@ -76,7 +76,7 @@ class NewtonSession:
     """
 
     def __init__(self, loss):
-        self.loss, self.problem = loss, loss.problem()
+        self.loss, self.problem, self.unit = loss, loss.problem(), None
         self.n, self.p = loss.design.shape
         self.x = self.g = self._last_l1 = None
         self.hessian = WorkingHessian(loss.design.private(), bool(loss.fit_intercept))
@@ -92,8 +92,12 @@ class NewtonSession:
         """Reuse the Hessian of a session that ended."""
         hessian.design, self.hessian = self.loss.design.private(), hessian
 
-    def minimize(self, l1, x0=None, *, l2=None, max_time=None, **options):
-        """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution, or zero."""
+    def minimize(self, l1, x0=None, *, l2=None, max_time=None, unit=None, **options):
+        """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution, or zero.
+
+        ``unit`` is that of the tolerance, by default the last one, or `unit_of_tol`.
+        """
+        self.unit = self.unit if unit is None else unit
         options = {name: value for name, value in options.items() if name not in ("hessian", "memory")}
         ridge, run = np.zeros(len(l1)) if l2 is None else l2, _Run(max_time=max_time, **options)
         if self.hessian is not None:
@@ -105,7 +109,7 @@ class NewtonSession:
         left = None if max_time is None else max(max_time - run.limits.seconds, 1e-9)
         options["max_iter"] = max(options["max_iter"] - run.nit, 0)
         x0 = self.x if x0 is None else x0
-        result = minimize_oba(self.loss, l1, x0, l2=l2, max_time=left, **options)
+        result = minimize_oba(self.loss, l1, x0, l2=l2, max_time=left, unit=self.unit, **options)
         self.x, result.nit = result.x, result.nit + run.nit
         return result
 
@@ -116,7 +120,7 @@ class NewtonSession:
         elif self._last_l1 is not None:
             level = np.clip(2.0 * l1 - self._last_l1, MIN_RULE_PART * l1, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2
-        goal, gap_tol, message = run.tol * self.scale, 10.0 * run.tol, None
+        goal, gap_tol, message = run.tol * self.unit, 10.0 * run.tol, None
         multiplier, slow, best = np.inf, 0, np.inf
         while True:
             fun, gap = self._objective(l1, l2), None
@@ -149,7 +153,7 @@ class NewtonSession:
         gap = self._gap(l1, l2) if gap is None else gap
         return OptimizeResult(
             x=self.x, fun=fun, nit=run.nit, status=run.status, success=run.status == outcome.CONVERGED,
-            message=message or MESSAGES[run.status], optimality=violation / self.scale,
+            message=message or MESSAGES[run.status], optimality=violation / self.unit,
             dual_gap=0.0 if gap < 0.0 else gap,
         )  # fmt: skip
 
@@ -160,7 +164,7 @@ class NewtonSession:
             x = np.zeros_like(x)
             self.problem.start(x)
         self.x, self.g = x, self.problem.gradient()
-        self.scale = unit_of_tol(self.loss, self.problem, x, self.g)
+        self.unit = unit_of_tol(self.loss, x, self.g) if self.unit is None else self.unit
 
     def _objective(self, l1, l2):
         return self.problem.f + _penalty(self.x, l1, l2)
@@ -236,7 +240,7 @@ class NewtonSession:
         for _ in range(INTERCEPT_STEPS if len(x) > m else 0):
             # a dual point needs an intercept that is optimal up to rounding
             slope, curvature = float(state.u.sum()), float(state.d.sum())
-            if not (abs(slope) > INTERCEPT_ROUNDING * self.scale and curvature > 0.0):
+            if not (abs(slope) > INTERCEPT_ROUNDING * self.unit and curvature > 0.0):
                 break
             state.try_step(np.full(self.n, -slope / curvature))
             state.accept()
@@ -250,7 +254,7 @@ class NewtonSession:
         g = np.append(self.hessian.part.rmatvec(u), u.sum())[: len(variables)]
         violation = measure(x[variables], g + (run.l2 * x)[variables], run.l1[variables])
         current = OptimizeResult(
-            x=x, fun=fun, nit=run.nit, optimality=violation / self.scale, nnz=int(np.count_nonzero(x)),
+            x=x, fun=fun, nit=run.nit, optimality=violation / self.unit, nnz=int(np.count_nonzero(x)),
             time=run.limits.seconds,
         )  # fmt: skip
         if outcome.wants_to_stop(run.callback, current):

@@ -62,13 +62,15 @@ def minimize_oba(
     gradient=False,
     promise_tol=OBAOptions.promise_tol,
     l2=None,
+    unit=None,
     make_kernels=Kernels,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
     ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
-    variable, adds sum_j l2_j / 2 x_j^2. ``make_kernels`` makes the run's kernels of an array.
+    variable, adds sum_j l2_j / 2 x_j^2. ``unit`` is that of ``tol``, by default `unit_of_tol`.
+    ``make_kernels`` makes the run's kernels of an array.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -92,12 +94,12 @@ def minimize_oba(
 
     with blas_threads(problem.blas_threads):
         if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
-            return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, short)
+            return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, unit, short)
         part, kept = problem.screened(l1)
         if kept is None:
-            return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, make_kernels)
+            return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, unit, make_kernels)
         seen = None if callback is None else of_all(callback, np.zeros_like(x), kept)
-        result = _minimize(loss, part, l1[kept], x[kept], n, opts, seen, history, gap, make_kernels)
+        result = _minimize(loss, part, l1[kept], x[kept], n, opts, seen, history, gap, unit, make_kernels)
         x[:] = 0.0
         x[kept] = result.x
         result.x, result.grad = x, None
@@ -120,20 +122,19 @@ def of_all(callback, x, variables, nit=0, seconds=0.0):
     return report
 
 
-def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, short):
+def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap, unit, short):
     """The result from a start that `start_from_few_rows` finds, most often the end, its counters added."""
-    problem.start(np.zeros_like(x))
-    unit_of_tol(loss, problem, np.zeros_like(x), problem.gradient())
+    unit = unit_of_tol(loss, x) if unit is None else unit
 
     def minimize(loss, v, l2, options, callback, history):
         return minimize_oba(loss, 0.0, v, options=options, callback=callback, history=history, l2=l2)
 
     begun = time.perf_counter()
-    x, before = start_from_few_rows(*short, problem, x, opts, minimize, callback, history)
+    x, before = start_from_few_rows(*short, problem, x, unit, opts, minimize, callback, history)
     stopped, nit = before[-1].status == outcome.STOPPED, sum(one.nit for one in before)
     left = max(opts.max_time - (time.perf_counter() - begun), 0.0)
     rest = replace(opts, max_iter=0 if stopped else max(opts.max_iter - nit, 0), max_time=left)
-    result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap)
+    result = _minimize(loss, problem, l1, x, n_variables, rest, callback, history, gap, unit)
     if stopped:
         result.status, result.success, result.message = outcome.STOPPED, False, before[-1].message
     return joined(before, result, history)
@@ -150,7 +151,9 @@ def joined(before, result, history):
     return result
 
 
-def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, make_kernels=Kernels):
+def _minimize(
+    loss, problem, l1, x, n_variables, opts, callback, history, gap, unit, make_kernels=Kernels
+):  # fmt: skip
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
@@ -163,7 +166,8 @@ def _minimize(loss, problem, l1, x, n_variables, opts, callback, history, gap, m
         problem.start(x)
     g = problem.gradient()
     check_start(problem.f, g, "f", "the gradient of f")
-    run = OBARun(opts, kernels, unit_of_tol(loss, problem, x, g), callback, history, n_variables=n_variables)
+    unit = unit_of_tol(loss, x, g) if unit is None else unit
+    run = OBARun(opts, kernels, unit, callback, history, n_variables=n_variables)
     run.certify = partial(kernels.certificate, loss) if gap else _no_gap
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
@@ -221,17 +225,18 @@ def _check_weights(weights, n, like, name):
     return xp.ascontiguousarray(weights)
 
 
-def unit_of_tol(loss, problem, x, g):
-    """max_j |grad_j f(0)|, the unit of the relative optimality measure.
+def unit_of_tol(loss, x, g=None):
+    """max_j |grad_j f(0)|, the unit of the relative optimality measure; ``g`` is the gradient at x.
 
-    It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``.
+    It is taken at the origin and not at x0, so that a warm start does not tighten ``tol``. Where the
+    gradient there is zero or not finite the unit is max_j |g_j|, or 1.
     """
-    inner = problem.inner
-    if inner.origin_scale is None:
-        g0 = g if not x.any() else loss.gradient(np.zeros_like(x))
-        scale = largest(np.abs(g0))
-        inner.origin_scale = scale if 0.0 < scale < np.inf else largest(np.abs(g)) or 1.0
-    return inner.origin_scale
+    at_zero = g is not None and not x.any() and len(g) == loss.n_variables
+    g0 = g if at_zero else loss.gradient(np.zeros(loss.n_variables, like=x))
+    unit = largest(np.abs(g0))
+    if 0.0 < unit < np.inf:
+        return unit
+    return (0.0 if g is None else largest(np.abs(g))) or 1.0
 
 
 def _solve(problem, x, l1, g, run):

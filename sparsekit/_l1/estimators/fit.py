@@ -10,13 +10,12 @@ from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..losses.block_problem import BlockProblem
+from ..losses.rounding import GAP_ROUNDING
 from ..paths.magnitudes import check_result, named_overflow
 from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
 
-# part of the loss at zero that is rounding of a duality gap
-_ROUNDING = 1e-12
 # ratio of the largest and the smallest norm of the columns in use from which scales are to blame
 _SCALES = 1e4
 
@@ -32,7 +31,7 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
-    if gap <= _ROUNDING * _value_at_zero(loss, result.x):
+    if gap <= GAP_ROUNDING * _value_at_zero(loss, result.x):
         return
     if _spread_of_norms(X, result.x) > _SCALES:
         why = (

@@ -13,9 +13,7 @@ and lose nothing:
 import numpy as np
 
 from ..._arrays import namespace
-
-# part by which a weighted median's halves may differ by rounding
-_EVEN = 1e-12
+from .rounding import GAP_ROUNDING
 
 
 def anchored(variables, n_classes, x, g, l1):
@@ -58,7 +56,7 @@ def centred(x, n_features, n_classes, l1):
     half = 0.5 * L.sum(axis=1)
     one_side = np.maximum((L * (W > 0.0)).sum(axis=1), (L * (W < 0.0)).sum(axis=1))
     full = ((W != 0.0) | (L == 0.0)).all(axis=1)
-    move = (half > 0.0) & (full | (one_side > (1.0 + _EVEN) * half))
+    move = (half > 0.0) & (full | (one_side > (1.0 + GAP_ROUNDING) * half))
     if not bool(move.any()):
         return x
     ids, W, L, half = ids[move], W[move], L[move], half[move][:, None]
@@ -66,8 +64,8 @@ def centred(x, n_features, n_classes, l1):
     W_sorted = np.take_along_axis(W, order, axis=1)
     below = np.cumsum(np.take_along_axis(L, order, axis=1), axis=1)
     # the two ends of the medians
-    low = (below >= (1.0 - _EVEN) * half).argmax(axis=1)[:, None]
-    high = (below > (1.0 + _EVEN) * half).argmax(axis=1)[:, None]
+    low = (below >= (1.0 - GAP_ROUNDING) * half).argmax(axis=1)[:, None]
+    high = (below > (1.0 + GAP_ROUNDING) * half).argmax(axis=1)[:, None]
     low, high = np.take_along_axis(W_sorted, low, axis=1), np.take_along_axis(W_sorted, high, axis=1)
     x = x.copy()
     x[ids] = W - np.where(np.abs(low) <= np.abs(high), low, high)

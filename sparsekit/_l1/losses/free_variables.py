@@ -4,12 +4,10 @@ import numpy as np
 
 from ..._arrays import to_host
 from ..._linalg.special import largest
+from .rounding import GAP_ROUNDING
 
 # Corrections of theta: the second and third mend the rounding of the first.
 MAX_CORRECTIONS = 3
-# Price, as a part of the loss, below which no further correction is worth its pass over X: a thousandth of
-# the gap that tol=1e-10 asks for.
-ENOUGH = 1e-12
 # Curvature of directions whose eigenvalue is lost in rounding, so that it may be anything down to zero. A
 # gradient of about 1e-15 there, which is rounding too, has a price of 1e-10.
 UNKNOWN_CURVATURE = 1e-20
@@ -78,7 +76,7 @@ def project_free(problem, free, theta, g, x):
         corrected = theta - change(np.asarray(moved, like=g))
         return corrected, problem.gradient_of(corrected)
 
-    moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, ENOUGH * abs(problem.f))
+    moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, GAP_ROUNDING * abs(problem.f))
     return *(found or (theta, g)), np.asarray(moved, like=g), price
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 
 from ..._arrays import namespace, to_host
+from .rounding import GRADIENT_ROUNDING
 from .selection import Selection
 
-# rounding of sums that decide whether a variable can be left out
-SLACK = 1e-9
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 # unpenalised variables up to which their dense system is solved for a certificate
@@ -79,7 +78,7 @@ class LinearProblem(Selection):
         if slopes is None:
             return self, None
         self._passes += 1
-        reach = (1.0 + SLACK) * np.maximum(slopes[:, 0], slopes[:, 1])
+        reach = (1.0 + GRADIENT_ROUNDING) * np.maximum(slopes[:, 0], slopes[:, 1])
         stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
         if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
             return self, None

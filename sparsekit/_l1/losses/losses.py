@@ -9,9 +9,7 @@ from ..._linalg.special import entropies
 from ..._messages import shown
 from ..._typing import FloatArray
 from .linear_loss import LinearLoss
-
-# how far a dual variable in [0, 1] may be outside: rounding
-_ROUNDING = 1e-12
+from .rounding import GAP_ROUNDING
 
 
 class LogisticLoss(LinearLoss):
@@ -84,7 +82,7 @@ class LogisticLoss(LinearLoss):
         t = -theta * self.y
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(t == 0, 0.0, t / s)
-        if not np.all((t >= -_ROUNDING) & (t <= 1 + _ROUNDING)):
+        if not np.all((t >= -GAP_ROUNDING) & (t <= 1 + GAP_ROUNDING)):
             return -np.inf
         # those of rows far from the boundary are as small, and a correction for free features moves them
         t = np.clip(t, 0.0, 1.0)

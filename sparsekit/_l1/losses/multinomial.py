@@ -23,6 +23,7 @@ from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
 from .losses import LogisticLoss
+from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import Selection
 
 # largest side of a Gram matrix
@@ -192,7 +193,7 @@ class MultinomialLoss:
         with np.errstate(divide="ignore", invalid="ignore"):
             q = np.where(theta == 0, 0.0, theta / s)
         q[np.arange(len(q), like=q), self.codes] += 1.0
-        if not (np.all(q >= -1e-12) and np.all(np.abs(q.sum(axis=1) - 1.0) <= 1e-9)):
+        if not (np.all(q >= -GAP_ROUNDING) and np.all(np.abs(q.sum(axis=1) - 1.0) <= GRADIENT_ROUNDING)):
             return -np.inf
         # added by entry: with large offsets both are large, and nearly cancel
         of_offset = 0.0 if self.offset is None else theta * self.offset

@@ -1,15 +1,18 @@
-"""The logistic model without features: its intercept alone, from where paths begin."""
+"""The logistic model without features: its intercept alone, from where paths begin.
+
+The largest penalty of a path is read off this model, so that it is solved nearly to rounding.
+"""
 
 import numpy as np
 from scipy import optimize, special
 
 from ..._linalg.special import expit
+from .rounding import GRADIENT_ROUNDING
 
-# classes up to which the Hessian of the intercepts is a small matrix
+# Classes up to which the Hessian of the intercepts is made and factorised; beyond, its products are taken.
 _FEW = 200
-# the largest penalty of a path is read off the null model, so that it is found nearly to rounding
-_TOL = 1e-10
-_MAX_STEPS, _MAX_LONG_STEPS = 200, 40
+# Newton steps, of which some ten are taken where offsets are not extreme.
+_MAX_STEPS = 200
 
 
 def null_intercept(codes, sample_weight, n_classes, offset=None):
@@ -44,7 +47,7 @@ def _root(positive, weight, offset, odds):
         curvature = float(np.sum(s * p * q))
         step = b - slope / curvature if curvature > 0.0 else np.inf
         new = step if low < step < high else 0.5 * (low + high)
-        if abs(new - b) <= _TOL * max(1.0, abs(b)):
+        if abs(new - b) <= GRADIENT_ROUNDING * max(1.0, abs(b)):
             b = new
             break
         b = new
@@ -62,7 +65,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",
-        options={"gtol": _TOL * float(loss.totals.sum()), "maxiter": _MAX_STEPS if few else _MAX_LONG_STEPS},
+        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": _MAX_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
 

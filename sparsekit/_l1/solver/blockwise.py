@@ -21,8 +21,8 @@ from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..losses.block_problem import BlockProblem
-from ..losses.free_variables import ENOUGH, correct
-from ..losses.linear_problem import SLACK
+from ..losses.free_variables import correct
+from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .block_columns import max_columns, working_set
 from .duality import dual_with_ridge, gap_of, tightened
 from .nonnegative import minimize_nonnegative, one_sided
@@ -36,8 +36,6 @@ MIN_NEW = 500
 MAX_USED = 0.9
 # Expansions after which a run ends without progress.
 MAX_EXPANSIONS = 100
-# Part of the largest gradient at zero that is rounding of a slope which must not be positive.
-SLOPE_ROUNDING = 1e-9
 # Penalty that keeps coefficients at zero whatever the data.
 LARGE_PENALTY = 1e200
 
@@ -170,7 +168,7 @@ def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
     """
     columns, ratios = state.columns, ratios.copy()
     ratios[columns] = 0.0
-    joins = np.flatnonzero(ratios > 1.0 + SLACK)
+    joins = np.flatnonzero(ratios > 1.0 + GRADIENT_ROUNDING)
     if not len(joins):
         return columns
     joins = joins[np.argsort(-ratios[joins], kind="stable")[: max(MIN_NEW, len(columns))]]
@@ -220,12 +218,12 @@ def certify(state: State, run: Run) -> np.ndarray:
 
     price, found = 0.0, None
     if H is not None and np.isfinite(H).all():
-        _, price, found = correct(H, free, own, x[part.variables[free]], evaluate, ENOUGH * abs(state.fun))
+        _, price, found = correct(H, free, own, x[part.variables[free]], evaluate, GAP_ROUNDING * abs(state.fun))
     elif len(free):
         price = np.inf
     value, _, g, theta = found or evaluate(0.0)
     ratios, sizes = ratios_of(run, g), problem.sizes(g)
-    if largest(sizes[bare & ~movable]) > SLOPE_ROUNDING * problem.origin_scale:
+    if largest(sizes[bare & ~movable]) > GRADIENT_ROUNDING * problem.origin_scale:
         price = np.inf  # theta is not feasible at a feature without a penalty
     state.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
     dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2) - price

@@ -27,23 +27,14 @@ from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from .duality import dual_with_ridge
 from .gram_model import GramModel
 from .nonnegative import one_sided
 from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
 from .working_columns import WorkingColumns
-
-# Optimality and gap at which a fit ends, as a part of what it is asked for.
-END_PART = 0.7
-# Rounds without a decrease in which columns join, after which no more will help.
-PATIENCE = 10
-# Part of the residuals' sum that is rounding in a gradient that has to be zero.
-ROUNDING = 1e-10
-# Part of the squares of y that is rounding of a duality gap.
-ROUNDING_GAP = 1e-12
-# Relative decrease of the objective that is rounding.
-NO_DECREASE = 1e-15
+from .working_set import PATIENCE
 
 
 @dataclass
@@ -140,7 +131,7 @@ class LeastSquares:
         sizes, free = self.sizes(), (l1 == 0.0) & (l2 == 0.0)
         if free.any():
             scale = max(1.0, float(np.abs(self.rows.weighted(self.residual)).sum()))
-            if largest(sizes[free]) > ROUNDING * scale:
+            if largest(sizes[free]) > GRADIENT_ROUNDING * scale:
                 return fun, fun, violation  # the loss is at least 0
             sizes = np.where(free, 0.0, sizes)
         dual = dual_with_ridge(lambda t: t * self.along - t**2 * self.half, sizes, l1, l2)
@@ -160,7 +151,7 @@ class LeastSquares:
         limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
         end = limits.start + limits.max_time
-        strict = Goal(END_PART * tol * self.origin_scale, END_PART * 10.0 * tol, end)
+        strict = Goal(tol * self.origin_scale, 10.0 * tol, end)
         goal = Goal(np.inf, promise_tol, end) if promise_tol else strict
         first, is_solved, solver = nit, False, []
         best, rounds = np.inf, 0
@@ -191,11 +182,11 @@ class LeastSquares:
                     break
                 level = l1 if near is None or nit > first else np.minimum(near, l1)
                 joins = self._choose(l1, l2, level)
-                rounds = 0 if fun < best - NO_DECREASE * abs(fun) else rounds + 1
+                rounds = 0 if fun < best - VALUE_ROUNDING * abs(fun) else rounds + 1
                 best = min(fun, best)
                 if joins is None or rounds > (PATIENCE if len(joins) else 0):
                     # where y is fitted exactly the gap is rounding of its squares
-                    is_end = violation <= goal.violation and gap <= ROUNDING_GAP * self.value_at_zero
+                    is_end = violation <= goal.violation and gap <= GAP_ROUNDING * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
                     break
                 if len(joins):

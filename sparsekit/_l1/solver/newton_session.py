@@ -25,29 +25,18 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from .. import plan
 from ..losses.ridge import RidgeProblem
+from ..losses.rounding import VALUE_ROUNDING
 from .duality import duality_gap, tightened
 from .gram_model import GramModel
 from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
 from .oba_run import CONTENT, MESSAGES
 from .working_hessian import WorkingHessian
+from .working_set import PATIENCE, most_new
 
-# A continuation step ends where the violation has fallen to this part.
-STEP_FALL = 0.1
-# Lower limit of the sequential strong rule, as a part of a column's penalty. Where columns are correlated all
-# gradients move together, and the rule alone adds columns that stay at zero.
-MIN_RULE_PART = 0.8
-# Columns that join in one round: at least this many, and at most as many as have nonzero coefficients.
-MIN_NEW = 10
-# While no coefficient is nonzero: at most this part of all columns.
-NEW_PART = 0.05
-# At most this part of the number of rows.
-NEW_PER_ROW = 0.25
 # A run ends where the predicted reduction is at most this part of promise_tol: with an old Hessian more is
 # left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, and by 0.15 % with 0.1.
 PREDICTED_PART = 0.1
-# Models between two gradients of all columns.
-MAX_MODELS = 30
 # The Hessian is computed again where a step leaves more than this part of the violation.
 MAX_FALL = 0.6
 # The Hessian is computed again where actual and predicted reduction differ by more than this part.
@@ -56,14 +45,6 @@ MAX_ERROR = 0.3
 MIN_DECREASE = 0.1
 # Shortest step of the line search.
 MIN_STEP = 1 / 64
-# Relative reduction of the objective that is rounding.
-ROUNDING = 1e-13
-# Newton steps of the intercept alone after the models.
-INTERCEPT_STEPS = 3
-# They end at this derivative, in parts of the unit of tol.
-INTERCEPT_ROUNDING = 1e-12
-# Gradients in a row without a smaller violation after which OBA goes on.
-PATIENCE = 3
 
 
 class NewtonSession:
@@ -118,7 +99,7 @@ class NewtonSession:
         if x0 is not None or self.x is None:
             self._go_to(np.zeros(len(l1)) if x0 is None else x0.copy())
         elif self._last_l1 is not None:
-            level = np.clip(2.0 * l1 - self._last_l1, MIN_RULE_PART * l1, l1)  # the sequential strong rule
+            level = np.clip(2.0 * l1 - self._last_l1, 0.0, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2
         goal, gap_tol, message = run.tol * self.unit, 10.0 * run.tol, None
         multiplier, slow, best = np.inf, 0, np.inf
@@ -143,11 +124,7 @@ class NewtonSession:
                 run.status = outcome.NO_PROGRESS
             if run.status is not None:
                 break
-            target = goal
-            if multiplier > 1.0:
-                g = self.g + multiplier * l2 * self.x
-                target = max(target, STEP_FALL * measure(self.x, g, multiplier * l1))
-            self._minimize_on_columns(multiplier * l1, multiplier * l2, target, run)
+            self._minimize_on_columns(multiplier * l1, multiplier * l2, goal, run)
             self.g = self.problem.gradient(self.g)
             level = l1
         gap = self._gap(l1, l2) if gap is None else gap
@@ -187,8 +164,7 @@ class NewtonSession:
         x, slopes, l1, level = (values[: self.p] for values in (self.x, np.abs(self.g), l1, level))
         needed = ~self.hessian.is_used & ((x != 0.0) | (l1 == 0.0))
         joins = np.flatnonzero(needed | (~self.hessian.is_used & (slopes > level)))
-        most = np.count_nonzero(x) or NEW_PART * self.p
-        most = max(MIN_NEW, int(min(most, NEW_PER_ROW * self.n)))
+        most = most_new(self.n)
         if len(joins) > most:
             with np.errstate(divide="ignore"):
                 ratios = np.where(needed[joins], np.inf, slopes[joins] / l1[joins])
@@ -210,7 +186,7 @@ class NewtonSession:
         m, previous, self.predicted = len(hessian.columns), np.inf, np.inf
         if not np.isfinite(hessian.matrix.diagonal()).all():
             run.status = outcome.NO_PROGRESS
-        for _ in range(MAX_MODELS):
+        while True:
             violation = measure(x, g + l2 * x, l1)
             run.check_limits()
             if run.status is not None or violation <= target or self.predicted <= run.least_reduction:
@@ -233,18 +209,16 @@ class NewtonSession:
             run.nit += 1
             g[:m] = hessian.part.rmatvec(state.u)
             g[m:] = state.u.sum()
-            if abs(fall - predicted) > max(MAX_ERROR * predicted, ROUNDING * abs(before)):
+            if abs(fall - predicted) > max(MAX_ERROR * predicted, VALUE_ROUNDING * abs(before)):
                 hessian.renew(state.d)
             if run.callback is not None:
                 self._report(self._whole(variables, x), run)
-        for _ in range(INTERCEPT_STEPS if len(x) > m else 0):
+        if len(x) > m and (curvature := float(state.d.sum())) > 0.0:
             # a dual point needs an intercept that is optimal up to rounding
-            slope, curvature = float(state.u.sum()), float(state.d.sum())
-            if not (abs(slope) > INTERCEPT_ROUNDING * self.unit and curvature > 0.0):
-                break
-            state.try_step(np.full(self.n, -slope / curvature))
+            step = -float(state.u.sum()) / curvature
+            state.try_step(np.full(self.n, step))
             state.accept()
-            x[m] -= slope / curvature
+            x[m] += step
         self.x = self._whole(variables, x)
 
     def _report(self, x, run):
@@ -277,7 +251,7 @@ class NewtonSession:
         while part >= MIN_STEP:
             to = x + part * step
             fall = before - (self.problem.state.try_step(move, part) + _penalty(to, l1, l2))
-            if fall >= MIN_DECREASE * part * predicted or abs(fall) <= ROUNDING * abs(before):
+            if fall >= MIN_DECREASE * part * predicted or abs(fall) <= VALUE_ROUNDING * abs(before):
                 return part, fall
             part *= 0.5
         return None, 0.0

@@ -13,14 +13,13 @@ import numpy as np
 
 from ..._linalg.special import largest
 from ..losses.losses import LeastSquaresLoss
+from ..losses.rounding import GRADIENT_ROUNDING
 from .duality import dual_with_ridge
 from .oba import minimize_oba
 from .oba_run import Kernels
 
 # the least normal number
 BARE = float(np.finfo(np.float64).tiny)
-# part of the residuals' sum that is rounding in a pull which has to be zero
-_ROUNDING = 1e-10
 
 
 class NonnegativeSquares(LeastSquaresLoss):
@@ -102,7 +101,7 @@ class OneSided(Kernels):
                 theta, grad, _, price = problem.project_free(np.flatnonzero(chosen), theta, grad, x)
                 if theta is None:
                     return None, None, np.inf
-            enough = _ROUNDING * max(1.0, float(np.abs(theta).sum()))
+            enough = GRADIENT_ROUNDING * max(1.0, float(np.abs(theta).sum()))
             if largest(self.pulls(grad, l1)[bare]) <= enough:
                 return theta, grad, price
         return None, None, np.inf

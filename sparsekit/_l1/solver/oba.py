@@ -23,10 +23,10 @@ from ..._messages import check_nonnegative, numbers
 from ..._solver import outcome
 from ..._solver.user_values import as_number, check_start
 from ..losses.ridge import RidgeProblem
+from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from ..losses.user_problem import as_problem
 from .duality import tightened
 from .few_rows import few_rows, start_from_few_rows
-from .globalise import ROUNDING
 from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
@@ -35,12 +35,10 @@ from .quasi_newton import QuasiNewtonProblem
 _FARTHEST = 1e8
 # variables that may always leave zero at once
 _LEAST_NEW = 10
-# relative decrease of the objective that is little, and how many such iterations a smaller gap is worth
-_SLOW, _PATIENCE = 1e-10, 15
+# Iterations of little decrease that a smaller gap is worth.
+_PATIENCE = 15
 # steps in a row that are lost in rounding and mend nothing: the first two models of a run are solved loosely
 _STALLS = 3
-# part of the objective, and of its root, that is rounding of a gap and of slopes
-_PROVEN = 1e-13
 # part of tol from which rounding is taken to forbid a smaller gap
 TIGHTEST = 1e-7
 
@@ -207,7 +205,7 @@ def _minimize(
 
 def _is_rounding(scale, gap, fun):
     """Whether slopes at zero, at most ``scale``, are rounding, as of constant columns, and x is proven."""
-    return scale <= _PROVEN * abs(fun) ** 0.5 and abs(gap) <= _PROVEN * abs(fun) < np.inf
+    return scale <= GAP_ROUNDING * abs(fun) ** 0.5 and abs(gap) <= GAP_ROUNDING * abs(fun) < np.inf
 
 
 def _no_gap(*_):
@@ -328,9 +326,9 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             run.report(problem, state.x, phi, state.g, l1_true, done.n_variables, done.n_corrections + 1)
         if run.status is not None or (limit is None and _is_enough(state, done, run)):
             break
-        flat = not done.progress > ROUNDING * abs(state.phi)
+        flat = not done.progress > VALUE_ROUNDING * abs(state.phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
-        slow = run.tol < opts.tol and not done.progress > _SLOW * abs(state.phi)
+        slow = run.tol < opts.tol and not done.progress > GRADIENT_ROUNDING * abs(state.phi)
         run.slow = run.slow + 1 if slow else 0
         if run.slow >= _PATIENCE:
             run.status = outcome.NO_PROGRESS

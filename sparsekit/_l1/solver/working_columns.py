@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import plan
+from .working_set import most_new
 
-# New columns of a round: at least so many,
-MIN_NEW = 10
-# at least this part of all columns, and not fewer than are there already,
-NEW_PART = 0.05
-# but with fewer rows than columns at most this part of the rows. At 250 x 5000 and a weak penalty 0.1 takes
-# 190 ms and 0.25 takes 490: columns join that the solution does not use.
-NEW_PER_ROW = 0.1
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
 # Columns from which the Gram matrix of all columns is made in single precision.
@@ -70,10 +64,7 @@ class WorkingColumns:
         -------
         ndarray of int
         """
-        most = max(NEW_PART * self.p, len(self.columns) + len(needed))
-        if not self.has_all:
-            most = min(most, NEW_PER_ROW * self.rows.n)
-        most = max(MIN_NEW, int(most))
+        most = most_new(self.rows.n)
         if len(violating) > most:
             violating = violating[np.argsort(-ratios, kind="stable")[:most]]
         joins = np.sort(np.concatenate([needed, violating]))

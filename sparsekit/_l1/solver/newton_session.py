@@ -107,7 +107,7 @@ class NewtonSession:
             fun, gap = self._objective(l1, l2), None
             violation = measure(self.x, self.g + l2 * self.x, l1)
             run.least_reduction = PREDICTED_PART * run.promise_tol * abs(fun)
-            is_predicted = run.nit and self.predicted <= run.least_reduction
+            is_predicted = run.nit and multiplier == 1.0 and self.predicted <= run.least_reduction
             if run.status is None and is_predicted and not self._has_violation_outside(l1):
                 run.status, message = outcome.CONVERGED, CONTENT
             if run.status is None and violation <= goal:
@@ -124,7 +124,11 @@ class NewtonSession:
                 run.status = outcome.NO_PROGRESS
             if run.status is not None:
                 break
-            self._minimize_on_columns(multiplier * l1, multiplier * l2, goal, run)
+            target = goal
+            if multiplier > 1.0:
+                g = self.g + multiplier * l2 * self.x
+                target = max(target, STEP * measure(self.x, g, multiplier * l1))
+            self._minimize_on_columns(multiplier * l1, multiplier * l2, target, run)
             self.g = self.problem.gradient(self.g)
             level = l1
         gap = self._gap(l1, l2) if gap is None else gap

@@ -218,7 +218,9 @@ def certify(state: State, run: Run) -> np.ndarray:
 
     price, found = 0.0, None
     if H is not None and np.isfinite(H).all():
-        _, price, found = correct(H, free, own, x[part.variables[free]], evaluate, GAP_ROUNDING * abs(state.fun))
+        _, price, found = correct(
+            H, free, own, x[part.variables[free]], evaluate, GAP_ROUNDING * abs(state.fun)
+        )
     elif len(free):
         price = np.inf
     value, _, g, theta = found or evaluate(0.0)

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import Array, DeviceArray
 from ._compile import kernel, sm_count
 from ._factor_graph import plain_options, room, state_size
+from ._sparse import product
 
 # bytes of shared memory for a row's labels and what is left of its graph: three blocks and more fit a
 # multiprocessor from compute capability 8 on
@@ -71,10 +72,9 @@ class LabelGraph:
 
         start, other, pair = self._pairs
         gain, loss = cupy.zeros(self.n_labels + 1), cupy.zeros(self.n_labels + 1)
-        if self.n_labels and self.n_pairs:
-            launch = kernel("label_graph", "sk_label_graph_sides")
-            args = (start, pair, plus, minus, self.n_labels, gain, loss)
-            launch(-(-self.n_labels // 4), 128, args)
+        ones = cupy.ones(len(pair))  # sums over a label's pairs are products with them
+        for side, sums in ((plus, gain), (minus, loss)):
+            product(start, pair, ones, side, sums[:-1])
         has = (plus > 0) | (minus > 0)
         keep = has[pair]
         keep[-1] = True  # the entry more than needed
@@ -140,8 +140,8 @@ class LabelGraph:
         parts = cupy.empty((n_parts, 2, P))
         launch = kernel("label_graph", "sk_label_graph_pair_sums")
         launch((blocks, n_parts), threads, (mu, weight, n, self.n_labels, *self._ends, P, parts))
-        launch = kernel("label_graph", "sk_label_graph_add_parts")
-        launch(blocks, threads, (parts, n_parts, P, high, low))
+        for side, sums in zip((high, low), parts.sum(axis=0)):
+            side[:P] += sums
 
 
 def _starts(counts: Array) -> Array:

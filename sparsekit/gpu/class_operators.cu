@@ -8,18 +8,6 @@
 #define GROUP 32
 #endif
 
-namespace class_operators {
-
-// Sum over neighbouring lanes, WIDTH of them, the same bits in each.
-template <int WIDTH>
-static __device__ __forceinline__ float group_sum(float x) {
-#pragma unroll
-    for (int step = WIDTH / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-    return x;
-}
-
-}  // namespace class_operators
-
 // Rows start .. start + rows of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x for each of m variables; those
 // of feature f are first[f] .. first[f + 1], variable v in column at[v]. A block a row; its entries are of
 // different columns.
@@ -97,9 +85,9 @@ extern "C" __global__ void sk_class_rows(const long long* __restrict__ indptr,
     const float p = here ? P[i * K + k] : 0.0f;
     const int high = counts ? top[i] : 0;
     t -= __shfl_sync(SK_WHOLE_WARP, t, high, GROUP);
-    const float mean = class_operators::group_sum<GROUP>(p * t);
+    const float mean = sk::lanes_sum<GROUP>(p * t);
     t = counts ? weight[i] * p * (t - mean) : 0.0f;
-    const float sum = class_operators::group_sum<GROUP>(t);
+    const float sum = sk::lanes_sum<GROUP>(t);
     if (here) T[i * K + k] = k == high ? -sum : t;
 }
 

@@ -45,30 +45,30 @@ static __device__ __forceinline__ long long thread_of_grid() {
 
 static __device__ __forceinline__ long long threads_of_grid() { return (long long)gridDim.x * blockDim.x; }
 
-// Sum over a warp, the same bits in every lane; all 32 lanes must call it.
-template <typename T>
-static __device__ __forceinline__ T warp_sum(T x) {
-    for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
+// Sum and largest value over WIDTH neighbouring lanes, a power of two, the same bits in each; the whole warp must
+// call them.
+template <int WIDTH, typename T>
+static __device__ __forceinline__ T lanes_sum(T x) {
+#pragma unroll
+    for (int step = WIDTH / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
     return x;
 }
 
-template <typename T>
-static __device__ __forceinline__ T warp_max(T x) {
-    for (int step = 16; step > 0; step >>= 1) {
-        T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
+template <int WIDTH, typename T>
+static __device__ __forceinline__ T lanes_max(T x) {
+#pragma unroll
+    for (int step = WIDTH / 2; step > 0; step >>= 1) {
+        const T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
         x = other > x ? other : x;
     }
     return x;
 }
 
 template <typename T>
-static __device__ __forceinline__ T warp_min(T x) {
-    for (int step = 16; step > 0; step >>= 1) {
-        T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-        x = other < x ? other : x;
-    }
-    return x;
-}
+static __device__ __forceinline__ T warp_sum(T x) { return lanes_sum<SK_WARP>(x); }
+
+template <typename T>
+static __device__ __forceinline__ T warp_max(T x) { return lanes_max<SK_WARP>(x); }
 
 // Sum over a one-dimensional block of whole warps, the same bits in every thread; ``room`` holds 33
 // values in shared memory and may be used again at once. All threads must call it.
@@ -105,6 +105,14 @@ static __device__ __forceinline__ T block_max(T x, T* room) {
     x = room[32];
     __syncthreads();
     return x;
+}
+
+// Column c of parts (blocks, k), which an earlier kernel left, summed; the same bits in every thread.
+static __device__ __forceinline__ double sum_parts(const double* __restrict__ parts, long long blocks, double* room,
+                                                   long long k = 1, long long c = 0) {
+    double total = 0.0;
+    for (long long b = threadIdx.x; b < blocks; b += blockDim.x) total += parts[b * k + c];
+    return block_sum(total, room);
 }
 
 }  // namespace sk

@@ -3,18 +3,6 @@
 #include "groups.cuh"
 #include "spmm.cuh"
 
-namespace curvature {
-
-// A number that an earlier kernel left as the sums of its blocks, the same bits in every thread.
-static __device__ __forceinline__ double total(const double* __restrict__ parts, long long count,
-                                               double* room) {
-    double x = 0.0;
-    for (long long i = threadIdx.x; i < count; i += blockDim.x) x += parts[i];
-    return sk::block_sum(x, room);
-}
-
-}  // namespace curvature
-
 extern "C" __global__ void sk_product32(const long long* __restrict__ ptr, const int* __restrict__ col,
                                         const float* __restrict__ val, const float* __restrict__ V,
                                         float* __restrict__ out, float* __restrict__ carry, long long n,
@@ -92,8 +80,8 @@ extern "C" __global__ void sk_cg_step(const double* __restrict__ above, long lon
                                       const float* __restrict__ inverse, float* __restrict__ d,
                                       float* __restrict__ r, long long n, double* __restrict__ parts) {
     __shared__ double room[33];
-    const double size = curvature::total(above, n_above, room);
-    const double curve = curvature::total(below, n_below, room);
+    const double size = sk::sum_parts(above, n_above, room);
+    const double curve = sk::sum_parts(below, n_below, room);
     double sum = 0.0;
     if (curve > 0.0) {
         const float c = (float)(size / curve);
@@ -115,8 +103,8 @@ extern "C" __global__ void sk_cg_turn(const double* __restrict__ above, long lon
                                       const float* __restrict__ r, const float* __restrict__ inverse,
                                       float* __restrict__ p, long long n) {
     __shared__ double room[33];
-    const double size = curvature::total(above, n_above, room);
-    const float beta = (float)(size / curvature::total(below, n_below, room));
+    const double size = sk::sum_parts(above, n_above, room);
+    const float beta = (float)(size / sk::sum_parts(below, n_below, room));
     for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid())
         p[i] = beta * p[i] + r[i] * inverse[i];
 }

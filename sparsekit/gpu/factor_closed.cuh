@@ -18,7 +18,7 @@ struct Lanes {
     __device__ __forceinline__ int lane() const { return width == 1 ? 0 : (int)(threadIdx.x % SK_WARP); }
     __device__ __forceinline__ double sum(double x) const { return width == 1 ? x : sk::warp_sum(x); }
     __device__ __forceinline__ double most(double x) const { return width == 1 ? x : sk::warp_max(x); }
-    __device__ __forceinline__ double least(double x) const { return width == 1 ? x : sk::warp_min(x); }
+    __device__ __forceinline__ double least(double x) const { return width == 1 ? x : -sk::warp_max(-x); }
     // what the lane that has entry k holds
     __device__ __forceinline__ double of(double x, int k) const {
         return width == 1 ? x : __shfl_sync(SK_WHOLE_WARP, x, k % SK_WARP);

@@ -18,8 +18,7 @@ static __device__ __forceinline__ T group_sum(T x, T* room) {
     return sk::block_sum(x, room);
 #else
     (void)room;
-    for (int step = SCORE_LANES / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-    return x;
+    return sk::lanes_sum<SCORE_LANES>(x);
 #endif
 }
 
@@ -29,11 +28,7 @@ static __device__ __forceinline__ T group_max(T x, T* room) {
     return sk::block_max(x, room);
 #else
     (void)room;
-    for (int step = SCORE_LANES / 2; step > 0; step >>= 1) {
-        const T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-        x = other > x ? other : x;
-    }
-    return x;
+    return sk::lanes_max<SCORE_LANES>(x);
 #endif
 }
 

@@ -88,24 +88,6 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
 }
 
-// gain, loss (n_labels): sums of plus and of minus over a label's pairs; a warp a label
-extern "C" __global__ void sk_label_graph_sides(const int* __restrict__ start, const int* __restrict__ pair,
-                                                const double* __restrict__ plus, const double* __restrict__ minus,
-                                                long long n_labels, double* gain, double* loss) {
-    const int lane = threadIdx.x % SK_WARP;
-    const long long warps = (long long)gridDim.x * blockDim.x / SK_WARP;
-    for (long long j = sk::thread_of_grid() / SK_WARP; j < n_labels; j += warps) {
-        double up = 0.0, down = 0.0;
-        for (int e = start[j] + lane; e < start[j + 1]; e += SK_WARP) {
-            up += plus[pair[e]];
-            down += minus[pair[e]];
-        }
-        up = sk::warp_sum(up);
-        down = sk::warp_sum(down);
-        if (lane == 0) gain[j] = up, loss[j] = down;
-    }
-}
-
 // parts (gridDim.y, 2, n_pairs): over this part's rows, sums of weight times min(mu_j, mu_k) and max(0, mu_j + mu_k - 1)
 extern "C" __global__ void sk_label_graph_pair_sums(const double* __restrict__ mu, const double* __restrict__ weight,
                                                     long long n, long long n_labels, const int* __restrict__ first,
@@ -121,18 +103,4 @@ extern "C" __global__ void sk_label_graph_pair_sums(const double* __restrict__ m
     }
     parts[2 * part * n_pairs + p] = high;
     parts[(2 * part + 1) * n_pairs + p] = low;
-}
-
-// high, low (n_pairs) += sums of the parts, one after the other
-extern "C" __global__ void sk_label_graph_add_parts(const double* __restrict__ parts, long long n_parts,
-                                                    long long n_pairs, double* high, double* low) {
-    const long long p = sk::thread_of_grid();
-    if (p >= n_pairs) return;
-    double most = high[p], least = low[p];
-    for (long long part = 0; part < n_parts; part++) {
-        most += parts[2 * part * n_pairs + p];
-        least += parts[(2 * part + 1) * n_pairs + p];
-    }
-    high[p] = most;
-    low[p] = least;
 }

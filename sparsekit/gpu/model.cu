@@ -22,14 +22,7 @@ static __device__ __forceinline__ double below(double l1, long long one_sided) {
 // whether a variable of this kind moves: free (1) or leaving zero (2)
 static __device__ __forceinline__ bool moves(signed char kind) { return kind == 1 || kind == 2; }
 
-// columns c, c + k, ... of parts (blocks, k) summed, the same bits in every thread
-static __device__ __forceinline__ double sum_parts(const double* parts, long long blocks, long long k,
-                                                   long long c, double* room) {
-    double total = 0.0;
-    for (long long b = threadIdx.x; b < blocks; b += blockDim.x) total += parts[b * k + c];
-    return sk::block_sum(total, room);
-}
-
+// the largest of 0 and of column c of parts (blocks, k), the same in every thread
 static __device__ __forceinline__ double max_parts(const double* parts, long long blocks, long long k,
                                                    long long c, double* room) {
     double most = 0.0;
@@ -270,7 +263,7 @@ extern "C" __global__ void sk_model_cg_start(const double* __restrict__ pg, cons
 
 extern "C" __global__ void sk_model_cg_open(const double* part, long long blocks, double tol, double* state) {
     __shared__ double room[33];
-    const double rz = model::sum_parts(part, blocks, 3, 0, room);
+    const double rz = sk::sum_parts(part, blocks, room, 3, 0);
     const double worst = model::max_parts(part, blocks, 3, 1, room);
     const double bound = tol * model::max_parts(part, blocks, 3, 2, room);
     if (threadIdx.x == 0) {
@@ -297,7 +290,7 @@ extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const 
                                       const double* state, const double* curve, long long blocks, long long warm,
                                       long long m, double* __restrict__ d, double* __restrict__ r, double* part) {
     __shared__ double room[33];
-    const double php = model::sum_parts(curve, blocks, 1, 0, room);
+    const double php = sk::sum_parts(curve, blocks, room);
     const bool done = state[2] != 0.0, bad = !(php > 0.0);
     const double alpha = bad ? 0.0 : state[0] / php;
     double rz = 0.0, worst = 0.0;
@@ -330,8 +323,8 @@ extern "C" __global__ void sk_model_cg_turn(const double* __restrict__ r, const 
                                       const double* curve, const double* moved, long long blocks, long long m,
                                       double* __restrict__ p, double* next) {
     __shared__ double room[33];
-    const double php = model::sum_parts(curve, blocks, 1, 0, room);
-    const double rz = model::sum_parts(moved, blocks, 2, 0, room);
+    const double php = sk::sum_parts(curve, blocks, room);
+    const double rz = sk::sum_parts(moved, blocks, room, 2, 0);
     const double worst = model::max_parts(moved, blocks, 2, 1, room);
     const bool before = state[2] != 0.0, done = before || !(php > 0.0) || worst <= state[1];
     const double beta = rz / state[0];

@@ -52,24 +52,6 @@ static __device__ __forceinline__ void store(real* row, int K, int lane, int lan
     }
 }
 
-// Sum and maximum over groups of L lanes, in a fixed order; the whole warp must call them.
-template <int L, typename T>
-static __device__ __forceinline__ T sum(T x) {
-#pragma unroll
-    for (int step = L / 2; step > 0; step /= 2) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-    return x;
-}
-
-template <int L, typename T>
-static __device__ __forceinline__ T max(T x) {
-#pragma unroll
-    for (int step = L / 2; step > 0; step /= 2) {
-        const T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
-        x = other > x ? other : x;
-    }
-    return x;
-}
-
 // Sum over the lanes before this one; ``total`` gets that over the warp.
 static __device__ __forceinline__ int sum_before(int x, int lane, int& total) {
     int up_to = x;
@@ -87,20 +69,20 @@ static __device__ __forceinline__ int sum_before(int x, int lane, int& total) {
 template <typename T>
 static __device__ __forceinline__ T block_sum(T x, T* room) {
     const int lane = threadIdx.x % SK_WARP;
-    x = sum<SK_WARP>(x);
+    x = sk::warp_sum(x);
     if (lane == 0) room[threadIdx.x / SK_WARP] = x;
     __syncthreads();
-    return sum<SK_WARP>(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : T(0));
+    return sk::warp_sum(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : T(0));
 }
 
 // Largest value over a block, as above.
 template <typename T>
 static __device__ __forceinline__ T block_max(T x, T* room) {
     const int lane = threadIdx.x % SK_WARP;
-    x = max<SK_WARP>(x);
+    x = sk::warp_max(x);
     if (lane == 0) room[threadIdx.x / SK_WARP] = x;
     __syncthreads();
-    return max<SK_WARP>(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : x);
+    return sk::warp_max(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : x);
 }
 
 }  // namespace rows

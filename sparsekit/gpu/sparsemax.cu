@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(128)
     real x[EACH];
     rows::load(z + row * z_step, K, lane, LANES, -(real)INFINITY, x);
     const real own = highest(x);
-    real high = rows::max<LANES>(own);
+    real high = sk::lanes_max<LANES>(own);
     const bool odd = is_special(high);
     if (!odd)
 #pragma unroll
@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(128)
     if (__any_sync(SK_WHOLE_WARP, odd)) {
         int bad, infinite;
         count_special(x, bad, infinite);
-        bad = rows::sum<LANES>(bad);
-        infinite = rows::sum<LANES>(infinite);
+        bad = sk::lanes_sum<LANES>(bad);
+        infinite = sk::lanes_sum<LANES>(infinite);
         if (odd) {
             share_special(x, bad > 0, infinite);
             if (bad) high = (real)NAN;
@@ -54,14 +54,14 @@ extern "C" __global__ void __launch_bounds__(128)
     const bool coded = TARGETS && row < n && wanted & CODE;
     int count = finish(x, q + row * q_step, coded ? y[row] : -1, wanted, odd, K, lane, LANES, found.t, found.rest, sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step, K, lane, LANES, x);
-    if (wanted & SIZE) count = rows::sum<LANES>(count);
+    if (wanted & SIZE) count = sk::lanes_sum<LANES>(count);
     if (TARGETS) {
-        sums.square = rows::sum<LANES>(sums.square);
-        sums.far = rows::sum<LANES>(sums.far);
+        sums.square = sk::lanes_sum<LANES>(sums.square);
+        sums.far = sk::lanes_sum<LANES>(sums.far);
     }
     if (TARGETS && wanted & DISTRIBUTION) {
-        sums.total = rows::sum<LANES>(sums.total);
-        sums.negative = rows::sum<LANES>(sums.negative);
+        sums.total = sk::lanes_sum<LANES>(sums.total);
+        sums.negative = sk::lanes_sum<LANES>(sums.negative);
     }
     if (row < n && lane == 0) {
         if (wanted & THRESHOLD) tau[row] = (double)high + ((double)found.t + (double)found.rest);

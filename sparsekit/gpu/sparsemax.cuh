@@ -66,7 +66,7 @@ static __device__ __forceinline__ void search(const real (&x)[N], Search& s, int
                 count += real(1);
             }
         }
-        s.step(rows::sum<L>(over), rows::sum<L>(count));
+        s.step(sk::lanes_sum<L>(over), sk::lanes_sum<L>(count));
         if (__all_sync(SK_WHOLE_WARP, s.done)) break;
     }
 }

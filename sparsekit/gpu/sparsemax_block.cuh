@@ -37,7 +37,7 @@ static __device__ __forceinline__ void search_list(const real* kept, int n, Sear
                 count += real(1);
             }
         }
-        s.step(rows::sum<SK_WARP>(over), rows::sum<SK_WARP>(count));
+        s.step(sk::lanes_sum<SK_WARP>(over), sk::lanes_sum<SK_WARP>(count));
     }
 }
 
@@ -54,12 +54,12 @@ static __device__ __forceinline__ void search_block(const real (&x)[EACH], Room&
                 count += real(1);
             }
         }
-        const double o = rows::sum<SK_WARP>((double)over), c = rows::sum<SK_WARP>((double)count);
+        const double o = sk::lanes_sum<SK_WARP>((double)over), c = sk::lanes_sum<SK_WARP>((double)count);
         // the other pair of rooms is still being read
         if (lane == 0) room.over[pass % 2][warp] = o, room.members[pass % 2][warp] = c;
         __syncthreads();
-        s.step(rows::sum<SK_WARP>(lane < warps ? room.over[pass % 2][lane] : 0.0),
-               rows::sum<SK_WARP>(lane < warps ? room.members[pass % 2][lane] : 0.0));
+        s.step(sk::lanes_sum<SK_WARP>(lane < warps ? room.over[pass % 2][lane] : 0.0),
+               sk::lanes_sum<SK_WARP>(lane < warps ? room.members[pass % 2][lane] : 0.0));
     }
     __syncthreads();
 }

@@ -50,8 +50,8 @@ extern "C" __global__ void __launch_bounds__(128)
     real x[EACH];
     double sum;
     const unsigned members = sparsemax_jvp::gather(p + row * p_step, v + row * v_step, K, lane, LANES, x, sum);
-    sum = rows::sum<LANES>(sum);
-    const int count = rows::sum<LANES>(__popc(members));
+    sum = sk::lanes_sum<LANES>(sum);
+    const int count = sk::lanes_sum<LANES>(__popc(members));
     sparsemax_jvp::take_off(x, members, real(sum / (double)count));
     rows::store(out + row * out_step, K, lane, LANES, x);
 }

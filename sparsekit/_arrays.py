@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._typing import DeviceArray, DeviceMatrix, EitherArray, SparseMatrix
@@ -96,7 +95,9 @@ class OnEachDevice:
 
 def is_in_main_memory(X: object) -> bool:
     """Whether checked data is an array of NumPy or a matrix of SciPy: not on a GPU, not in blocks of rows."""
-    return isinstance(X, np.ndarray) or sp.issparse(X)
+    from scipy.sparse import issparse  # not for those who import types alone
+
+    return isinstance(X, np.ndarray) or issparse(X)
 
 
 def full(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._linalg.newton import MAX_SIDE, NewtonSystem
+from .._solver.line_search import Trial, find_slope_root
 from .box_step import RELEASES, minimize_in_box
 from .losses import LossRows, weighted_quantile
 from .scaled_descent import ENDLESS, Descent
@@ -238,28 +239,14 @@ class Newton:
         def along(length):
             return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
 
-        low, at_low, high, at_high = 0.0, slope, None, None
-        length, value = 1.0, along(1.0)
-        for k in range(SEARCH_STEPS):
-            if abs(value) <= SEARCH_TOL * abs(slope):
-                break
-            if value < 0:
-                low, at_low = length, value
-                if high is None:
-                    if length >= longest:
-                        break
-                    length = min(2.0 * length, longest)
-                    value = along(length)
-                    continue
-            else:  # NaN, past what numbers hold, comes here too
-                high, at_high = length, value
-            # false position, with a bisection every third time against its slow ends
-            middle = 0.5 * (low + high)
-            length = (
-                low - (high - low) * at_low / (at_high - at_low) if k % 3 and np.isfinite(at_high) else middle
-            )
-            value = along(length)
-        return length if value <= 0 or low == 0.0 or abs(value) <= SEARCH_TOL * abs(slope) else low
+        found = find_slope_root(
+            lambda t: Trial(t, slope=along(t)),
+            slope,
+            part=SEARCH_TOL,
+            longest=longest,
+            max_trials=SEARCH_STEPS,
+        )
+        return 0.0 if found is None else found.t
 
 
 def _ridges(first):

@@ -113,11 +113,11 @@ def test_what_a_sanitizer_finds_is_reported(dry_run, tmp_path):
     status, lines = dry_run("--only", "sanitizer", "--sanitizer", tool)
     assert status == 1
     tasks, part = of_part(lines, "sanitizer")
-    assert part["failed"] == ["memcheck ranking"]
-    assert "ERROR SUMMARY: 1 error" in tasks["memcheck ranking"]["error"]
-    assert "Invalid __global__ write" in tasks["memcheck ranking"]["error"]
-    assert tasks["racecheck ranking"]["status"] == "ok" and tasks["racecheck ranking"]["passed"] == 1
-    assert tasks["racecheck ranking"]["said"] == ["RACECHECK SUMMARY: 0 hazards displayed"]
+    assert part["failed"] == ["memcheck sparsemax"]
+    assert "ERROR SUMMARY: 1 error" in tasks["memcheck sparsemax"]["error"]
+    assert "Invalid __global__ write" in tasks["memcheck sparsemax"]["error"]
+    assert tasks["racecheck sparsemax"]["status"] == "ok" and tasks["racecheck sparsemax"]["passed"] == 1
+    assert tasks["racecheck sparsemax"]["said"] == ["RACECHECK SUMMARY: 0 hazards displayed"]
 
 
 def test_without_a_python_the_script_says_so(dry_run):

@@ -23,6 +23,7 @@ from ..._cython._orthant import measure
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..._solver.line_search import Trial, backtrack
 from .. import plan
 from ..losses.ridge import RidgeProblem
 from ..losses.rounding import VALUE_ROUNDING
@@ -248,17 +249,19 @@ class NewtonSession:
 
         The trial point of the state is that of the step size.
         """
-        m = len(self.hessian.columns)
-        move, part = self.hessian.part.matvec(step[:m]), 1.0
+        m, state = len(self.hessian.columns), self.problem.state
+        move = self.hessian.part.matvec(step[:m])
         if len(step) > m:
             move += step[m]
-        while part >= MIN_STEP:
-            to = x + part * step
-            fall = before - (self.problem.state.try_step(move, part) + _penalty(to, l1, l2))
-            if fall >= MIN_DECREASE * part * predicted or abs(fall) <= VALUE_ROUNDING * abs(before):
-                return part, fall
-            part *= 0.5
-        return None, 0.0
+
+        def evaluate(t):
+            return Trial(t, state.try_step(move, t) + _penalty(x + t * step, l1, l2))
+
+        found = backtrack(
+            evaluate, before, -predicted, armijo=MIN_DECREASE, rounding=VALUE_ROUNDING * abs(before),
+            shrink=(0.5, 0.5), min_t=MIN_STEP,
+        )  # fmt: skip
+        return (None, 0.0) if found is None else (found.t, before - found.f)
 
 
 class _Run:

@@ -12,16 +12,12 @@ CASES = 6
 
 # of each CUDA source, then of each estimator, in the order of what is built on what
 CHECKS = {
-    "reduce": "test_gpu_oba_kernels.py::test_parts_of_many_blocks_are_reduced",
     "sparsemax": "test_gpu_sparsemax.py::test_forward",
     "sparsemax_block": "test_gpu_sparsemax.py::test_loss_of_a_block_a_row",
     "sparsemax_long": "test_gpu_sparsemax.py::test_forward_of_several_blocks_a_row",
     "sparsemax_jvp": "test_gpu_sparsemax.py::test_jacobian_vector_product",
-    "softmax": "test_gpu_sparsemax.py::test_softmax",
     "glm": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
     "sparse": "test_gpu_oba_kernels.py::test_sparse_products",
-    "compressed": "test_gpu_compressed.py::test_kernels",
-    "columns": "test_gpu_oba_kernels.py::test_selections_keep_order_and_values",
     "operators": "test_gpu_oba_kernels.py::test_row_and_column_operators",
     "dense": "test_gpu_oba_kernels.py::test_dense_kernels",
     "model": "test_gpu_oba_models.py::test_models_are_minimised",

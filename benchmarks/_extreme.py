@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from sparsekit._extreme.blocks import plan_blocks
-from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.scores import LinearScores, log_losses
-from sparsekit._extreme.solver import epoch, init_work
-from sparsekit._extreme.state import SamplingOptions, averaged, init_state
-from sparsekit._extreme.targets import ExtremeTargets, label_counts, make_rows
+from sparsekit._extreme.estimators.scores import LinearScores, log_losses
+from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, make_rows
+from sparsekit._extreme.solver.sgd.blocks import plan_blocks
+from sparsekit._extreme.solver.sgd.noise import Noise
+from sparsekit._extreme.solver.sgd.sgd import epoch, init_work
+from sparsekit._extreme.solver.sgd.state import SamplingOptions, averaged, init_state
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")

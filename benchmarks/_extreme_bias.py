@@ -13,7 +13,7 @@ from extreme_defaults import gaussians
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
-from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 
 BIASED, UNBIASED = ("ove", "nce", "is"), ("sgd", "umax", "implicit")
 # the papers' six, and two of them with the noise of the others

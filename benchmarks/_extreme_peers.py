@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from _extreme import JUDGED, load
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 
 
 def _ours(X, y, X_test, y_test, **params):

@@ -27,7 +27,7 @@ from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
-from sparsekit._extreme.scores import LinearScores, log_losses
+from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 
 CHOSEN_ON = (
     "iris", "digits", "overlap26", "bibtex", "delicious", "sector", "mnist", "fb15k", "graph6k",

@@ -35,8 +35,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain
 
 from sparsekit import LPSparseMAPClassifier
-from sparsekit._factor_graph.label_loss import Labels
-from sparsekit._factor_graph.layout import GraphOptions
+from sparsekit._factor_graph.labels.label_loss import Labels
+from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
 
 RULES = ("plain", "shifted", "never empty")
 PAPER = {"logistic": 42.28, "hinge": 37.70, "sparsemap": 43.43}

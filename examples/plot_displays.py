@@ -23,14 +23,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from sparsekit import (
-    AtMostOne,
-    FactorGraph,
-    SoftmaxClassifier,
-    SparsemaxClassifier,
-    Xor,
-    minimize_nqn,
-)
+from sparsekit import AtMostOne, FactorGraph, SoftmaxClassifier, SparsemaxClassifier, Xor, minimize_nqn
 from sparsekit.inspection import FactorGraphDisplay, PerformanceProfileDisplay, SupportDisplay
 from sparsekit.optimize import nonsmooth_problems
 

@@ -17,41 +17,41 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from . import metrics as metrics
     from . import optimize as optimize
     from . import torch as torch
-    from ._bounded.classifier import BoundedClassifier as BoundedClassifier
-    from ._bounded.minimize_nqn import minimize_nqn as minimize_nqn
-    from ._bounded.regressor import BoundedRegressor as BoundedRegressor
+    from ._bounded.estimators.classifier import BoundedClassifier as BoundedClassifier
+    from ._bounded.estimators.regressor import BoundedRegressor as BoundedRegressor
+    from ._bounded.solver.minimize_nqn import minimize_nqn as minimize_nqn
     from ._compare.show_versions import show_versions as show_versions
-    from ._extreme.classifier import ExtremeSoftmaxSGD as ExtremeSoftmaxSGD
-    from ._factor_graph.classifier import LPSparseMAPClassifier as LPSparseMAPClassifier
-    from ._factor_graph.classifier_cv import LPSparseMAPClassifierCV as LPSparseMAPClassifierCV
-    from ._factor_graph.factors import Factor as Factor
-    from ._factor_graph.graph import FactorGraph as FactorGraph
-    from ._factor_graph.linear_factors import AtMostOne as AtMostOne
-    from ._factor_graph.linear_factors import Budget as Budget
-    from ._factor_graph.linear_factors import Imply as Imply
-    from ._factor_graph.linear_factors import Knapsack as Knapsack
-    from ._factor_graph.linear_factors import Or as Or
-    from ._factor_graph.linear_factors import Xor as Xor
-    from ._factor_graph.linear_factors import XorOut as XorOut
-    from ._factor_graph.logic_factors import AndOut as AndOut
-    from ._factor_graph.logic_factors import OrOut as OrOut
-    from ._factor_graph.logic_factors import Pair as Pair
-    from ._factor_graph.lp_sparsemap import lp_sparsemap as lp_sparsemap
-    from ._factor_graph.structured_factors import Dense as Dense
-    from ._factor_graph.structured_factors import DepTree as DepTree
-    from ._factor_graph.structured_factors import Matching as Matching
-    from ._factor_graph.structured_factors import Sequence as Sequence
-    from ._fenchel_young.classifier import SoftmaxClassifier as SoftmaxClassifier
-    from ._fenchel_young.classifier import SparsemaxClassifier as SparsemaxClassifier
-    from ._fenchel_young.classifier_cv import SoftmaxClassifierCV as SoftmaxClassifierCV
-    from ._fenchel_young.classifier_cv import SparsemaxClassifierCV as SparsemaxClassifierCV
-    from ._fenchel_young.path import fenchel_young_path as fenchel_young_path
-    from ._fenchel_young.sparsemax import sparsemax as sparsemax
-    from ._fenchel_young.sparsemax import sparsemax_jvp as sparsemax_jvp
-    from ._fenchel_young.sparsemax import sparsemax_loss as sparsemax_loss
-    from ._fenchel_young.sparsemax import sparsemax_loss_and_gradient as sparsemax_loss_and_gradient
-    from ._fenchel_young.sparsemax import sparsemax_support_size as sparsemax_support_size
-    from ._fenchel_young.sparsemax import sparsemax_threshold as sparsemax_threshold
+    from ._extreme.estimators.classifier import ExtremeSoftmaxSGD as ExtremeSoftmaxSGD
+    from ._factor_graph.estimators.classifier import LPSparseMAPClassifier as LPSparseMAPClassifier
+    from ._factor_graph.estimators.classifier_cv import LPSparseMAPClassifierCV as LPSparseMAPClassifierCV
+    from ._factor_graph.factors.factors import Factor as Factor
+    from ._factor_graph.factors.linear_factors import AtMostOne as AtMostOne
+    from ._factor_graph.factors.linear_factors import Budget as Budget
+    from ._factor_graph.factors.linear_factors import Imply as Imply
+    from ._factor_graph.factors.linear_factors import Knapsack as Knapsack
+    from ._factor_graph.factors.linear_factors import Or as Or
+    from ._factor_graph.factors.linear_factors import Xor as Xor
+    from ._factor_graph.factors.linear_factors import XorOut as XorOut
+    from ._factor_graph.factors.logic_factors import AndOut as AndOut
+    from ._factor_graph.factors.logic_factors import OrOut as OrOut
+    from ._factor_graph.factors.logic_factors import Pair as Pair
+    from ._factor_graph.factors.structured_factors import Dense as Dense
+    from ._factor_graph.factors.structured_factors import DepTree as DepTree
+    from ._factor_graph.factors.structured_factors import Matching as Matching
+    from ._factor_graph.factors.structured_factors import Sequence as Sequence
+    from ._factor_graph.graphs.graph import FactorGraph as FactorGraph
+    from ._factor_graph.graphs.lp_sparsemap import lp_sparsemap as lp_sparsemap
+    from ._fenchel_young.estimators.classifier import SoftmaxClassifier as SoftmaxClassifier
+    from ._fenchel_young.estimators.classifier import SparsemaxClassifier as SparsemaxClassifier
+    from ._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV as SoftmaxClassifierCV
+    from ._fenchel_young.estimators.classifier_cv import SparsemaxClassifierCV as SparsemaxClassifierCV
+    from ._fenchel_young.estimators.path import fenchel_young_path as fenchel_young_path
+    from ._fenchel_young.losses.sparsemax import sparsemax as sparsemax
+    from ._fenchel_young.losses.sparsemax import sparsemax_jvp as sparsemax_jvp
+    from ._fenchel_young.losses.sparsemax import sparsemax_loss as sparsemax_loss
+    from ._fenchel_young.losses.sparsemax import sparsemax_loss_and_gradient as sparsemax_loss_and_gradient
+    from ._fenchel_young.losses.sparsemax import sparsemax_support_size as sparsemax_support_size
+    from ._fenchel_young.losses.sparsemax import sparsemax_threshold as sparsemax_threshold
     from ._l1.estimators.lasso import LassoOBA as LassoOBA
     from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
     from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
@@ -93,53 +93,53 @@ def _load_installed_package() -> None:
 _load_installed_package()
 
 _EXPORTS = {
-    "AndOut": "_factor_graph.logic_factors",
-    "AtMostOne": "_factor_graph.linear_factors",
-    "BoundedClassifier": "_bounded.classifier",
-    "BoundedRegressor": "_bounded.regressor",
-    "Budget": "_factor_graph.linear_factors",
-    "Dense": "_factor_graph.structured_factors",
-    "DepTree": "_factor_graph.structured_factors",
-    "ExtremeSoftmaxSGD": "_extreme.classifier",
-    "Factor": "_factor_graph.factors",
-    "FactorGraph": "_factor_graph.graph",
-    "Imply": "_factor_graph.linear_factors",
-    "Knapsack": "_factor_graph.linear_factors",
+    "AndOut": "_factor_graph.factors.logic_factors",
+    "AtMostOne": "_factor_graph.factors.linear_factors",
+    "BoundedClassifier": "_bounded.estimators.classifier",
+    "BoundedRegressor": "_bounded.estimators.regressor",
+    "Budget": "_factor_graph.factors.linear_factors",
+    "Dense": "_factor_graph.factors.structured_factors",
+    "DepTree": "_factor_graph.factors.structured_factors",
+    "ExtremeSoftmaxSGD": "_extreme.estimators.classifier",
+    "Factor": "_factor_graph.factors.factors",
+    "FactorGraph": "_factor_graph.graphs.graph",
+    "Imply": "_factor_graph.factors.linear_factors",
+    "Knapsack": "_factor_graph.factors.linear_factors",
     "L1LogisticOBA": "_l1.estimators.logistic",
     "L1LogisticOBACV": "_l1.estimators.logistic_cv",
-    "LPSparseMAPClassifier": "_factor_graph.classifier",
-    "LPSparseMAPClassifierCV": "_factor_graph.classifier_cv",
+    "LPSparseMAPClassifier": "_factor_graph.estimators.classifier",
+    "LPSparseMAPClassifierCV": "_factor_graph.estimators.classifier_cv",
     "LassoOBA": "_l1.estimators.lasso",
     "LassoOBACV": "_l1.estimators.lasso_cv",
-    "Matching": "_factor_graph.structured_factors",
-    "Or": "_factor_graph.linear_factors",
-    "OrOut": "_factor_graph.logic_factors",
-    "Pair": "_factor_graph.logic_factors",
-    "Sequence": "_factor_graph.structured_factors",
+    "Matching": "_factor_graph.factors.structured_factors",
+    "Or": "_factor_graph.factors.linear_factors",
+    "OrOut": "_factor_graph.factors.logic_factors",
+    "Pair": "_factor_graph.factors.logic_factors",
+    "Sequence": "_factor_graph.factors.structured_factors",
     "SequenceTagger": "_tagger.tagger",
-    "SoftmaxClassifier": "_fenchel_young.classifier",
-    "SoftmaxClassifierCV": "_fenchel_young.classifier_cv",
-    "SparsemaxClassifier": "_fenchel_young.classifier",
-    "SparsemaxClassifierCV": "_fenchel_young.classifier_cv",
+    "SoftmaxClassifier": "_fenchel_young.estimators.classifier",
+    "SoftmaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
+    "SparsemaxClassifier": "_fenchel_young.estimators.classifier",
+    "SparsemaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
     "StabilitySelection": "_stability.selection",
-    "Xor": "_factor_graph.linear_factors",
-    "XorOut": "_factor_graph.linear_factors",
-    "fenchel_young_path": "_fenchel_young.path",
+    "Xor": "_factor_graph.factors.linear_factors",
+    "XorOut": "_factor_graph.factors.linear_factors",
+    "fenchel_young_path": "_fenchel_young.estimators.path",
     "l1_logistic_path": "_l1.paths.path",
     "lasso_path": "_l1.paths.path",
     "load": "_saved.models",
-    "lp_sparsemap": "_factor_graph.lp_sparsemap",
-    "minimize_nqn": "_bounded.minimize_nqn",
+    "lp_sparsemap": "_factor_graph.graphs.lp_sparsemap",
+    "minimize_nqn": "_bounded.solver.minimize_bounded.minimize_nqn",
     "minimize_oba": "optimize",
     "save": "_saved.models",
     "shared_fits": "_l1.estimators.shared_fits",
     "show_versions": "_compare.show_versions",
-    "sparsemax": "_fenchel_young.sparsemax",
-    "sparsemax_jvp": "_fenchel_young.sparsemax",
-    "sparsemax_loss": "_fenchel_young.sparsemax",
-    "sparsemax_loss_and_gradient": "_fenchel_young.sparsemax",
-    "sparsemax_support_size": "_fenchel_young.sparsemax",
-    "sparsemax_threshold": "_fenchel_young.sparsemax",
+    "sparsemax": "_fenchel_young.losses.sparsemax",
+    "sparsemax_jvp": "_fenchel_young.losses.sparsemax",
+    "sparsemax_loss": "_fenchel_young.losses.sparsemax",
+    "sparsemax_loss_and_gradient": "_fenchel_young.losses.sparsemax",
+    "sparsemax_support_size": "_fenchel_young.losses.sparsemax",
+    "sparsemax_threshold": "_fenchel_young.losses.sparsemax",
 }
 _SUBMODULES = ("datasets", "inspection", "metrics", "optimize", "torch")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from ._bounded.minimize_nqn import minimize_nqn
-from ._bounded.nonsmooth_problems import nonsmooth_problems
+from ._bounded.losses.nonsmooth_problems import nonsmooth_problems
+from ._bounded.solver.minimize_nqn import minimize_nqn
 from ._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from ._l1.solver.oba import OBAOptions
 from ._l1.solver.oba import minimize_oba as _minimize_oba

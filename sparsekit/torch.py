@@ -25,8 +25,8 @@ if not hasattr(torch.library, "custom_op") or not hasattr(torch.library, "regist
 from torch import Tensor, nn
 
 from ._arrays import to_host
-from ._factor_graph.graph import FactorGraph
-from ._factor_graph.layout import check_options
+from ._factor_graph.graphs.graph import FactorGraph
+from ._factor_graph.solver.layout import check_options
 from ._messages import shown
 from ._solver import outcome
 from ._torch import factor_graph as _graphs

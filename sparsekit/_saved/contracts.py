@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extreme.state import SoftmaxState
+from .._extreme.solver.state import SoftmaxState
 from .._messages import shown
 
 FLOATS = ("f4", "f8")

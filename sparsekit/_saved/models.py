@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_device
-from .._factor_graph.label_sets import logic
+from .._factor_graph.estimators.label_sets import logic
 from .._messages import check_whole, shown
 from .._storage.npz import MAX_BYTES, Reader, write
 from .classes import CLASSES, class_named, unfitted

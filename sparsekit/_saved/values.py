@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extreme.state import SoftmaxState
-from .._factor_graph import linear_factors, logic_factors
+from .._extreme.solver.state import SoftmaxState
+from .._factor_graph.factors import linear_factors, logic_factors
 from .._linalg.structure import sound
 from .._messages import shown
 from .._storage.npz import type_name

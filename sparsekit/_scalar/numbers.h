@@ -2,7 +2,7 @@
 #ifndef SPARSEKIT_NUMBERS_H
 #define SPARSEKIT_NUMBERS_H
 
-/* of softmax with very many classes, in the order of METHODS in _extreme/state.py */
+/* of softmax with very many classes, in the order of METHODS in _extreme/solver/state.py */
 enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
 /* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
 #define SK_LOOK 8

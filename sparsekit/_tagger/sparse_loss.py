@@ -11,10 +11,10 @@ share a plan.
 
 import numpy as np
 
-from .._factor_graph.graph import FactorGraph
-from .._factor_graph.layout import GraphOptions
-from .._factor_graph.solver import GraphRun, solve_runs
-from .._factor_graph.structured_factors import Sequence
+from .._factor_graph.factors.structured_factors import Sequence
+from .._factor_graph.graphs.graph import FactorGraph
+from .._factor_graph.solver.graph_run import GraphRun, solve_runs
+from .._factor_graph.solver.layout import GraphOptions
 from .loss import ChainLoss
 
 # a gradient whose entries are sums over positions is then good to the tolerances of fits

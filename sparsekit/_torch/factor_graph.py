@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .._arrays import is_device
-from .._factor_graph.factors import Factor
-from .._factor_graph.graph import FactorGraph
-from .._factor_graph.structured_factors import Dense
+from .._factor_graph.factors.factors import Factor
+from .._factor_graph.factors.structured_factors import Dense
+from .._factor_graph.graphs.graph import FactorGraph
 from .._typing import EitherArray
 from ..gpu._factor_graph import DENSE_MOST
 from .sparsemax import has_cupy, shared

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .._factor_graph.solution import BatchSolution
+from .._factor_graph.graphs.solution import BatchSolution
 from .eager import chosen, eager, is_plain
 from .factor_graph import arrays, device_of, tensor_like
 from .operators import stacked

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .._fenchel_young import sparsemax as _functions
+from .._fenchel_young.losses import sparsemax as _functions
 from . import sparsemax as _device
 from .eager import chosen, eager
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from .._fenchel_young import sparsemax as _functions
+from .._fenchel_young.losses import sparsemax as _functions
 from .._typing import DeviceArray
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ constexpr bool JOINT = SK_EXTREME_JOINT;
 constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, SQUARE = 64, BETA = 128,
                     SUM = 256, TAU = 512, LOG_NOISE = 1024, CLASSES = 2048, NOISE = 4096, VALUE = 8192;
 
-// Numbers of a call, in the order of _extreme/classifier.py. In a round each of ``parts`` ranges of the order takes its
+// Numbers of a call, in the order of _extreme/estimators/classifier.py. In a round each of ``parts`` ranges of the order takes its
 // next batch of ``batch_size`` rows. A unit draws classes of its own: a row, or where it is JOINT a batch; it
 // has ``stride`` places for them. The arrays of drawn classes begin with round ``first``.
 struct numbers {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._l1.estimators.lasso_cv import LassoOBACV
 from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._messages import shown

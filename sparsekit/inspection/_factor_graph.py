@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._factor_graph.graph import FactorGraph
-from .._factor_graph.solution import Solution
+from .._factor_graph.graphs.graph import FactorGraph
+from .._factor_graph.graphs.solution import Solution
 from ._axes import closes_its_figure, get_axes
 from ._cells import weights_map
 from ._graph_layout import layout

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._extreme.classifier import ExtremeSoftmaxSGD
+from .._extreme.estimators.classifier import ExtremeSoftmaxSGD
 
 POSITIONS = ("time", "iteration", "evaluations")
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
-from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
-from .._fenchel_young.path import fenchel_young_path
+from .._fenchel_young.estimators.classifier import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._fenchel_young.estimators.path import fenchel_young_path
 from .._l1.estimators.lasso import LassoOBA
 from .._l1.estimators.lasso_cv import LassoOBACV
 from .._l1.estimators.logistic import L1LogisticOBA

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
 from .._arrays import host_only
-from .._bounded.minimize_nqn import minimize_nqn
+from .._bounded.solver.minimize_nqn import minimize_nqn
 from .._messages import numbers, plain, shown
 from ._training import training_function
 

@@ -17,22 +17,22 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import host_only
-from .._bounded.classifier import BoundedClassifier
-from .._bounded.fit import normalized
-from .._bounded.losses import LossRows, classification_loss, regression_loss
-from .._bounded.problem import BoundedProblem
-from .._bounded.regressor import BoundedRegressor
+from .._bounded.estimators.classifier import BoundedClassifier
+from .._bounded.estimators.fit import normalized
+from .._bounded.estimators.regressor import BoundedRegressor
+from .._bounded.losses.losses import LossRows, classification_loss, regression_loss
+from .._bounded.losses.problem import BoundedProblem
 from .._estimator.checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .._estimator.targets import check_targets
 from .._estimator.validation import validate_data
-from .._extreme.classifier import ExtremeSoftmaxSGD
-from .._extreme.targets import check_extreme_targets, encode
-from .._factor_graph.classifier import LPSparseMAPClassifier
-from .._factor_graph.label_loss import LabelLoss, Labels
-from .._factor_graph.label_sets import logic
-from .._fenchel_young.classifier import SoftmaxClassifier, SparsemaxClassifier
-from .._fenchel_young.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
-from .._fenchel_young.loss import FenchelYoungLoss
+from .._extreme.estimators.classifier import ExtremeSoftmaxSGD
+from .._extreme.estimators.targets import check_extreme_targets, encode
+from .._factor_graph.estimators.classifier import LPSparseMAPClassifier
+from .._factor_graph.estimators.label_sets import logic
+from .._factor_graph.labels.label_loss import LabelLoss, Labels
+from .._fenchel_young.estimators.classifier import SoftmaxClassifier, SparsemaxClassifier
+from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
+from .._fenchel_young.losses.loss import FenchelYoungLoss
 from .._l1.estimators.lasso import LassoOBA
 from .._l1.estimators.lasso_cv import LassoOBACV
 from .._l1.estimators.logistic import L1LogisticOBA

@@ -10,10 +10,17 @@ from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython import _class_blocks as kernels
-from sparsekit._extreme.blocks import plan_blocks
-from sparsekit._extreme.noise import Noise
-from sparsekit._extreme.solver import init_work, steps
-from sparsekit._extreme.state import METHODS, SamplingOptions, averaged, finish, init_state, set_scale
+from sparsekit._extreme.solver.sgd.blocks import plan_blocks
+from sparsekit._extreme.solver.sgd.noise import Noise
+from sparsekit._extreme.solver.sgd.sgd import init_work, steps
+from sparsekit._extreme.solver.sgd.state import (
+    METHODS,
+    SamplingOptions,
+    averaged,
+    finish,
+    init_state,
+    set_scale,
+)
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK

@@ -412,7 +412,7 @@ def test_tools_of_scikit_learn(digits):
 
 
 def test_large_tables_are_looked_through_where_rows_are_many(monkeypatch):
-    import sparsekit._extreme.fit as module
+    import sparsekit._extreme.estimators.fit as module
 
     monkeypatch.setattr(module, "LOOKED_AT", 10)
     W = np.zeros((1000, 3))

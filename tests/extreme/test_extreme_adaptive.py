@@ -12,11 +12,11 @@ from test_class_blocks import K, N, drawn_classes, problem, table
 
 import sparsekit
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
-from sparsekit._extreme import settings
-from sparsekit._extreme.refine import pays
-from sparsekit._extreme.scores import LinearScores, log_losses
-from sparsekit._extreme.solver import steps
-from sparsekit._extreme.state import set_scale
+from sparsekit._extreme.estimators import settings
+from sparsekit._extreme.estimators.scores import LinearScores, log_losses
+from sparsekit._extreme.solver.sgd.refine import pays
+from sparsekit._extreme.solver.sgd.sgd import steps
+from sparsekit._extreme.solver.sgd.state import set_scale
 
 
 def reference_step(T, sums, x, classes, r, weight, rate, ridge, beta):

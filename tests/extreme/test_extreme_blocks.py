@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme.block_rows import StreamedRows
+from sparsekit._extreme.estimators.block_rows import StreamedRows
 from sparsekit._row_blocks.ahead import read_ahead
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
@@ -228,7 +228,7 @@ def test_limits_and_the_callback_see_whole_epochs(digits):
 
 def test_a_rate_that_diverges_is_lowered(digits, monkeypatch):
     X, y = digits
-    from sparsekit._extreme import in_blocks
+    from sparsekit._extreme.estimators import in_blocks
 
     def too_large(model, source, options, noise, rng):
         model.learning_rate_, model.learning_rate_losses_ = 1e6, {1e6: 0.1}

@@ -10,13 +10,13 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme import objective as objectives
-from sparsekit._extreme import sample as samples
-from sparsekit._extreme import tracking
-from sparsekit._extreme.objective import SampledObjective
-from sparsekit._extreme.sample import Examples, allowance, draw, examples_of, plan_estimates
-from sparsekit._extreme.state import SamplingOptions, SoftmaxState
-from sparsekit._extreme.targets import check_extreme_targets, used_rows
+from sparsekit._extreme.estimators import objective as objectives
+from sparsekit._extreme.estimators import sample as samples
+from sparsekit._extreme.estimators import tracking
+from sparsekit._extreme.estimators.objective import SampledObjective
+from sparsekit._extreme.estimators.sample import Examples, allowance, draw, examples_of, plan_estimates
+from sparsekit._extreme.estimators.targets import check_extreme_targets, used_rows
+from sparsekit._extreme.solver.sgd.state import SamplingOptions, SoftmaxState
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 K = 30
@@ -93,7 +93,9 @@ def test_all_rows_give_the_objective_itself(table, monkeypatch, name, kind):
     kept = np.arange(len(X))
     if name == "held out":
         out, kept = kept[:40], kept[40:]
-        monkeypatch.setattr("sparsekit._extreme.settings.hold_out", lambda model, n, rng: (out, kept))
+        monkeypatch.setattr(
+            "sparsekit._extreme.estimators.settings.hold_out", lambda model, n, rng: (out, kept)
+        )
     model = ExtremeSoftmaxSGD(**({"method": "implicit"} | options)).fit(given, y)
     alpha = options.get("alpha", 0.0)
     value, norm = full_objective(model, X[kept], y[kept], alpha)

@@ -44,7 +44,7 @@ def test_prediction_agrees_with_itself(digits):
 
 def test_blocks_of_rows_and_classes(monkeypatch, many):
     """Small blocks give what one block gives: block borders, classes beyond one block."""
-    from sparsekit._extreme import scores as module
+    from sparsekit._extreme.estimators import scores as module
 
     for data in (many[0], many[0].toarray(), many[0].astype(np.float32)):
         model = ExtremeSoftmaxSGD(learning_rate=10.0, max_iter=5, random_state=0).fit(data, many[1])

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from sparsekit._extreme.scores import HashedScores, LinearScores, rank
+from sparsekit._extreme.estimators.scores import HashedScores, LinearScores, rank
 
 
 def problem(K, kind, dtype=np.float64, seed=0, n=7, d=30):
@@ -59,7 +59,7 @@ def test_rank(kind, K, n_threads, dtype):
 
 
 def test_rank_in_several_blocks(monkeypatch):
-    import sparsekit._extreme.scores as module
+    import sparsekit._extreme.estimators.scores as module
 
     monkeypatch.setattr(module, "BLOCK", 64)
     monkeypatch.setattr(module, "CLASSES", 32)

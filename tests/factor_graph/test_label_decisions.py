@@ -9,9 +9,9 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier
-from sparsekit._factor_graph import label_strengths
-from sparsekit._factor_graph.label_decisions import decide, f1_thresholds
-from sparsekit._factor_graph.label_strengths import strengths
+from sparsekit._factor_graph.estimators.label_decisions import decide, f1_thresholds
+from sparsekit._factor_graph.labels import label_strengths
+from sparsekit._factor_graph.labels.label_strengths import strengths
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.class_design import compress_zeros
 

@@ -10,13 +10,13 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, OrOut, Xor
-from sparsekit._factor_graph import label_hinge_apart, label_hinge_together, label_newton
-from sparsekit._factor_graph.label_curvature import MarginalCurvature
-from sparsekit._factor_graph.label_hinge import minimize_hinge
-from sparsekit._factor_graph.label_hinge_apart import ApartHinge
-from sparsekit._factor_graph.label_hinge_together import TogetherHinge, means_restored
-from sparsekit._factor_graph.label_loss import LabelLoss, Labels
-from sparsekit._factor_graph.layout import GraphOptions
+from sparsekit._factor_graph.labels import label_hinge_apart, label_hinge_together, label_newton
+from sparsekit._factor_graph.labels.label_curvature import MarginalCurvature
+from sparsekit._factor_graph.labels.label_hinge import minimize_hinge
+from sparsekit._factor_graph.labels.label_hinge_apart import ApartHinge
+from sparsekit._factor_graph.labels.label_hinge_together import TogetherHinge, means_restored
+from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
+from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
 from sparsekit._solver import outcome
 
 LOGIC = {

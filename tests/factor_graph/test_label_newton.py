@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from sparsekit import AtMostOne, FactorGraph, LPSparseMAPClassifier
-from sparsekit._factor_graph import label_newton
-from sparsekit._factor_graph.label_loss import LabelLoss, Labels
-from sparsekit._factor_graph.label_newton import are_apart, minimize_apart
-from sparsekit._factor_graph.label_solver import minimize_labels
+from sparsekit._factor_graph.labels import label_newton
+from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
+from sparsekit._factor_graph.labels.label_newton import are_apart, minimize_apart
+from sparsekit._factor_graph.labels.label_solver import minimize_labels
 from sparsekit._solver import outcome
 
 LOSSES = ("sparsemap", "logistic")

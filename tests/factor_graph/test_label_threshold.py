@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from sparsekit import AtMostOne, LPSparseMAPClassifier, LPSparseMAPClassifierCV, load, save
-from sparsekit._factor_graph import label_threshold
-from sparsekit._factor_graph.label_decisions import f1_thresholds
+from sparsekit._factor_graph.estimators import label_threshold
+from sparsekit._factor_graph.estimators.label_decisions import f1_thresholds
 
 
 def rows(n, exclusive, seed=0, p=20, K=6):

@@ -30,8 +30,8 @@ from sparsekit import (
     SparsemaxClassifier,
     Xor,
 )
-from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
-from sparsekit._factor_graph.layout import GraphOptions
+from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 every_loss = pytest.mark.parametrize("loss", LOSSES)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import Budget, Factor, FactorGraph, Imply, LPSparseMAPClassifier, Or, Pair, Sequence, Xor
-from sparsekit._factor_graph.label_loss import LOSSES
+from sparsekit._factor_graph.labels.label_loss import LOSSES
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from test_fenchel_young import plain_hessian, random_problem
 
-from sparsekit._fenchel_young import newton_system as _class_newton
-from sparsekit._fenchel_young.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.losses import newton_system as _class_newton
+from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
 
 MAPS = ("sparsemax", "softmax")
 ALPHA = 1e-2

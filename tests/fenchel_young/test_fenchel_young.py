@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sparsekit._fenchel_young.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver import minimize_fenchel_young
+from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
 
 MAPS = ("sparsemax", "softmax")
 
@@ -115,7 +115,7 @@ def scipy_solution(transform, X, Q, w, alpha, intercept, free):
 @pytest.mark.parametrize("alpha", [1.0, 1e-3])
 @pytest.mark.parametrize("direct", [False, True])
 def test_agrees_with_scipy(transform, intercept, free, alpha, direct, monkeypatch):
-    from sparsekit._fenchel_young import loss as fenchel_young
+    from sparsekit._fenchel_young.losses import loss as fenchel_young
 
     if not direct:
         monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
@@ -180,7 +180,7 @@ def forms(X):
 @pytest.mark.parametrize("form", ["F", "csr", "csc", "int64", "single", "single csr"])
 @pytest.mark.parametrize("direct", [False, True])
 def test_every_form_gives_the_same_answer(transform, form, direct, monkeypatch):
-    from sparsekit._fenchel_young import loss as fenchel_young
+    from sparsekit._fenchel_young.losses import loss as fenchel_young
 
     if not direct:
         monkeypatch.setattr(fenchel_young, "_DIRECT", 0)

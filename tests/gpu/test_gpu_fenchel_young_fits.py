@@ -7,16 +7,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from sparsekit import (
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-)
-from sparsekit._fenchel_young import loss as fenchel_young
-from sparsekit._fenchel_young.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.path import fenchel_young_path
-from sparsekit._fenchel_young.solver import minimize_fenchel_young
+from sparsekit import SoftmaxClassifier, SoftmaxClassifierCV, SparsemaxClassifier, SparsemaxClassifierCV
+from sparsekit._fenchel_young.estimators.path import fenchel_young_path
+from sparsekit._fenchel_young.losses import loss as fenchel_young
+from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
+from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.positive import solve_positive
 

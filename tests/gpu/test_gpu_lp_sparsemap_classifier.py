@@ -7,7 +7,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
-from sparsekit._factor_graph.label_loss import LOSSES, LabelLoss, Labels
+from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
 
 pytestmark = pytest.mark.thorough
 

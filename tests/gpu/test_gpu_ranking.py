@@ -110,7 +110,7 @@ def test_nothing_to_look_at(cupy, ranking):
 def test_scores_of_sparse_rows(cupy, ranking, monkeypatch, dtype, order, k):
     from cupyx.scipy.sparse import csr_matrix
 
-    from sparsekit._extreme import scores as module
+    from sparsekit._extreme.estimators import scores as module
 
     rng = np.random.default_rng(0)
     coef, intercept = rng.standard_normal((300, 12)).astype(dtype), rng.standard_normal(300)

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import sparsekit as sk
-from sparsekit._fenchel_young import loss as fenchel_young
-from sparsekit._fenchel_young import sparsemax
+from sparsekit._fenchel_young.losses import loss as fenchel_young
+from sparsekit._fenchel_young.losses import sparsemax
 from sparsekit._linalg import design, threads
 from sparsekit.optimize import LogisticLoss, minimize_oba
 

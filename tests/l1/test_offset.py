@@ -12,14 +12,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import (
-    BoundedRegressor,
-    L1LogisticOBA,
-    LassoOBA,
-    l1_logistic_path,
-    load,
-    save,
-)
+from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
 from sparsekit._cython._orthant import measure
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept

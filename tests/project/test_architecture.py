@@ -22,40 +22,17 @@ FLOORS = {
     "_compare": TOOLS,
     "__main__": TOOLS,
 }
-# Rooms of a wing: the folder is the floor.
-ROOMS = {"losses": LOSSES, "solver": SOLVERS, "plan": SOLVERS, "paths": ESTIMATORS, "estimators": ESTIMATORS}
-# The wings, one a system. Those without rooms are solvers and losses, and these files with estimators and
-# what only estimators use.
-WINGS = {
-    "_l1": ROOMS,
-    "_bounded": {"classifier", "fit", "regressor"},
-    "_fenchel_young": {"classifier", "classifier_cv", "messages", "path", "prediction"},
-    "_extreme": {
-        "block_rows",
-        "classifier",
-        "device",
-        "fit",
-        "in_blocks",
-        "in_memory",
-        "model_view",
-        "monitor",
-        "objective",
-        "prediction",
-        "rate",
-        "sample",
-        "scores",
-        "settings",
-        "targets",
-        "tracking",
-    },
-    "_factor_graph": {
-        "classifier",
-        "classifier_cv",
-        "label_decisions",
-        "label_prediction",
-        "label_sets",
-        "label_threshold",
-    },
+# The wings, one a system, and their rooms: the folder is the floor.
+WINGS = ("_l1", "_bounded", "_fenchel_young", "_extreme", "_factor_graph")
+ROOMS = {
+    "losses": LOSSES,
+    "factors": LOSSES,
+    "solver": SOLVERS,
+    "plan": SOLVERS,
+    "graphs": SOLVERS,
+    "labels": SOLVERS,
+    "paths": ESTIMATORS,
+    "estimators": ESTIMATORS,
 }
 
 
@@ -65,14 +42,12 @@ def source(checkout):
 
 
 def floor(module):
-    """Floor of ``sparsekit.x.y``; what has no line in FLOORS or WINGS is an estimator or a public module."""
+    """Floor of ``sparsekit.x.y``; what is in no wing and has no line in FLOORS is above all solvers."""
     parts = module.split(".")
     if len(parts) == 1:
         return ESTIMATORS
-    if WINGS.get(parts[1]) is ROOMS:
-        return ROOMS[parts[2]] if len(parts) > 2 else LOSSES
     if parts[1] in WINGS:
-        return ESTIMATORS if len(parts) > 2 and parts[2] in WINGS[parts[1]] else SOLVERS
+        return ROOMS[parts[2]] if len(parts) > 2 else LOSSES
     return FLOORS.get(parts[1], ESTIMATORS)
 
 

@@ -14,9 +14,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import sparsekit
-from sparsekit._bounded.nonsmooth_problems import NonsmoothProblem
-from sparsekit._factor_graph.solution import BatchSolution, Gradients, Solution
-from sparsekit._factor_graph.variables import Variable
+from sparsekit._bounded.losses.losses.nonsmooth_problems import NonsmoothProblem
+from sparsekit._factor_graph.factors.factors.variables import Variable
+from sparsekit._factor_graph.graphs.solution import BatchSolution, Gradients, Solution
 from sparsekit._l1.paths.path_solver import RegularizationPath
 
 MODULES = ("sparsekit", *(f"sparsekit.{name}" for name in sparsekit._SUBMODULES))

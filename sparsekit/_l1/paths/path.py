@@ -33,11 +33,7 @@ from ..losses.null_intercept import null_intercept, unless_zero
 from .coefficients import center_target, penalty_of
 from .data_losses import check_positive, logistic_of, nonnegative_of, squares_of, weights_in_units
 from .magnitudes import sum_in_units
-from .path_solver import (
-    RegularizationPath,
-    solve_path,
-    warn_if_path_unconverged,
-)
+from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
 from .problems import SquaresProblem
 from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 

@@ -1,0 +1,299 @@
+"""Linear classification with box bounds on the coefficients."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _get_feature_names, check_is_fitted
+
+from ..._arrays import namespace
+from ..._estimator.block_prediction import by_blocks
+from ..._estimator.checks import in_type
+from ..._estimator.decorators import available_if, fit_context
+from ..._estimator.offset import check_offset
+from ..._estimator.offset_prediction import OffsetClassificationMixin
+from ..._estimator.sklearn_twins import one_against_rest_twin
+from ..._estimator.training_data import with_labels
+from ..._linalg.special import expit, log_expit
+from ..._messages import shown
+from ..._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, Offset, SolverCallback
+from ..losses.losses import classification_loss
+from ..solver.run import BoundedOptions
+from .fit import (
+    CONSTRAINTS,
+    BoundedEstimatorMixin,
+    check_coefficient_bounds,
+    inside,
+    normalized,
+    used_columns,
+)
+
+LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+
+
+def _has_probabilities(estimator):
+    if estimator.loss not in ("log_loss", "modified_huber"):
+        raise AttributeError(
+            f"loss={shown(estimator.loss)} gives no probabilities; 'log_loss' and 'modified_huber' do."
+        )
+    return True
+
+
+class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
+    r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
+
+    Logistic regression and support vector machines. For two classes, with :math:`y_i \in \{-1, 1\}` and
+    :math:`m_i = y_i (x_i^T w + b + o_i)`, minimises
+
+    .. math:: \frac{\sum_i s_i\, \ell(m_i)}{\sum_i s_i}
+              + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
+              \quad \text{subject to} \quad l \le w \le u,
+
+    s the sample weights times the class weights, o the ``offset`` of `fit` (zero without one),
+    :math:`\rho` the ``l1_ratio``. More than two classes are fitted one against the rest, each with the same
+    s. The intercept b has neither bounds nor a penalty.
+    ``alpha`` has the scale of :class:`sklearn.linear_model.SGDClassifier`; it is 1 / (C n) of ``LinearSVC``
+    and ``LogisticRegression``.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
+        :math:`\ell(m)`: :math:`\log(1 + e^{-m})`; :math:`\max(0, 1 - m)`; its square; the same square down to
+        :math:`m = -1` and :math:`-4 m` below.
+    bounds : pair or dict, default=(-inf, inf)
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or
+        (n_outputs, n_features), n_outputs being 1 for two classes, else their number; or
+        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds. For two
+        classes positive coefficients speak for ``classes_[1]``.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
+    alpha : float, default=1e-4
+        Strength of the penalty, >= 0. At 0 separable data have no solution.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
+    fit_intercept : bool, default=True
+        Whether to fit the intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
+    tol, max_iter, max_time : default=1e-6, 10000, None
+        As in :class:`BoundedRegressor`; they hold for each of the one-against-rest problems.
+    warm_start, n_jobs, history, verbose, callback : default=False, None, False, 0, None
+        As in :class:`BoundedRegressor`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
+    objective_, dual_gap_ : ndarray of shape (1,) or (n_classes,)
+        The objective, and what it is at most above the minimum, as in :class:`BoundedRegressor`.
+    optimality_ : float
+        The largest ``dual_gap_`` relative to ``objective_``.
+    n_iter_ : ndarray of shape (1,) or (n_classes,)
+        Iterations.
+    history_ : dict of ndarray
+        As in :class:`BoundedRegressor`; ``output`` tells the problem.
+    needs_offset_ : bool
+        Whether the fit had an offset, as in :class:`BoundedRegressor`.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    BoundedRegressor : The same for numbers, with notes on the method and references.
+    L1LogisticOBA : Much faster for L1-penalised logistic regression without bounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sparsekit import BoundedClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = BoundedClassifier(bounds=(None, 0), alpha=1e-2).fit(X, y)  # larger is never better
+    >>> round(model.score(X, y), 3), float(model.coef_.max())
+    (0.981, 0.0)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "loss": [StrOptions(set(LOSSES))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss: Literal["log_loss", "hinge", "squared_hinge", "modified_huber"] = "log_loss",
+        *,
+        bounds: CoefficientBounds = (-np.inf, np.inf),
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float = BoundedOptions.tol,
+        max_iter: int = BoundedOptions.max_iter,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.loss = loss
+        self.bounds = bounds
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
+            classes a column for each. Predictions need theirs then.
+
+        Returns
+        -------
+        self : BoundedClassifier
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, shapes disagree, or
+            fewer than two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        names = _get_feature_names(X)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
+        classes, codes = given.classes, given.values
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        bounds = check_coefficient_bounds(
+            self.bounds, n_outputs, given.X.shape[1], names, matrices=True, like=given.X
+        )
+        X, columns, lower, upper = used_columns(given.X, *bounds)
+        weight = normalized(given.weight, X)
+        given.offset = offset = check_offset(given.offset, X, n_outputs)
+        shifts, middle = [None] * n_outputs, 0.0
+        if offset is not None:
+            # the intercepts take up what all rows have
+            table = offset.reshape(len(codes), n_outputs)
+            middle = weight @ table if self.fit_intercept else 0.0
+            shifts = list(namespace(X=X).ascontiguousarray((table - middle).T))
+        positive = [1] if n_outputs == 1 else range(n_outputs)
+        losses = [
+            classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight, shift)
+            for k, shift in zip(positive, shifts)
+        ]
+        start = self._start(X, n_outputs, columns, -middle)
+        if start is None:
+            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
+        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+
+        def attributes(x):
+            return {
+                "coef_": columns.expand(inside(x[:, :-1], lower, upper, X.dtype)),
+                "intercept_": in_type(x[:, -1] - middle, X.dtype),
+                "classes_": classes,
+                "needs_offset_": offset is not None,
+            }
+
+        data = given.for_callbacks()
+        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
+        return self
+
+    @available_if(_has_probabilities)
+    @by_blocks
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Probability of each class.
+
+        ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
+        clipped to [0, 1] (Zhang 2004). Of more than two classes the numbers are divided by their sum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X, offset)
+        of = expit if self.loss == "log_loss" else lambda z: np.clip(0.5 * (z + 1.0), 0.0, 1.0)
+        if scores.ndim == 1:
+            return np.column_stack([of(-scores), of(scores)])
+        p = of(scores)
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+
+    @available_if(_has_probabilities)
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            -inf where the probability is 0.
+        """
+        if self.loss == "log_loss" and check_is_fitted(self) is None and len(self.classes_) == 2:
+            scores = self.decision_function(X, offset)
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, offset))
+
+    def _twin(self):
+        return one_against_rest_twin(
+            self.loss, self.alpha, self.l1_ratio,
+            fit_intercept=self.fit_intercept, class_weight=self.class_weight,
+        )  # fmt: skip
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,262 @@
+"""What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import OptimizeResult
+from sklearn.utils._param_validation import Interval
+
+from ..._arrays import beside, is_device, namespace, to_host
+from ..._estimator.base import SolverEstimatorMixin
+from ..._estimator.checks import by_feature
+from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.structure import sound
+from ..._linalg.threads import count_threads
+from ..._messages import shown
+from ..._solver import outcome
+from ..losses.problem import BoundedProblem
+from ..solver.minimize_bounded import minimize_bounded
+from ..solver.run import BoundedOptions
+
+CONSTRAINTS: dict = {
+    "bounds": [tuple, list, dict],
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "fit_intercept": ["boolean"],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_time": [Interval(Real, 0, None, closed="neither"), None],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "history": ["boolean"],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}
+
+
+def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, *, matrices=False, like=None):
+    """(lower, upper) of shape (n_outputs, n_features), float64, of what the user gave, where ``like`` is.
+
+    Parameters
+    ----------
+    bounds : pair or dict
+        ``(lower, upper)``, each None, a number, (n_features,) or (n_outputs, n_features); or
+        ``{feature: (lower, upper)}`` with column numbers or names, other features having no bounds.
+    n_outputs, n_features : int
+    feature_names : ndarray of str or None
+    matrices : bool, default=False
+        Whether (n_outputs, n_features) is allowed.
+
+    Raises
+    ------
+    ValueError
+        If bounds cross, are NaN or leave no finite number, a shape or a name does not fit, or lists of two
+        numbers for two features leave open which of them are pairs.
+    """
+    shape = (n_outputs, n_features)
+    if isinstance(bounds, Mapping):
+        bounds = _by_name(bounds, n_features, feature_names)
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ValueError(
+            "bounds must be a pair (lower, upper) or a dict {feature: (lower, upper)}; "
+            f"got {type(bounds).__name__} {shown(bounds)}."
+        )
+    if n_features == 2 and all(isinstance(side, (tuple, list)) and len(side) == 2 for side in bounds):
+        raise ValueError(
+            "bounds of two features can be read as (lower, upper) or as a pair for each feature; got "
+            f"{shown(bounds)}. Pass {{0: (lower, upper), 1: (lower, upper)}} for a pair each, or arrays: "
+            "(np.array(lower), np.array(upper))."
+        )
+    sides = []
+    for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):
+        given = _side(f"the {name} bound", side, absent)
+        if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
+            allowed = f"({n_features},), a number for each feature" + (
+                f", or {shape}, that of coef_" if matrices else ""
+            )
+            raise ValueError(
+                f"bounds: the {name} bound has shape {given.shape}; it must be one number for all features, "
+                f"or of shape {allowed}."
+            )
+        if is_device(side):
+            namespace(X=like, **{f"the {name} bound": side})
+        sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
+        if np.isnan(sides[-1]).any():
+            j = int(np.argwhere(np.isnan(sides[-1]))[0][1])
+            raise ValueError(f"bounds: the {name} bound of feature {j} is NaN.")
+    lower, upper = sides
+    wrong = np.argwhere((lower > upper) | (lower == np.inf) | (upper == -np.inf))
+    if len(wrong):
+        k, j = wrong[0]
+        why = "cross" if lower[k, j] > upper[k, j] else "leave no finite number"
+        where = (f"output {k}, " if n_outputs > 1 else "") + f"feature {j}"
+        raise ValueError(f"bounds: those of {where} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
+    xp = namespace(X=like)
+    return xp.asarray(lower), xp.asarray(upper)
+
+
+def _by_name(bounds, n_features, feature_names):
+    lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    for j, key, pair in by_feature(bounds, n_features, feature_names, "bounds"):
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise ValueError(f"bounds[{shown(key)}] must be a pair (lower, upper); got {shown(pair)}.")
+        for side, value, absent in ((lower, pair[0], -np.inf), (upper, pair[1], np.inf)):
+            given = _side(f"those of {shown(key)}", value, absent)
+            if given.ndim:
+                raise ValueError(f"bounds[{shown(key)}] must be a pair of numbers; got {shown(pair)}.")
+            side[j] = given
+    return lower, upper
+
+
+def normalized(weight, X):
+    """Weights of sum 1, (n,), of None for equal ones or of numbers up to the largest, where X is."""
+    if weight is None:
+        return namespace(X=X).full(X.shape[0], 1.0 / X.shape[0])
+    weight = weight / weight.max()
+    return weight / weight.sum()
+
+
+def used_columns(X, lower, upper):
+    """`without_empty_columns`, but for those whose coefficients may not be zero, and the bounds of these."""
+    X, columns = without_empty_columns(X, ((lower > 0) | (upper < 0)).any(axis=0))
+    return X, columns, columns.restrict(lower), columns.restrict(upper)
+
+
+def inside(coef, lower, upper, dtype):
+    """``coef`` in ``dtype``, rounded to the inside of the bounds; as it is where no such number exists."""
+    with np.errstate(over="ignore"):
+        out = coef.astype(dtype)
+    out = np.where(out < lower, np.nextafter(out, dtype.type(np.inf)), out)
+    out = np.where(out > upper, np.nextafter(out, dtype.type(-np.inf)), out)
+    return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
+
+
+class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
+    """Runs `minimize_bounded` for one output after the other."""
+
+    _unsaved = ("_multipliers",)  # what `save` leaves out
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    def _start(self, X, n_outputs, columns, offset=0.0):
+        """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""
+        coef, xp = getattr(self, "coef_", None), namespace(X=X)
+        if not self.warm_start or coef is None:
+            return None
+        coef = sound(coef, "coef_")
+        coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
+        intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
+        finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
+        if coef.shape != (n_outputs, columns.n_features) or not finite:
+            return None
+        intercept = xp.broadcast_to(intercept, (n_outputs,))
+        return np.column_stack([columns.restrict(coef), intercept]).astype(np.float64)
+
+    def _round(self, problem, result, lower, upper, dtype):
+        """Put the rounded solution in the place of the exact one, with its own objective and gap."""
+        b = float(result.x[-1])
+        w, b, value = problem.rounded(result.x[:-1], b, lambda w: inside(w, lower, upper, dtype))
+        result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)
+        result.x, result.fun = np.append(w, b), value
+
+    def _fit_outputs(self, X, losses, starts, lower, upper, columns, *, data, attributes):
+        """Minimise for each loss from (w, b) of ``starts``; sets ``objective_``, ``dual_gap_`` and
+        ``n_iter_``.
+
+        ``attributes`` maps an array (n_outputs, n_features + 1) to fitted attributes; the last column is b.
+        """
+        opts = BoundedOptions(
+            tol=self.tol, max_iter=self.max_iter, max_time=np.inf if self.max_time is None else self.max_time
+        )
+        results = []
+        known = getattr(self, "_multipliers", None) if self.warm_start else None
+        if known is None or [len(one) for one in known] != [X.shape[0]] * len(losses):
+            known = [None] * len(losses)
+
+        def minimize(x0, callback):
+            x, done = x0.copy(), 0
+            for k, loss in enumerate(losses):
+                problem = BoundedProblem(
+                    X, loss, lower[k], upper[k], self.alpha * self.l1_ratio, self.alpha * (1 - self.l1_ratio),
+                    fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
+                )  # fmt: skip
+
+                def report(result, k=k, done=done):
+                    x[k] = result.x
+                    result.x, result.nit = x.copy(), result.nit + done
+                    return callback(result)
+
+                result = minimize_bounded(
+                    problem, x0[k, :-1], x0[k, -1], opts,
+                    callback=None if callback is None else report, history=self.history,
+                    multipliers=None if known[k] is None else beside(known[k], X),
+                )  # fmt: skip
+                # an optimality of NaN: the objective is a number, and ten times the size of y is none
+                if not np.isfinite(result.fun) or np.isnan(result.optimality):
+                    raise ValueError(
+                        f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "
+                        "largest entry; the coefficients are then divided by it too."
+                    )
+                if X.dtype != np.float64:
+                    self._round(problem, result, lower[k], upper[k], X.dtype)
+                x[k] = result.x
+                done += result.nit
+                results.append(result)
+                if result.status == outcome.STOPPED:
+                    break
+            return _together(results, x)
+
+        self._run(
+            minimize,
+            starts,
+            starts.shape,
+            data=data,
+            attributes=attributes,
+            n_tasks=len(losses) * self.max_iter,
+            whole=lambda x: np.column_stack([columns.expand(x[:, :-1]), x[:, -1]]),
+        )
+        missing = len(losses) - len(results)  # outputs that the callback left out
+        self.objective_, self.dual_gap_ = (
+            np.array([result[name] for result in results] + [np.nan] * missing)
+            for name in ("fun", "dual_gap")
+        )
+        self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
+        found = [result.multipliers for result in results]
+        if self.warm_start and not missing and not any(one is None for one in found):
+            self._multipliers = found
+        elif hasattr(self, "_multipliers"):
+            del self._multipliers
+
+
+def _side(name, side, absent):
+    """One side of the bounds as float64; strings are no numbers."""
+    try:
+        given = np.asarray(absent if side is None else to_host(side))
+        if given.dtype.kind not in "iufb":
+            raise TypeError
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds: {name} must hold numbers; got {shown(side)}.") from error
+
+
+def _together(results, x):
+    """One result of several: the sums, the first status that is not success, the worst measure."""
+    bad = next((result for result in results if result.status), results[0])
+    together = OptimizeResult(
+        x=x, fun=sum(result.fun for result in results), dual_gap=sum(result.dual_gap for result in results),
+        nit=sum(result.nit for result in results), status=bad.status, message=bad.message,
+        optimality=max(result.optimality for result in results), history=None,
+    )  # fmt: skip
+    if results[0].history is not None:
+        together.history = {
+            name: np.concatenate([result.history[name] for result in results]) for name in results[0].history
+        }
+        together.history["output"] = np.repeat(
+            np.arange(len(results)), [len(result.history["fun"]) for result in results]
+        )
+    return together

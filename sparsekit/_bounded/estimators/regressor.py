@@ -1,0 +1,273 @@
+"""Linear regression with box bounds on the coefficients, for losses with and without kinks."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _get_feature_names
+
+from ..._arrays import namespace
+from ..._estimator.decorators import fit_context
+from ..._estimator.offset import check_offset
+from ..._estimator.offset_prediction import OffsetRegressionMixin
+from ..._estimator.sklearn_twins import regression_twin
+from ..._estimator.training_data import with_numbers
+from ..._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
+from ..losses.losses import regression_loss, weighted_quantile
+from ..solver.run import BoundedOptions
+from .fit import (
+    CONSTRAINTS,
+    BoundedEstimatorMixin,
+    check_coefficient_bounds,
+    inside,
+    normalized,
+    used_columns,
+)
+
+LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
+
+
+class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
+    r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
+
+    Minimises
+
+    .. math:: \frac{\sum_i s_i\, \ell(y_i - x_i^T w - b - o_i)}{\sum_i s_i}
+              + \alpha \Big(\rho \|w\|_1 + \frac{1 - \rho}{2} \|w\|^2\Big)
+              \quad \text{subject to} \quad l \le w \le u,
+
+    s the sample weights, o the ``offset`` of `fit` (zero without one), :math:`\rho` the ``l1_ratio``. The
+    intercept b has neither bounds nor a penalty. The mean loss and ``alpha`` have the scale of
+    :class:`sklearn.linear_model.ElasticNet`, ``QuantileRegressor`` (with ``l1_ratio=1``) and
+    ``SGDRegressor``.
+
+    Parameters
+    ----------
+    loss : {"absolute", "quantile", "huber", "squared", "epsilon_insensitive"}, default="absolute"
+        :math:`\ell(r)`: :math:`|r|`; :math:`\max(q r, (q - 1) r)` with q the ``quantile``; :math:`r^2/2` up
+        to :math:`|r| = \epsilon` and :math:`\epsilon |r| - \epsilon^2/2` beyond; :math:`r^2/2`;
+        :math:`\max(|r| - \epsilon, 0)`.
+    bounds : pair or dict, default=(-inf, inf)
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
+        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
+        ``(0, None)`` is non-negative; equal bounds fix a coefficient.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
+    alpha : float, default=0.0
+        Strength of the penalty, >= 0.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
+    quantile : float, default=0.5
+        Quantile that ``loss="quantile"`` predicts, in (0, 1).
+    epsilon : float, default=0.1
+        In units of y: where the Huber loss becomes linear (> 0), half the width of the insensitive zone
+        (>= 0).
+    fit_intercept : bool, default=True
+        Whether to fit the intercept.
+    tol : float, default=1e-6
+        Certifies that the objective is at most tol of itself above the lowest: the fit stops when the duality
+        gap is at most that.
+    max_iter : int, default=10000
+        Largest number of iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits; otherwise from zero, or the bound next
+        to it.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per iteration.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each iteration with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
+        fit, without a warning, by returning True or raising StopIteration.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, within the bounds exactly; in the dtype of X (float64 if bounds leave no such number).
+    intercept_ : float
+        Intercept, in the unit of y; 0.0 if ``fit_intercept=False``.
+    objective_ : float
+        The objective above.
+    dual_gap_ : float
+        ``objective_`` is at most this far above the minimum. (Without a penalty and with infinite bounds:
+        above all coefficients up to ten times their natural size; k times farther out, at most k times as
+        far.)
+    optimality_ : float
+        ``dual_gap_`` relative to ``objective_``, what ``tol`` bounds.
+    n_iter_ : int
+        Iterations.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun, optimality, nnz, method ("start", "nqn", "newton")
+        and output of every iteration.
+    needs_offset_ : bool
+        Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
+        zero, for tools that cannot hand one on.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    BoundedClassifier : The same for classes.
+    minimize_nqn : The optimiser, for any function.
+
+    Notes
+    -----
+    NQN [1]_ minimises the objective as it is, kinks included; Newton's method with multipliers, of the
+    proximal kind [2]_, finds the last digits and the proof. X is used without a copy if it is float32 or
+    float64 and C- or Fortran-contiguous, CSR or CSC. Sums over dense float32 data have seven digits on the
+    way: a smaller relative gap than 1e-7 means as much.
+
+    References
+    ----------
+    .. [1] N. S. Keskar, "Second-order methods for stochastic and nonsmooth optimization", PhD thesis,
+       Northwestern University, 2017, chapter 3.
+    .. [2] R. T. Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in
+       convex programming", Mathematics of Operations Research 1(2), 1976.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sparsekit import BoundedRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = BoundedRegressor(loss="quantile", quantile=0.9, bounds={"bmi": (0, 400), "sex": (0, None)})
+    >>> model = model.fit(X, y)
+    >>> model.coef_[[1, 2]].round(6)
+    array([  0., 400.])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "loss": [StrOptions(set(LOSSES))],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        **CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss: Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"] = "absolute",
+        *,
+        bounds: CoefficientBounds = (-np.inf, np.inf),
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        quantile: float = 0.5,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        tol: float = BoundedOptions.tol,
+        max_iter: int = BoundedOptions.max_iter,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.loss = loss
+        self.bounds = bounds
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where ``coef_`` stays; y and
+            sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Target values.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
+            theirs then.
+
+        Returns
+        -------
+        self : BoundedRegressor
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, or shapes disagree.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        if self.loss == "huber" and self.epsilon == 0:
+            raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
+        names = _get_feature_names(X)
+        given = with_numbers(self, X, y, sample_weight, offset=offset)
+        y = given.values
+        bounds = check_coefficient_bounds(self.bounds, 1, given.X.shape[1], names, like=given.X)
+        X, columns, lower, upper = used_columns(given.X, *bounds)
+        weight = normalized(given.weight, X)
+        y = y.astype(np.float64, copy=False)
+        given.offset = offset = check_offset(given.offset, X)
+        y = y if offset is None else y - offset
+        # the intercept takes it up, and sums lose no digits to a large common part
+        middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss refuses what overflows
+            target = namespace(y=y).ascontiguousarray(y - middle)
+            loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
+        start = self._start(X, 1, columns, middle)
+        if start is None:
+            start = namespace(X=X).zeros((1, X.shape[1] + 1))
+            if self.fit_intercept:
+                q = self.quantile if self.loss == "quantile" else 0.5
+                mean = self.loss == "squared"
+                start[0, -1] = target @ weight if mean else weighted_quantile(target, weight, q)
+        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+
+        def attributes(x):
+            return {
+                "coef_": columns.expand(inside(x[0, :-1], lower[0], upper[0], X.dtype)),
+                "intercept_": float(x[0, -1] + middle),
+                "needs_offset_": offset is not None,
+            }
+
+        data = given.for_callbacks()
+        self._fit_outputs(X, [loss], start, lower, upper, columns, data=data, attributes=attributes)
+        self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
+        self.n_iter_ = int(self.n_iter_[0])
+        return self
+
+    def _twin(self):
+        return regression_twin(
+            self.loss, self.alpha, self.l1_ratio, self.bounds, quantile=self.quantile,
+            epsilon=self.epsilon, fit_intercept=self.fit_intercept,
+        )  # fmt: skip
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,66 @@
+r"""Linear models with bounded coefficients: NQN for the way, Newton's method with multipliers for the end.
+
+.. math:: \min_{l \le w \le u, b} P(w, b) = \sum_i s_i h(c_i (x_i^T w + b - t_i))
+          + \alpha_1 \|w\|_1 + \tfrac{\alpha_2}{2} \|w\|^2
+
+NQN takes the objective as it is, kinks and all, in standardised columns. It comes near the solution in a few
+dozen passes over X but can't tell how near. `refine` then finds dual variables that prove it.
+"""
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._linalg.threads import blas_threads
+from ..._solver import outcome
+from ..._solver.outcome import Stop
+from .certificate import Certificate
+from .refine import refine
+from .run import BoundedOptions, BoundedRun
+from .scaled_descent import Descent
+
+MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
+
+
+def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, multipliers=None):
+    """Minimise from (w, b), w within the box.
+
+    Parameters
+    ----------
+    problem : BoundedProblem
+    w : ndarray of shape (p,)
+    b : float
+    opts : BoundedOptions
+    callback : callable, default=None
+        ``callback(report)`` after each iteration with copies; a true value or StopIteration stops.
+    history : bool, default=False
+    multipliers : ndarray of shape (n,), default=None
+        Dual variables of a loss with kinks, of a result at (w, b), by which it can be proved at once.
+
+    Returns
+    -------
+    OptimizeResult
+        x = (w, b), fun, dual_gap, optimality (the gap relative to the objective), nit, n_newton, nfev (passes
+        over X, one or two an evaluation), status, message, success, history, multipliers.
+    """
+    opts, b = opts or BoundedOptions(), float(b)
+    run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
+    # BLAS adds in another order with more threads; those of the passes over X do not
+    with blas_threads(1):
+        try:
+            if multipliers is not None:
+                run.begin_with(w, b, multipliers)
+            elif run.is_small:
+                run.begin_at(w, b)
+            if not run.is_small:
+                Descent(run).approach(w, b)
+            refine(run)
+            status = outcome.NO_PROGRESS
+        except Stop as stop:
+            status = stop.status
+    if status != outcome.STOPPED and run.is_done:
+        status = outcome.CONVERGED
+    return OptimizeResult(
+        x=np.append(run.w, run.b), fun=run.primal, dual_gap=max(run.gap, 0.0), optimality=run.measure(),
+        nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
+        success=status == outcome.CONVERGED, history=run.history.columns(), multipliers=run.dual,
+    )  # fmt: skip

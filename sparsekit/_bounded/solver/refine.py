@@ -1,0 +1,296 @@
+r"""The last digits of a linear model in a box, and the proof: Newton's method, with multipliers where h has
+kinks.
+
+A loss with kinks is replaced by its envelope around dual variables a' (the multipliers), which is smooth,
+
+.. math:: h_\delta(r) = \max_a \; a r - h^*(a) - \tfrac{\delta}{2} (a - a')^2;
+
+its minimiser gives new multipliers. This is the proximal point method on the dual (Rockafellar 1976), which
+needs no delta near zero and ends after finitely many rounds where everything is piecewise linear or
+quadratic. Only the rows whose residual is within about delta of a kink have curvature, so that Newton's
+matrix is small.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._linalg.newton import MAX_SIDE, NewtonSystem
+from ..._solver.line_search import Trial, find_slope_root
+from ..losses.losses import LossRows, weighted_quantile
+from .box_step import RELEASES, minimize_in_box
+from .scaled_descent import ENDLESS, Descent
+
+# rows within the first smoothing, as a multiple of the variables
+ZONE = 2
+# part of the gap that the envelope's own optimality may have before the multipliers move
+FORCING = 0.1
+# optimality, relative to the objective, that is rounding
+NOISE = 1e-13
+# factors of delta: after a quick round, and after one that was too much; iterations that count as such
+SHRINK, GROW = 0.2, 3.0
+QUICK, SLOW = 15, 30
+# part of delta from which half of the residuals are very small; the least delta, in spreads of the targets
+NEARLY, LEAST = 1e-3, 1e-12
+# rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has
+# won; the same once the gap is what was asked for; and the decrease of a smooth objective, relative to it,
+# that is progress too
+STALE, DONE, BETTER, FELL = 8, 2, 0.7, 1e-9
+# Levenberg's ridge in units of the curvature that all rows would have: start, range, changes
+RIDGE, RIDGE_MIN, RIDGE_MAX = 1e-6, 1e-12, 1e3
+# steps of the search along a line, and the part of the slope that ends it
+SEARCH_STEPS, SEARCH_TOL = 40, 0.1
+# slope of a step as a part of its square in Newton's matrix; a minimiser's is 1
+DESCENT = 0.1
+# distance to a bound, relative to the numbers it comes from, that is rounding
+ROUNDING = 1e-9
+
+
+@dataclass
+class Envelope:
+    """delta and a'; both None for a smooth loss."""
+
+    smoothing: float | None = None
+    previous: np.ndarray | None = None
+
+
+@dataclass
+class Point:
+    """Coefficients, predictor, and what the envelope says of them; gradient = X^T u."""
+
+    w: np.ndarray
+    b: float
+    z: np.ndarray
+    rows: LossRows
+    gradient: np.ndarray | None = None
+
+    def evaluate(self, problem, envelope):
+        problem.loss.evaluate(self.z, self.rows, envelope.smoothing, envelope.previous)
+        self.gradient = problem.transposed(self.rows.u)
+
+
+@dataclass
+class Orthant:
+    """The box in which the objective is smooth around w, by the signs of w; slopes with the L1 part."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    slope: np.ndarray
+    free: np.ndarray
+
+
+def orthant(problem, w, gradient):
+    """Where w may move without a kink of the L1 penalty, and the slope there."""
+    lower, upper, l1 = problem.lower, problem.upper, problem.l1
+    slope = gradient + problem.l2 * w
+    if l1:
+        side = np.sign(w)
+        # from zero a coefficient goes where the slope beats the penalty, or stays
+        at_zero = side == 0
+        side = np.where(at_zero & (slope < -l1), 1.0, np.where(at_zero & (slope > l1), -1.0, side))
+        rests = side == 0
+        lower = np.where(side >= 0, np.maximum(lower, 0.0), lower)
+        upper = np.where(side <= 0, np.minimum(upper, 0.0), upper)
+        slope = np.where(rests, 0.0, slope + l1 * side)
+        lower, upper = np.minimum(lower, w), np.maximum(upper, w)
+    free = ~(((w <= lower) & (slope >= 0)) | ((w >= upper) & (slope <= 0)))
+    return Orthant(lower, upper, slope, free)
+
+
+def refine(run):
+    """Improve the run's point until its gap is small enough (`Stop`), or rounding is all that is left."""
+    problem, loss = run.problem, run.problem.loss
+    problem.is_exact = True
+    # natural sizes are better known here than at the start
+    run.certificate.forget()
+    z = problem.predictor(run.w, run.b)
+    point = Point(run.w.copy(), run.b, z, LossRows.empty(problem.n, z))
+    envelope = Envelope()
+    if loss.has_kinks:
+        distance, previous = loss.kink_distance(z)
+        reach = loss.spread
+        if not run.is_small:
+            k = min(ZONE * (problem.p + 1), problem.n - 1, MAX_SIDE // 2)
+            # all residuals zero: any delta will do, but not zero
+            reach = max(2.0 * float(np.partition(distance, k)[k]), 1e-9 * loss.spread)
+        envelope = Envelope(reach / (loss.hi - loss.lo), previous)
+    point.evaluate(problem, envelope)
+    inner = Newton(run)
+    stale, gap, primal = 0, np.inf, np.inf
+    while stale < (DONE if run.is_done else STALE):
+        count = inner.solve(point, envelope)
+        if count is None:  # too large for Newton's matrix
+            inner = QuasiNewton(run)
+            continue
+        fell = not loss.has_kinks and run.primal < primal - run.allowed(FELL)
+        stale = 0 if run.gap < BETTER * gap or fell else stale + 1
+        gap, primal = min(gap, run.gap), run.primal
+        if not loss.has_kinks:
+            continue
+        envelope.previous = point.rows.dual.copy()
+        if count < QUICK:
+            envelope.smoothing *= SHRINK
+            # a fit that is nearly perfect asks for a far smaller delta, at once
+            typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
+            if typical < NEARLY * envelope.smoothing:
+                envelope.smoothing = max(typical, LEAST * loss.spread)
+        elif count >= SLOW:
+            envelope.smoothing *= GROW
+        point.evaluate(problem, envelope)
+
+
+def certify(run, point):
+    """Gap at a point; what the objective itself is there."""
+    problem, loss = run.problem, run.problem.loss
+    primal = point.rows.f
+    if loss.has_kinks:
+        primal = loss.evaluate(point.z, run.spare).f
+    run.see(point.w, point.b, primal + problem.penalty(point.w))
+    bound = run.certificate.best
+    run.certificate.update(point.w, point.b, point.z, point.rows, point.gradient, run.primal)
+    if loss.has_kinks and run.certificate.best > bound:
+        run.dual = point.rows.dual.copy()
+
+
+class Newton:
+    """Newton's method on the envelope, in the box."""
+
+    def __init__(self, run):
+        self.run = run
+        self.ridge, self.too_large = RIDGE, False
+        _, self.variance = run.problem.moments()
+        run.spare = LossRows.empty(run.problem.n, self.variance)
+
+    def solve(self, point, envelope):
+        """Minimise until the gap is mostly that of the multipliers; the steps it took, or None: too large."""
+        run, problem = self.run, self.run.problem
+        certify(run, point)
+        run.check()
+        for count in range(SLOW):
+            if count >= QUICK and run.is_done:
+                return count - 1
+            face = orthant(problem, point.w, point.gradient)
+            slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
+            left = run.certificate.weigh(face.slope, face.free, slope_b)
+            if problem.loss.has_kinks and count and left <= max(FORCING * run.gap, run.allowed(NOISE)):
+                return count
+            if left == 0.0 or not self._step(point, envelope, face, slope_b):
+                return None if self.too_large else count
+            run.n_newton += 1
+            certify(run, point)
+            run.iteration("newton")
+        return SLOW
+
+    def _step(self, point, envelope, face, slope_b):
+        problem, rows = self.run.problem, point.rows
+        used = np.flatnonzero(face.free)
+        curved = np.flatnonzero(rows.curvature)
+        system = NewtonSystem.build(
+            problem.matrix, curved, used, rows.curvature[curved], problem.l2, problem.fit_intercept
+        )
+        if system is None:
+            self.too_large = True
+            return False
+        gradient = face.slope[used]
+        low, high = face.lower[used] - point.w[used], face.upper[used] - point.w[used]
+        # the ridge in units of the curvature that every row together would give
+        full = 1.0 / envelope.smoothing if envelope.smoothing else 1.0
+        unit = full * self.variance[used]
+        if problem.fit_intercept:
+            gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
+            low, high = np.append(low, -np.inf), np.append(high, np.inf)
+        attempts = ((ridge, releases) for ridge in _ridges(self.ridge) for releases in (RELEASES, 0))
+        for ridge, releases in attempts:
+            move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
+            slope = float(gradient @ move)
+            # the model's minimiser has at least this slope; what went round in circles may not. NaN fails
+            if slope < 0 and slope <= -DESCENT * float(move @ (system.product(move) + ridge * unit * move)):
+                break
+        else:
+            return False
+        self.ridge = ridge
+        step = np.zeros(problem.p, like=move)
+        step[used] = move[: len(used)]
+        step_b = float(move[-1]) if problem.fit_intercept else 0.0
+        dz = problem.predictor(step, step_b)
+        length = self._search(point, envelope, face, step, dz, slope)
+        old = point.w
+        point.w = _snapped(old + length * step, old, step, face)
+        point.b += length * step_b
+        point.z = point.z + length * dz
+        if length > 0.5:
+            self.ridge = max(0.1 * self.ridge, RIDGE_MIN)
+        elif length < 0.1 and problem.loss.has_kinks:
+            self.ridge = min(10.0 * self.ridge, 1.0)
+        point.evaluate(problem, envelope)
+        return True
+
+    def _search(self, point, envelope, face, step, dz, slope):
+        """Length at which the slope along the step is nearly zero; the envelope's slope grows with it."""
+        problem, w = self.run.problem, point.w
+        side = np.where(w != 0, np.sign(w), np.sign(step))
+        fixed = problem.l1 * float(side @ step) + problem.l2 * float(w @ step)
+        square = problem.l2 * float(step @ step)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            room = np.where(step > 0, (face.upper - w) / step, (face.lower - w) / step)
+        longest = max(1.0, float(np.min(np.where(step != 0, room, np.inf))))
+        loss, args = problem.loss, (envelope.smoothing, envelope.previous)
+
+        def along(length):
+            return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
+
+        found = find_slope_root(
+            lambda t: Trial(t, slope=along(t)),
+            slope,
+            part=SEARCH_TOL,
+            longest=longest,
+            max_trials=SEARCH_STEPS,
+        )
+        return 0.0 if found is None else found.t
+
+
+def _ridges(first):
+    """``first`` and larger ones."""
+    ridge = first
+    while ridge <= RIDGE_MAX:
+        yield ridge
+        ridge = max(10.0 * ridge, RIDGE_MIN)
+
+
+def _snapped(new, old, step, face):
+    """``new`` in the face; what is within rounding of a bound goes there."""
+    tiny = ROUNDING * (np.abs(old) + np.abs(step))
+    new = np.where((new - face.lower <= tiny) & (step < 0), face.lower, new)
+    return np.where((face.upper - new <= tiny) & (step > 0), face.upper, new)
+
+
+class QuasiNewton:
+    """The same by NQN, where Newton's matrix would be too large."""
+
+    def __init__(self, run):
+        self.run = run
+        self.descent = Descent(run)
+
+    def solve(self, point, envelope):
+        run, problem, descent = self.run, self.run.problem, self.descent
+        descent.smoothing, descent.previous = envelope.smoothing, envelope.previous
+        done = False
+
+        def callback(report):
+            nonlocal done
+            w, b, z, gradient, slope, f = descent.last
+            if f == report.fun:
+                point.w, point.b, point.z, point.gradient = w, b, z, gradient
+                for name in ("u", "dual", "curvature"):
+                    getattr(point.rows, name)[:] = getattr(descent.rows, name)
+                point.rows.f = descent.rows.f
+                certify(run, point)
+                face = orthant(problem, w, gradient)
+                slope_b = slope if problem.fit_intercept else 0.0
+                left = run.certificate.weigh(face.slope, face.free, slope_b)
+                done = problem.loss.has_kinks and left <= FORCING * run.gap
+            run.iteration("nqn")
+            return done
+
+        descent.minimize(point.w, point.b, -1.0, callback, ENDLESS)
+        return 0 if done else QUICK

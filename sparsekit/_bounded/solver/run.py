@@ -1,0 +1,156 @@
+"""Settings of a fit with bounded coefficients, and one call's clock, counters, best point and certificate."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._solver import outcome
+from ..._solver.outcome import History, Limits, Stop
+from ..losses.losses import LossRows
+from ..losses.problem import BoundedProblem
+from .certificate import Certificate
+
+# objectives below this part of the loss' unit count as zero: the fit is then perfect up to rounding
+PERFECT = 1e-6
+# difference by which a bound may be above the objective, relatively: sums over dense float32 data are that
+# rough
+ABOVE = 1e-6
+# entries of X up to which Newton's method alone is the fastest, and goes on until rounding stops it: another
+# order or weight of the same rows then gives the same answer
+SMALL = 20000
+# smoothing of an envelope that has no curvature
+ENDLESS = 1e100
+EXACT = 1e-12
+
+
+@dataclass(frozen=True)
+class BoundedOptions:
+    """Settings.
+
+    tol : duality gap, relative to the objective, at which to stop.
+    max_iter, max_time : limits of iterations (of NQN and of Newton together) and of seconds.
+    rough : relative decrease of ten iterations at which NQN has done its part, for losses with kinks.
+    patience : passes over X, beside the price of a few Newton steps, that NQN has on a smooth loss.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10000
+    max_time: float = np.inf
+    rough: float = 1e-3
+    patience: int = 60
+
+
+@dataclass
+class BoundedRun:
+    """The clock, the counters, the best point and the certificate of one call."""
+
+    problem: BoundedProblem
+    options: BoundedOptions
+    certificate: Certificate
+    callback: object = None
+    keep: bool = False
+    nit: int = 0
+    n_newton: int = 0
+    excess: float = 0.0
+    primal: float = np.inf
+    w: np.ndarray | None = None
+    b: float = 0.0
+    begun: bool = False
+    spare: LossRows | None = None  # for the objective itself, beside its envelope
+    dual: np.ndarray | None = None  # dual variables (n,) of the best bound of a loss with kinks
+
+    def __post_init__(self):
+        self.limits = Limits(self.options.max_iter, self.options.max_time)
+        self.history = History(("time", "fun", "optimality", "nnz", "method"), self.keep)
+
+    def begin_at(self, w, b):
+        """Evaluate the first point."""
+        rows = LossRows.empty(self.problem.n, w)
+        z, gradient = self.problem.evaluate(w, b, rows)
+        self.begin(w, b, z, rows, gradient)
+
+    def begin_with(self, w, b, multipliers):
+        """The same where multipliers of a loss with kinks are known, which may prove that it is the solution.
+
+        ``multipliers`` are dual variables (n,).
+        """
+        self.problem.is_exact = True
+        self.begin_at(w, b)
+        self.dual = multipliers
+        z = self.problem.predictor(w, b)
+        rows = LossRows.empty(self.problem.n, z)
+        # an envelope without end has the dual variables that it is made around, wherever z is
+        self.problem.loss.evaluate(z, rows, ENDLESS, multipliers)
+        self.certificate.update(w, b, z, rows, self.problem.transposed(rows.u), self.primal)
+        if self.is_done:
+            self.iteration("start")
+
+    def begin(self, w, b, z, rows, gradient):
+        """Take the first point, which may be the solution."""
+        self.begun = True
+        primal = rows.f + self.problem.penalty(w)
+        self.excess = self.problem.loss.excess(z)
+        self.see(w, b, primal)
+        self.certificate.update(w, b, z, rows, gradient, primal)
+        if self.within(EXACT):
+            self.iteration("start")
+
+    def see(self, w, b, primal):
+        """Keep the point if it is the best so far."""
+        if primal < self.primal:
+            self.primal, self.w, self.b = primal, w.copy(), float(b)
+            bound = self.certificate.best
+            # a bound holds near the points that it was made for; what is below it is elsewhere
+            if primal < bound - ABOVE * abs(bound) or not self.certificate.covers(w, b):
+                self.certificate.forget()
+
+    @property
+    def gap(self):
+        return self.primal - self.certificate.best
+
+    @property
+    def is_small(self):
+        return self.problem.n * self.problem.p <= SMALL
+
+    @property
+    def is_done(self):
+        """Whether the gap is what was asked for; a small problem goes on."""
+        return self.within(self.options.tol)
+
+    def within(self, tol):
+        """Whether the gap is at most ``tol`` times the objective, both being numbers."""
+        return np.isfinite(self.gap) and self.gap <= self.allowed(tol)
+
+    def allowed(self, tol):
+        return tol * self._size()
+
+    def _size(self):
+        # what outliers add to the objective says nothing of the fit
+        return max(self.primal - self.excess, PERFECT * self.problem.loss.unit(), 1e-300)
+
+    def measure(self):
+        """The gap relative to what ``tol`` is relative to."""
+        return max(self.gap, 0.0) / self._size() if np.isfinite(self.primal) else np.inf
+
+    def check(self):
+        if self.within(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
+            raise Stop(outcome.CONVERGED)
+        status = self.limits.reached(self.nit)
+        if status is not None:
+            raise Stop(status)
+
+    def iteration(self, kind):
+        """Count one iteration; record and report it, and stop where that is due."""
+        self.nit += 1
+        if self.history:
+            nnz = int(np.count_nonzero(self.w))
+            self.history.add(self.limits.seconds, self.primal, self.measure(), nnz, kind)
+        if self.callback is not None:
+            report = OptimizeResult(
+                x=np.append(self.w, self.b), fun=self.primal, nit=self.nit, optimality=self.measure(),
+                nnz=int(np.count_nonzero(self.w)), time=self.limits.seconds,
+            )  # fmt: skip
+            if outcome.wants_to_stop(self.callback, report):
+                raise Stop(outcome.STOPPED)
+        self.check()

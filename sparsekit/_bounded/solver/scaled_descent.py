@@ -1,0 +1,176 @@
+"""NQN on a linear model, in variables that make it round.
+
+The columns are centred (by way of the intercept, so that sparse ones stay sparse) and scaled, and a
+coefficient that has an L1 penalty and may take either sign is split into two that may not: what is left of
+the penalty is linear, and zeros are exact.
+"""
+
+import numpy as np
+
+from ..losses.losses import LossRows
+from . import nqn
+
+# decrease of a smooth objective in ten iterations, relative to max(1, it), from which Newton is the better
+LITTLE = 1e-9
+# distance from a bound, relative to it, that is rounding
+MISSED = 1e-14
+# evaluations without an iterate after which a smooth objective has no digit left to gain
+FRUITLESS = 12
+ENDLESS = 10**9
+# bytes that pairs may take beside any X, and how many there are at least
+ROOM, FEWEST = 2**25, 5
+
+
+class Fruitless(Exception):
+    """A search on a smooth objective found nothing."""
+
+
+class Descent:
+    """The objective in NQN's variables v, and the runs of NQN on it."""
+
+    def __init__(self, run):
+        self.run, self.problem = run, run.problem
+        problem = self.problem
+        p = problem.p
+        mean, variance = problem.moments()
+        loss = problem.loss
+        # curvature of the loss, by the spread of the residuals where it has kinks
+        curvature = 1.0
+        if loss.has_kinks and loss.c is None:
+            curvature = (loss.hi - loss.lo) / (4.0 * loss.spread)
+        self.mean, self.scale = mean, 1.0 / np.sqrt(curvature * variance + problem.l2)
+        two = (problem.lower < 0) & (problem.upper > 0) if problem.l1 else np.zeros(p, dtype=bool, like=mean)
+        self.split = np.flatnonzero(two)
+        lower, upper = problem.lower / self.scale, problem.upper / self.scale
+        self.lower = np.concatenate([np.where(two, 0.0, lower), np.zeros(len(self.split), like=mean)])
+        self.upper = np.concatenate([upper, -lower[self.split]])
+        side = np.where(two | (problem.lower >= 0), 1.0, -1.0)
+        self.linear = problem.l1 * np.concatenate([side * self.scale, self.scale[self.split]])
+        if problem.fit_intercept:
+            self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
+            self.linear = np.append(self.linear, 0.0)
+        self.rows = LossRows.empty(problem.n, mean)
+        self.smoothing = self.previous = None
+        self.last = None
+        self.n_trials = 0
+
+    def _linear_part(self, v):
+        p = self.problem.p
+        w = v[:p].copy()
+        w[self.split] -= v[p : p + len(self.split)]
+        w *= self.scale
+        return w, float(v[-1] - self.mean @ w) if self.problem.fit_intercept else 0.0
+
+    def point(self, v):
+        """(w, b) of v, w in the box."""
+        problem = self.problem
+        w, _ = self._linear_part(v)
+        w = np.clip(w, problem.lower, problem.upper)
+        for side in (problem.lower, problem.upper):
+            # a bound, scaled and back, may be missed by a rounding error
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= MISSED * np.abs(side)), side, w)
+        return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
+
+    def variables(self, w, b):
+        """v of (w, b)."""
+        scaled = w / self.scale
+        parts = [scaled, np.maximum(-scaled[self.split], 0.0)]
+        parts[0][self.split] = np.maximum(scaled[self.split], 0.0)
+        if self.problem.fit_intercept:
+            parts.append(_one(b + float(self.mean @ w), w))
+        return np.clip(np.concatenate(parts), self.lower, self.upper)
+
+    def __call__(self, v):
+        problem, rows = self.problem, self.rows
+        self.n_trials += 1
+        if self.n_trials > FRUITLESS and not (problem.loss.has_kinks and self.smoothing is None):
+            raise Fruitless
+        w, b = self.point(v)
+        z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
+        slope = float(rows.u.sum())
+        if not self.run.begun:
+            self.run.begin(w, b, z, rows, gradient)
+        g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
+        parts = [g, -g[self.split]]
+        full = np.concatenate([*parts, _one(slope, g)] if problem.fit_intercept else parts)
+        f = rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w)
+        self.last = (w, b, z, gradient, slope, f)
+        return f, full + self.linear
+
+    def minimize(self, w, b, ftol, callback, max_iter):
+        """Iterations of NQN from (w, b) on."""
+
+        def count(report):
+            self.n_trials = 0
+            return callback(report)
+
+        left = self.run.options.max_time - self.run.limits.seconds
+        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
+        self.n_trials = 0
+        start = self.variables(w, b)
+        first = self(start)
+        unit = self._unit(start, first[1])
+
+        def fun(v):
+            nonlocal first
+            (f, g), first = first or self(v * unit), None
+            return f, g * unit
+
+        try:
+            return nqn.minimize(
+                fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count
+            ).nit
+        except Fruitless:
+            return ENDLESS
+
+    def _memory(self):
+        """Pairs of NQN: fewer where X has so few entries a column that they would take more memory than X."""
+        pair = 16 * len(self.lower)
+        return int(min(max(max(self.problem.matrix.nbytes, ROOM) // pair, FEWEST), nqn.NQNOptions.memory))
+
+    def _unit(self, v, g):
+        """Scale of all variables that gives a smooth objective curvature 1 down its slope.
+
+        NQN's first matrix is the identity; correlated columns have far more curvature in common.
+        """
+        problem, rows = self.problem, self.rows
+        down = np.where(((v <= self.lower) & (g >= 0)) | ((v >= self.upper) & (g <= 0)), 0.0, -g)
+        if problem.loss.has_kinks or not down.any():
+            return 1.0
+        w, b = self._linear_part(down)
+        dz = problem.predictor(w, b)
+        curvature = float((rows.curvature * dz) @ dz + problem.l2 * (w @ w)) / float(down @ down)
+        return 1.0 / np.sqrt(curvature) if curvature > 0 else 1.0
+
+    def approach(self, w, b):
+        """From (w, b) to a point from which `refine` takes over; a smooth loss may end here."""
+        run, problem = self.run, self.problem
+        kinks = problem.loss.has_kinks
+
+        def callback(report):
+            self.see(report, certify=not kinks)
+            return False
+
+        limit = ENDLESS if kinks else int(run.options.patience + newton_price(problem))
+        self.minimize(w, b, run.options.rough if kinks else LITTLE, callback, limit)
+
+    def see(self, report, certify):
+        """Tell the run of an iterate; ``certify`` has its gap computed as well."""
+        run, problem = self.run, self.problem
+        w, b, z, gradient, _, f = self.last
+        if f == report.fun:  # the last evaluation is mostly the iterate's
+            primal = self.rows.f + problem.penalty(w) if self.smoothing is None else np.inf
+            run.see(w, b, primal)
+            if certify:
+                run.certificate.update(w, b, z, self.rows, gradient, run.primal)
+        run.iteration("nqn")
+
+
+def _one(value, like):
+    """An array (1,) of the number, where ``like`` is."""
+    return np.full_like(like, value, shape=1)
+
+
+def newton_price(problem):
+    """What a few Newton steps cost in passes over X: a Gram matrix is p/2 of them, at a better rate."""
+    return 0.5 * min(problem.p, problem.n)

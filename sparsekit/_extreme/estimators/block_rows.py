@@ -1,0 +1,194 @@
+"""Rows of ExtremeSoftmaxSGD in blocks: targets checked once for all, rows checked block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import column_or_1d
+
+from ..._arrays import host_only, is_device, is_sparse
+from ..._estimator.checks import check_names, check_sample_weight
+from ..._estimator.labels import refuse_missing_labels
+from ..._row_blocks.blocks import ListOfBlocks
+from ..._row_blocks.make import comes_in_blocks
+from ..._row_blocks.reader import BlockReader
+from ..solver.checkpoint import digest
+from ..solver.sgd import DataRows
+from . import settings
+from .targets import ExtremeTargets, check_extreme_targets, count_labels, is_indicator, make_rows, used_rows
+
+_NONE = np.empty(0)
+_NO_ROWS = DataRows(_NONE, _NONE, _NONE, 1, _NONE)
+
+
+class StreamedRows:
+    """Blocks of X with their targets, as the solver reads them.
+
+    Parameters
+    ----------
+    model : ExtremeSoftmaxSGD
+    X : as `BlockReader` takes it, or a matrix in memory, which is one block
+    y, sample_weight : of all rows
+    classes, reset, grow : see `settings.check_data`
+    relative : bool
+        Whether only the ratios of the weights matter.
+    """
+
+    def __init__(self, model, X, y, sample_weight, classes=None, *, reset=True, grow=True, relative=True):
+        if not comes_in_blocks(X):
+            if is_device(X):
+                raise TypeError("checkpoints are for data in main memory: fit without one, or on X.get().")
+            X, targets = settings.check_data(model, X, y, sample_weight, classes, reset, grow)
+            self.reader = BlockReader(ListOfBlocks([X]))
+        else:
+            host_only(y=y, sample_weight=sample_weight)
+            self.reader = BlockReader(X, *(_as_rows(part) for part in (y, sample_weight)))
+            if not self.reader.n_rows:
+                raise ValueError(
+                    f"Found array with 0 sample(s) (shape={(0, self.reader.n_columns)}) while a minimum of 1 "
+                    f"is required by {type(model).__name__}."
+                )
+            _check_columns(model, self.reader, reset)
+            targets = _targets(model, self.reader, classes, grow)
+            settings.check_settings(model, targets, classes)
+        self.model, self.n_blocks = model, self.reader.n_blocks
+        self.starts, self.n_features = self.reader.starts, self.reader.n_columns
+        self.dtype = self.reader.dtype
+        self.largest: float | None = None
+        self.held: HeldRows | None = None
+        self.use = used_rows(targets)
+        if not self.use.any():
+            raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
+        if relative and targets.weight is not None:
+            targets = replace(targets, weight=targets.weight / targets.weight[self.use].mean())
+        self.targets = targets
+
+    def counts(self) -> np.ndarray:
+        """How often each class is a label (n_classes,)."""
+        return count_labels(self.targets, self.model.label_choice, self.use)
+
+    def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]:
+        """(i, rows of block i or None) for each of the numbers, in the type of ``dtype``."""
+        for i, X in self.reader.read(numbers):
+            yield i, self._rows(i, X)
+            del X
+
+    def _rows(self, i, X):
+        if not self.use[self.starts[i] : self.starts[i + 1]].any():
+            return None
+        X = X if X.dtype == self.dtype else X.astype(self.dtype)
+        if self.held is not None:
+            self.held.see(i, X)
+        return make_rows(X, self._part(i), self.model.label_choice, relative=False)
+
+    def hold(self, rows: np.ndarray) -> None:
+        """Keep these rows as their blocks are read."""
+        self.held = HeldRows(rows, self.starts)
+
+    def held_rows(self, rows: np.ndarray) -> Any:
+        """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
+        held = HeldRows(rows, self.starts) if self.held is None else self.held
+        self.held = None
+        for i in held.missing():
+            _, X = self.reader.block(i)
+            held.see(i, X if X.dtype == self.dtype else X.astype(self.dtype))
+        return held.matrix()
+
+    def _part(self, i):
+        """Targets of block i."""
+        whole, rows = self.targets, slice(self.starts[i], self.starts[i + 1])
+        weight = None if whole.weight is None else whole.weight[rows]
+        if whole.first is None:
+            return ExtremeTargets(whole.codes[rows], None, whole.classes, weight)
+        first = whole.first[rows.start : rows.stop + 1]
+        return ExtremeTargets(whole.codes[first[0] : first[-1]], first - first[0], whole.classes, weight)
+
+    def sample(self, rng: np.random.Generator) -> tuple[Any, ExtremeTargets, DataRows]:
+        """(X, targets, rows) of one block: a random one, or the first where rows are taken in order."""
+        used = np.concatenate([[0], np.cumsum(self.use)])[self.starts]
+        filled = np.flatnonzero(np.diff(used))
+        i = int(filled[rng.integers(len(filled))] if self.model.shuffle else filled[0])
+        _, X = self.reader.block(i)
+        X = X if X.dtype == self.dtype else X.astype(self.dtype)
+        part = self._part(i)
+        return X, part, make_rows(X, part, self.model.label_choice, relative=False)
+
+    def largest_norm(self) -> float:
+        """Largest norm of a row, without the intercept; reads all blocks, once."""
+        if self.largest is None:
+            every = self.reader.read(np.arange(self.n_blocks))
+            self.largest = max(settings.largest_norm_of(self._rows(i, X) or _NO_ROWS) for i, X in every)
+        return self.largest
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these data from others, but for the entries of X."""
+        targets = self.targets
+        return {
+            "shape": [self.reader.n_rows, self.n_features],
+            "dtype": self.dtype.name,
+            "blocks": digest([self.starts]),
+            "y and sample_weight": digest([targets.codes, targets.first, targets.weight]),
+            "classes": digest([targets.classes]),
+        }
+
+
+class HeldRows:
+    """Copies of some rows, rising numbers of all, from blocks that come in any order."""
+
+    def __init__(self, rows, starts):
+        self.rows, self.starts = rows, starts
+        self.parts: dict[int, Any] = {}
+        self.blocks = np.unique(np.searchsorted(starts, rows, side="right") - 1)
+
+    def see(self, i, X):
+        """Take the rows that block i has."""
+        if i in self.blocks and i not in self.parts:
+            lo, hi = np.searchsorted(self.rows, [self.starts[i], self.starts[i + 1]])
+            self.parts[i] = X[self.rows[lo:hi] - self.starts[i]]
+
+    def missing(self):
+        return [int(i) for i in self.blocks if int(i) not in self.parts]
+
+    def matrix(self):
+        parts = [self.parts[int(i)] for i in self.blocks]
+        return sp.vstack(parts, format="csr") if any(map(is_sparse, parts)) else np.concatenate(parts)
+
+
+def _as_rows(values):
+    """Targets or weights whose parts can be told: arrays, matrices and what is lazy as they are."""
+    if values is None or np.isscalar(values) or is_sparse(values) or hasattr(values, "to_delayed"):
+        return values
+    return np.asarray(values)
+
+
+def _targets(model, reader, classes, grow):
+    y = reader.y
+    refuse_missing_labels(y)
+    if not is_indicator(y):
+        y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
+    weight = check_sample_weight(reader.weight, reader.n_rows)
+    return check_extreme_targets(y, weight, model.class_weight, classes, grow)
+
+
+def _check_columns(model, reader, reset):
+    """Number and names of the features, noted (``reset``) or held against those of the fit."""
+    names, n = reader.feature_names, reader.n_columns
+    if reset:
+        model.n_features_in_ = n
+        if names is not None:
+            model.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+        return
+    if n != model.n_features_in_:
+        raise ValueError(
+            f"X has {n} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
+            "input."
+        )
+    known = getattr(model, "feature_names_in_", None)
+    if names is not None and known is not None:
+        check_names(names, known)

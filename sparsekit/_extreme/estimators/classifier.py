@@ -1,0 +1,450 @@
+"""ExtremeSoftmaxSGD: softmax over very many classes, a row and a few classes at a time."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from os import PathLike
+from typing import ClassVar, Literal, Self
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..._estimator.base import CallbackSupportMixin
+from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
+from ..._row_blocks.make import comes_in_blocks
+from ..._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
+from ..solver.state import METHODS
+from .in_blocks import fit_blocks, partial_fit_blocks
+from .in_memory import fit_rows, partial_fit_rows
+from .prediction import ExtremePredictionMixin
+from .settings import draws_classes_one_by_one
+
+
+class ExtremeSoftmaxSGD(
+    CallbackSupportMixin,
+    PlainParametersMixin,
+    ExtremePredictionMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
+    r"""Softmax regression over very many classes; a step costs one row and a few classes.
+
+    Minimises the mean log-loss of a linear softmax, with a ridge,
+
+    .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
+
+    with weights :math:`\omega` scaled to sum to 1, by stochastic steps that see a row and ``n_negatives``
+    other classes: neither the number of rows nor that of classes is in their cost. The intercept is a feature
+    of ones. Probabilities sum to 1 for every method; the unbiased ones ("implicit", "umax", "sgd") also
+    converge to those of the full softmax.
+
+    Parameters
+    ----------
+    method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
+        - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
+          most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_: no
+          rate has to be found. Of more classes: the most frequent, drawn and weighted ones, and as many hard
+          ones, which the row was last mistaken for; the bias falls with their number. Fits to rows in memory
+          look for those up to six times, where that takes less time than the epochs (to 10^5 classes or so).
+          Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's
+          method on all rows and classes, in twice the time of max_iter epochs at most, or a second. "auto" is
+          "implicit" with ``hash_bits``, ``batch_size > 1``, ``average``, independent sampling or a GPU.
+        - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
+        - "umax": SGD on the double sum with [1]_, Algorithm 1.
+        - "sgd": SGD on the double sum; diverges unless the learning rate is small.
+        - "ove": One-vs-Each, a lower bound of the likelihood [2]_; biased.
+        - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training. `fit` starts
+          its intercepts at the logarithms of the label frequencies.
+        - "is": importance sampling, the softmax over the label and the weighted negatives [4]_; biased.
+    alpha : float, default=None
+        Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
+        samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
+        None: 0.1 over the number of rows (of all calls so far in `partial_fit`), which is LIBLINEAR's C = 10,
+        for the adaptive steps of method "auto", else 0.
+    fit_intercept : bool, default=True
+        Whether to fit intercepts; the ridge holds for them as well.
+    learning_rate : float or "auto", default="auto"
+        Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto"
+        a factor, for which "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" runs each
+        power of ten from 1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at
+        least 500) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that
+        is within 0.001 log(n_classes) of it; this costs about as much as the fit.
+    decay : float, default=None
+        Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
+        get shorter by themselves, with a ridge 0.8 (0.85 for a sample of the classes), and 0.9 for the other
+        methods. Adaptive steps end when the rate is a hundredth of the first one: by 0.8 after 21 epochs.
+    max_iter : int, default=50
+        Largest number of epochs.
+    batch_size : int, default=1
+        Rows a step. Their steps start from one W and are averaged ("implicit": exactly, [1]_, Appendix F.3).
+    n_negatives : int, default=None
+        Classes that a step samples beside the label and hard ones. None: for the adaptive steps of method
+        "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double sums
+        and 5 for the others; 5 costs two to three times as much.
+    sampling : {"independent", "blocks"}, default=None
+        None: "blocks" for the adaptive steps of method "auto", else "independent".
+
+        - "independent": each negative is drawn by itself.
+        - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn
+          (``n_negatives`` is rounded up to whole blocks; with as many as there are classes all are taken,
+          whatever ``noise`` says, which makes the steps of all methods but "ove" and "nce" exact). With a
+          noise distribution half of a step's blocks are always the most probable ones. ``coef_`` is in
+          Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1``, ``average``,
+          ``hash_bits`` or a ``weight_bound``.
+    noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
+        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
+        that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
+        their inverse probability, so any of them leaves the double sum unbiased. An array must be positive
+        and sum to 1.
+    double_sum : {"proposed", "raman"}, default="proposed"
+        For "umax" and "sgd": eq. (6) of [1]_, or the one of Raman et al., its eq. (8).
+    delta : float, default=1.0
+        Threshold of "umax": u is raised where it is this far below what the sampled classes show.
+    weight_bound : float or "auto", default="auto"
+        Bound of a class's norm for "umax" (B_W); "auto" is that of [1]_, Lemma 1, infinite for ``alpha=0``.
+    u_bound : float or "auto", default="auto"
+        Bound of u for "umax" (B_u); "auto" is that of [1]_, Lemma 2.
+    average : bool or int, default=False
+        Whether ``coef_`` is the mean of the iterates instead of the last; an integer begins after so many
+        rows. Doubles the memory.
+    hash_bits : int, default=None
+        Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
+        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
+        other: with a table as large as the number of weights that matter, about two thirds of them do, and
+        accuracy falls with every halving. Not with ``alpha > 0`` or a ``weight_bound``.
+    label_choice : {"first", "sample"}, default="first"
+        For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
+        in every epoch (the target is then their uniform distribution).
+    threshold : float, default=None
+        For an indicator y: `predict` gives a row the labels of a larger probability, and always the most
+        probable one. None: half the share of a label in a row of the mean number of labels.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, not for an indicator y.
+    early_stopping : bool, default=False
+        Whether to hold out ``validation_fraction`` of the rows, stop when their log-loss has not fallen by
+        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it). This then
+        takes the place of the rule of ``tol``.
+    validation_fraction : float, default=0.1
+        Share of the rows that early stopping holds out.
+    n_iter_no_change : int, default=5
+        Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
+    tol : float, default=1e-4
+        Certifies nothing: ``objective_`` is an estimate. `fit` stops when the objective has surely (by two
+        standard errors) moved by less than ``tol * log(n_classes)`` an epoch over ``n_iter_no_change``
+        epochs, or is itself not more than 50 times that. It issues a ConvergenceWarning where it surely still
+        falls by more when ``max_iter`` epochs are over. A rate that decays too fast comes to rest too: see
+        ``optimality_``. 0: all epochs are run, without a warning. None: the objective is not estimated
+        either. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
+    max_time : float, default=None
+        Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where classes and shape are the same.
+    shuffle : bool, default=True
+        Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
+        rows of each. False: as they stand, for a stream in the order of time.
+    n_jobs : int, default=None
+        Number of threads, as in joblib. More than one share W without locks, so that results differ from run
+        to run, within noise. On a GPU: how many rows (or batches) step at once, from the same W. None and
+        negative numbers take as many as the most frequent class bears, 1 makes the steps of one thread; all
+        of them give the same result each time, but for a hashed table.
+    random_state : int, RandomState instance or None, default=None
+        Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
+    verbose : int, default=0
+        1 prints a progress bar with the estimate of the objective and what it falls by in an epoch.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each epoch with a
+        :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
+        estimate of the objective, its standard error), learning_rate, time (seconds) and, with early
+        stopping, validation_loss. A true value or StopIteration stops. scikit-learn's own are supported.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), or CSR matrix after `sparsify`
+        Weights, in the dtype of X. Not with ``hash_bits``.
+    intercept_ : ndarray of shape (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
+    table_ : ndarray of shape (2 ** hash_bits,)
+        The hashed weights.
+    classes_ : ndarray of shape (n_classes,)
+        The labels: sorted after `fit`; `partial_fit` appends new ones. For an indicator the column numbers.
+    multilabel_ : bool
+        Whether y was an indicator.
+    alpha_ : float
+        The ridge's strength.
+    learning_rate_ : float
+        The learning rate of the first epoch.
+    learning_rate_losses_ : dict
+        With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
+    objective_ : float
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit, by all of their
+        scores. NaN where that would cost more than a twentieth of the fit. `partial_fit` estimates the mean
+        over the rows of a call, when calls have paid for it; until then the older value stays.
+    objective_error_ : float
+        Standard error of ``objective_``; 0 where all rows were looked at, as by Newton's method. That of a
+        difference between epochs is much smaller, since the rows are the same.
+    objective_curve_ : ndarray of shape (``n_iter_``,)
+        The estimate after each epoch; NaN after those that had none, to save time. Newton steps are none.
+    objective_error_curve_ : ndarray of shape (``n_iter_``,)
+        Its standard errors.
+    optimality_ : float
+        Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
+        not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
+    validation_loss_curve_ : ndarray of shape (``n_iter_``,)
+        With early stopping: log-loss of the held-out rows after each epoch.
+    n_iter_ : int
+        Epochs that were run.
+    t_ : int
+        Rows that were stepped on, over all calls.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    SoftmaxClassifier : The same model by Newton's method, for up to some thousand classes.
+    sparsekit.metrics.precision_at_k : Judges the labels of `predict_topk`.
+    sparsekit.datasets.load_xc : Reads data sets of many labels.
+
+    References
+    ----------
+    .. [1] F. Fagan, G. Iyengar, "Unbiased scalable softmax optimization", 2018.
+    .. [2] M. K. Titsias, "One-vs-Each approximation to softmax for scalable estimation of
+       probabilities", 2016.
+    .. [3] A. Mnih, Y. W. Teh, "A fast and simple algorithm for training neural probabilistic language
+       models", 2012.
+    .. [4] Y. Bengio, J.-S. Senécal, "Adaptive importance sampling to accelerate training of a neural
+       probabilistic language model", 2008.
+    .. [5] J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient methods for online learning and stochastic
+       optimization", Journal of Machine Learning Research 12 (2011).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sparsekit import ExtremeSoftmaxSGD
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = ExtremeSoftmaxSGD(random_state=0).fit(X / 16, y)
+    >>> labels, scores = model.predict_topk(X[:1] / 16, k=3)
+    >>> int(labels[0, 0])
+    0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "method": [StrOptions({"auto", *METHODS})],
+        "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "fit_intercept": ["boolean"],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "decay": [Interval(Real, 0, 1, closed="right"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions({"independent", "blocks"}), None],
+        "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
+        "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
+        "double_sum": [StrOptions({"proposed", "raman"})],
+        "delta": [Interval(Real, 0, None, closed="neither")],
+        "weight_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "u_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
+        "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
+        "label_choice": [StrOptions({"first", "sample"})],
+        "threshold": [Interval(Real, 0, 1, closed="left"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "warm_start": ["boolean"],
+        "shuffle": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        method: Literal["auto", "implicit", "umax", "ove", "nce", "is", "sgd"] = "auto",
+        *,
+        alpha: float | None = None,
+        fit_intercept: bool = True,
+        learning_rate: float | Literal["auto"] = "auto",
+        decay: float | None = None,
+        max_iter: int = 50,
+        batch_size: int = 1,
+        n_negatives: int | None = None,
+        sampling: Literal["independent", "blocks"] | None = None,
+        noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
+        double_sum: Literal["proposed", "raman"] = "proposed",
+        delta: float = 1.0,
+        weight_bound: float | Literal["auto"] = "auto",
+        u_bound: float | Literal["auto"] = "auto",
+        average: bool | int = False,
+        hash_bits: int | None = None,
+        label_choice: Literal["first", "sample"] = "first",
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float | None = 1e-4,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        shuffle: bool = True,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.method = method
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.n_negatives = n_negatives
+        self.sampling = sampling
+        self.noise = noise
+        self.double_sum = double_sum
+        self.delta = delta
+        self.weight_bound = weight_bound
+        self.u_bound = u_bound
+        self.average = average
+        self.hash_bits = hash_bits
+        self.label_choice = label_choice
+        self.threshold = threshold
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.shuffle = shuffle
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | PathLike | None = None,
+        checkpoint_interval: float = 300.0,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array, source of blocks} of shape (n_samples, n_features)
+            Training data; C-ordered arrays and CSR matrices of float32 or float64 are read in place. Rows of
+            similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
+            matrix is fitted on its GPU, where the fitted arrays stay; y and sample_weight must be CuPy's too,
+            and labels numbers, or several labels a row a CSR matrix. Blocks of rows, each dense or CSR, come
+            from a Dask array or data frame, or from an object with ``shape``, ``n_blocks``, ``starts`` (the
+            first row of each block, and n_samples at the end) and ``block(i)``. One block is in memory, and
+            the next one, and of each row its labels and one number.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, not all zero; only their ratios matter.
+        checkpoint : str or path, default=None
+            A file that the state of the fit is written to after blocks (a matrix in memory is one block, and
+            its steps those of data in blocks). Where it exists, the fit goes on from it, and ends, with one
+            thread, with the same bits as one that was never broken off; X, y and the parameters must be those
+            that it was written with, but ``max_iter`` may be larger. When all epochs are done the file is
+            removed. It is as large as the weights, their average and one number a row, and holds no pickles.
+        checkpoint_interval : float, default=300
+            Least number of seconds between two checkpoints; 0 writes one after every block.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree; if a block
+            does not go with the others (the message names it), or with ``early_stopping`` and blocks; if
+            ``checkpoint`` is a file of another run, or none of a checkpoint.
+        FloatingPointError
+            If the steps diverge.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
+        """
+        if checkpoint is not None or comes_in_blocks(X):
+            fit_blocks(self, X, y, sample_weight, checkpoint, checkpoint_interval)
+        else:
+            fit_rows(self, X, y, sample_weight)
+        return self
+
+    @available_if(draws_classes_one_by_one)
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | PathLike | None = None,
+        checkpoint_interval: float = 300.0,
+    ) -> Self:
+        """One pass over more rows, at the learning rate itself, without decay.
+
+        u of the double sums belongs to a row, and a call does not know the rows of others: each row's u
+        starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in the
+        paper's Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a
+        noise distribution from what the row's own sampled classes show, as in importance sampling. Larger
+        rates make up for the care.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask array, source of blocks} of shape (n_samples, n_features)
+            Training data; see `fit` for data in blocks, of which this makes one pass.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Labels; classes may be absent.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there are; they are sampled from the start. From this call on, as in scikit-learn, a
+            label of y that was never named is refused, and a later call that names more adds them. None in
+            every call so far: new labels of y are appended to ``classes_``.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
+            their mean, which a stream does not know.
+        checkpoint : str or path, default=None
+            As in `fit`: where the file exists, the pass goes on from it. The estimator must be as it was when
+            the pass began.
+        checkpoint_interval : float, default=300
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
+            outside of the ``classes`` that were named; for blocks and checkpoints as in `fit`.
+        FloatingPointError
+            If the steps diverge.
+        """
+        if checkpoint is not None or comes_in_blocks(X):
+            partial_fit_blocks(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
+        else:
+            partial_fit_rows(self, X, y, classes, sample_weight)
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,123 @@
+"""The run of ExtremeSoftmaxSGD's epochs, and the attributes that it leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._arrays import is_device
+from ..._messages import shown
+from ..._solver import outcome
+from ..solver.shortlist import forget as forget_shortlist
+from ..solver.state import averaged, finish
+from . import settings
+from .monitor import EpochMonitor
+from .tracking import forget
+
+# a table of more weights is not looked through after every call, but some hundred rows of it
+LOOKED_AT, FEW = 2**26, 500
+# epochs before Newton's method goes on
+WARM_UP = 5
+
+
+def run_epochs(
+    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5,
+    refine=None,
+):  # fmt: skip
+    """Run the epochs and set the attributes.
+
+    ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
+    ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
+    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options,
+    seconds, n_epochs)`` goes on from what the epochs left, and gives the objective, or None where it did not.
+    ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs were run, or the
+    objective has settled.
+    """
+    context = None
+    if hasattr(model, "_init_callback_context"):
+        context = model._init_callback_context(max_subtasks=options.max_iter + 1)
+        context.call_on_fit_task_begin(estimator=model, **data)
+    monitor = EpochMonitor(
+        model, context, data, lambda _: attributes_of(state, options, targets), held_out, tracker
+    )
+    if refine is not None and model.tol:
+        # what comes after them gets there sooner
+        monitor.enough = WARM_UP
+    monitor.begin(None)
+    while True:
+        result = run.minimize(state, monitor, model.max_time)
+        searched = hasattr(model, "learning_rate_losses_")
+        if result.status != outcome.DIVERGED or not searched or run.start is None:
+            break
+        # what a tenth of the rows survives may be too much for all
+        model.learning_rate_losses_[options.learning_rate] = np.inf
+        options.learning_rate = model.learning_rate_ = options.learning_rate / 10
+        if model.verbose:
+            print(f"{type(model).__name__} diverged; learning_rate={options.learning_rate:g} instead")
+        vars(state).update(vars(run.restart()))
+        monitor.restart()
+    monitor.end()
+    in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
+    exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
+    if tracker is not None:
+        tracker.exact = exact
+    seen = run.codes if options.plan is None else np.arange(len(state.W))
+    if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
+        raise FloatingPointError(
+            f"method={shown(model.method)} diverged in epoch {result.nit} at learning_rate="
+            f"{options.learning_rate:g}. Lower it (try {options.learning_rate / 10:g}), take "
+            "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
+            "norm 1 (sklearn.preprocessing.normalize) help all methods."
+        )
+    best = None if held_out is None else held_out.kept()
+    if tracker is None:
+        forget(model)
+    else:
+        tracker.end(model, result, best, keep=passes)
+    finish(state, options)
+    attributes = attributes_of(state, options, targets, best)
+    stale = "coef_" if "table_" in attributes else "table_"
+    if hasattr(model, stale):  # of a fit with another hash_bits
+        delattr(model, stale)
+    for name in settings.SUMS:
+        if hasattr(model, name):
+            delattr(model, name)
+    for name, value in (attributes | settings.sums_of(state)).items():
+        setattr(model, name, value)
+    forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
+    # without an average, coef_ is all that the next partial_fit needs
+    model._state = state if options.average is not None else None
+    model._rng_state = int(rng.integers(2**31))
+    model.n_iter_, model.alpha_ = result.nit, options.alpha
+    model.t_ = state.rows_seen
+    if held_out is not None:
+        model.validation_loss_curve_ = np.array(monitor.validation)
+    elif hasattr(model, "validation_loss_curve_"):
+        del model.validation_loss_curve_
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
+    if tracker is not None:
+        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=stacklevel)
+    return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
+
+
+def attributes_of(state, options, targets, best=None):
+    W, bias = averaged(state, options) if best is None else best
+    weights = {"table_": W.reshape(-1)} if state.shift else {"coef_": W}
+    mean_labels = 1.0
+    if targets.multilabel:
+        mean_labels = len(targets.codes) / max(1, int(np.count_nonzero(np.diff(targets.first))))
+    return {
+        **weights,
+        "intercept_": np.zeros(state.n_classes, dtype=W.dtype, like=W) if bias is None else bias,
+        "classes_": targets.classes,
+        "multilabel_": targets.multilabel,
+        "_mean_labels": mean_labels,
+    }
+
+
+def _is_finite(W, codes):
+    """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
+    if W.size > LOOKED_AT and not is_device(W):
+        codes = np.unique(codes)
+        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // FEW])
+    return bool(np.isfinite(W).all())

@@ -1,0 +1,144 @@
+"""Estimates of the whole objective of ExtremeSoftmaxSGD, from the same rows after each epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._arrays import full, is_device, is_sparse, to_host
+from .model_view import ModelView, codes
+from .scores import log_normalizers
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one estimate saw.
+
+    epoch : how many were behind.
+    losses : of the sample's examples (m,).
+    norms : squared norms of the sample's classes, or none without a ridge.
+    """
+
+    epoch: int
+    losses: np.ndarray
+    norms: np.ndarray
+
+
+class SampledObjective:
+    """Mean log-loss and ridge of a model from a `Sample`.
+
+    Parameters
+    ----------
+    sample : Sample
+    X : ndarray or CSR
+        Its rows, in their order.
+    alpha : float
+        Strength of the ridge.
+    n_classes : int
+    """
+
+    def __init__(self, sample, X, alpha, n_classes):
+        self.sample, self.alpha, self.n_classes = sample, alpha, n_classes
+        self.n_features = X.shape[1]
+        self.X, self.columns = _compact(X)
+
+    def look(self, epoch, state, options):
+        """A Look at the model as it is; changes nothing."""
+        view = self._view(state, options)
+        own = np.asarray(codes(self.sample.codes, options), like=view.intercept)
+        with np.errstate(all="ignore"):
+            high, score = log_normalizers(view, self.X, own)
+            norms = view.squared_norms(codes(self.sample.classes, options)) if self.alpha > 0 else np.empty(0)
+        return Look(epoch, to_host(high - score), to_host(norms))
+
+    def value(self, look):
+        """The objective and its standard error."""
+        return self._estimate(look.losses, look.norms)
+
+    def fall(self, before, after):
+        """How much the objective fell between two looks, and the standard error of that."""
+        return self._estimate(before.losses - after.losses, before.norms - after.norms)
+
+    def gradient_norm(self, look, state, options):
+        """Estimate of the norm of the objective's gradient, relative to that of a model of zeros.
+
+        The squared norm of the sample's mean gradient is too large by its variance, which is subtracted.
+        """
+        sample, view = self.sample, self._view(state, options)
+        own, weight = codes(sample.codes, options), sample.weight
+        X = self.X
+        with np.errstate(all="ignore"):
+            high = log_normalizers(view, X)[0]
+            rest = (self.n_classes, X, own, weight, sample.spare, state.bias is not None)
+            squared, product = _squared_gradient(view, high, *rest)
+            start, _ = _squared_gradient(None, full(len(own), np.log(self.n_classes), like=high), *rest)
+        if self.alpha > 0:
+            squared += 2.0 * self.alpha * product + self.alpha * (self.alpha * self._norm(look.norms))
+        return float(np.sqrt(max(0.0, squared) / start)) if start > 0 else 0.0
+
+    def _view(self, state, options):
+        return ModelView(state, options, self.columns)
+
+    def _norm(self, norms):
+        return self.n_classes * float(norms.mean())
+
+    def _estimate(self, losses, norms):
+        sample = self.sample
+        with np.errstate(all="ignore"):
+            value = float(sample.weight @ losses)
+            variance = sample.spare * _variance_of_mean(losses)
+            if self.alpha > 0:
+                value += self.alpha / 2 * self._norm(norms)
+                spare = 1.0 - len(norms) / self.n_classes
+                # no power, which is an OverflowError where a product is infinite
+                scale = self.alpha / 2 * self.n_classes
+                variance += spare * scale * (scale * _variance_of_mean(norms))
+        return value, float(np.sqrt(variance))
+
+
+def _variance_of_mean(values):
+    return float(np.var(values, ddof=1) / len(values)) if len(values) > 1 else 0.0
+
+
+def _compact(X):
+    """X without its empty columns, and the numbers of the others; (X, None) where that is no gain."""
+    if not is_sparse(X) or is_device(X):
+        return X, None
+    columns = np.unique(X.indices)
+    if 2 * len(columns) >= X.shape[1]:
+        return X, None
+    out = X.copy()
+    out.indices = np.searchsorted(columns, X.indices).astype(X.indices.dtype)
+    out.resize((X.shape[0], len(columns)))
+    return out, columns
+
+
+def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
+    """Squared norm of the loss's gradient, less what variance adds to it, and its product with the weights.
+
+    ``view`` None is a model of zeros; ``high`` (n,) has the rows' log normalizers. The product is a sum over
+    residuals and scores.
+    """
+    n, total, product = X.shape[0], 0.0, 0.0
+    own, squares = np.asarray(own, like=high), np.zeros(n, like=high)
+    weight = np.asarray(weight, like=high)
+    lengths = (X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)
+    lengths = np.asarray(lengths, like=high).reshape(-1) + has_bias
+    step = max(1, min(K, 2**22 // max(1, n, X.shape[1])))
+    for lo in range(0, K, step):
+        hi = min(K, lo + step)
+        scores = np.zeros((n, hi - lo), like=high) if view is None else view.block(X, lo, hi)
+        scores = scores.astype(np.float64)
+        residual = np.exp(scores - high[:, None])
+        residual -= (own[:, None] == np.arange(lo, hi, like=high)[None, :]).astype(np.float64)
+        product += float((weight[:, None] * residual * scores).sum())
+        squares += (residual**2).sum(axis=1)
+        residual *= weight[:, None]
+        gradient = X.T @ residual
+        total += float((gradient**2).sum()) + has_bias * float((residual.sum(axis=0) ** 2).sum())
+    if spare and n > 1:
+        # of the mean of n gradients g: the sum of |g - mean|^2 / (n (n - 1))
+        each = float((squares * lengths).sum())
+        total -= spare * max(0.0, each / n - total) / (n - 1)
+    return total, product

@@ -1,0 +1,98 @@
+"""The search of ExtremeSoftmaxSGD's learning rate, on a part of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..._arrays import to_host
+from ..._messages import shown
+from ..._solver import outcome
+from ..solver.sgd import init_work, minimize_sampled_softmax
+from ..solver.state import averaged
+from .monitor import Judge
+from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state, scores_of
+from .targets import label_counts, make_rows
+
+# the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
+RATES = tuple(10.0**k for k in range(-3, 4))
+MORE_RATES = 4
+# share of log K, the log-loss of no model, by which log-losses count as equal
+NO_WORSE = 1e-3
+TUNING_SHARE, TUNING_ROWS = 0.1, 500
+# rows that judge a rate: the log-loss of one costs n_classes scores
+JUDGING_ROWS = 2000
+
+
+def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
+    """The learning rate, searched for where it is "auto"; sets the attributes that tell of it.
+
+    ``n_rows`` is the number of all rows where ``rows`` are some of them.
+    """
+    if options.adaptive or model.learning_rate != "auto":
+        rate = model.learning_rate
+        if rate == "auto":
+            rate = ADAPTIVE_RATE if options.decay == 1.0 else DECAYING_RATE
+        model.learning_rate_ = float(rate)
+        if hasattr(model, "learning_rate_losses_"):
+            del model.learning_rate_losses_
+        return model.learning_rate_
+    every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(to_host(rows.row_of))
+    n = len(every)
+    size = min(max(TUNING_ROWS, int(TUNING_SHARE * (n_rows or n))), n - n // 5)
+    order = rng.permutation(n)
+    chosen = np.sort(every[order[:size]])
+    part = make_rows(X, targets, model.label_choice, chosen)
+    judge = Judge(
+        X,
+        targets,
+        judging_rows(targets, part, every[order[size:]], chosen),
+        scores_of(model, len(targets.classes)),
+    )
+    counts = label_counts(part, len(targets.classes))
+    losses = {}
+
+    def loss_of(rate):
+        trial = replace(options, learning_rate=rate, max_iter=model.max_iter)
+        state = new_state(model, len(targets.classes), X, trial, counts)
+        work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
+        result = minimize_sampled_softmax(part, state, trial, work, rng)
+        diverged = result.status == outcome.DIVERGED
+        losses[rate] = np.inf if diverged else judge.loss(*averaged(state, trial))
+        if model.verbose:
+            print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
+
+    for rate in RATES:
+        loss_of(rate)
+    # a smaller rate that is as good is better: what comes later moves the weights less
+    slack = NO_WORSE * np.log(max(2, len(targets.classes)))
+    # the best at an end of the range is none yet
+    for factor, end in ((10.0, max), (0.1, min)):
+        for _ in range(MORE_RATES):
+            last = end(losses)
+            others = min((v for r, v in losses.items() if r != last), default=np.inf)
+            if not (np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)):
+                break
+            loss_of(last * factor)
+    if not np.isfinite(min(losses.values())):
+        raise FloatingPointError(
+            f"method={shown(model.method)} diverged at every learning rate from {RATES[0]:g} to "
+            f"{RATES[-1]:g}: bring the rows of X to norm 1 "
+            "(sklearn.preprocessing.normalize) or take method='implicit'."
+        )
+    lowest = min(losses.values())
+    model.learning_rate_ = min(rate for rate, value in losses.items() if value <= lowest + slack)
+    model.learning_rate_losses_ = losses
+    if model.verbose:
+        print(f"{type(model).__name__} takes learning_rate={model.learning_rate_:g}")
+    return model.learning_rate_
+
+
+def judging_rows(targets, part, others, chosen):
+    """Rows that judge a rate: others, of labels that the tried ones have too; else the tried ones."""
+    known = np.zeros(len(targets.classes), dtype=bool)
+    known[to_host(part.y)] = True
+    first = targets.codes[targets.first[others]] if targets.multilabel else targets.codes[others]
+    judging = others[known[first]][:JUDGING_ROWS]
+    return np.sort(judging) if len(judging) else chosen[:JUDGING_ROWS]

@@ -1,0 +1,403 @@
+"""What the parameters of ExtremeSoftmaxSGD mean for its data: checks, noise, blocks, options, a start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from ..._arrays import host_only, is_device, is_sparse, namespace
+from ..._linalg.structure import sound
+from ..._linalg.threads import count_threads
+from ..._messages import numbers, shown
+from ..solver.blocks import BLOCK, plan_blocks
+from ..solver.hard import with_hard_blocks
+from ..solver.noise import Noise, rows_at_once
+from ..solver.shortlist import forget
+from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
+from .device import check_extreme_data, largest_norm
+from .scores import HashedScores, LinearScores
+
+# classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
+# them beside the hard ones, half of them always the most frequent; chosen on bibtex, delicious, sector, fb15k
+# and a generated graph
+ALL_CLASSES, SOME_CLASSES = 256, 128
+# what the methods of the papers take
+NEGATIVES, DECAY = 5, 0.9
+# of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end: for all
+# classes and for samples; a fit ends when that has brought the rate to so small a part of the first one
+RIDGE_DECAY, SAMPLED_RIDGE_DECAY, SPENT = 0.8, 0.85, 0.01
+# the C that is the default ridge, one over its strength and the number of rows
+DEFAULT_C = 10.0
+# length of adaptive steps; a third and three times of it are seldom better. Where it decays it begins longer
+ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the parameters of steps stand for where they are left open.
+
+    ``adaptive`` steps are those of method "is" in a metric of their own.
+    """
+
+    method: str
+    adaptive: bool
+    blocks: bool
+    n_negatives: int
+    decay: float
+
+
+def choices_of(model, n_classes, on_device=False):
+    """`Choices` of ``model`` for so many classes."""
+    method, blocks, n_negatives = model.method, model.sampling == "blocks", model.n_negatives
+    adaptive = method == "auto" and adapts(model, on_device)
+    ridge = adaptive if model.alpha is None else model.alpha > 0
+    if adaptive:
+        method, blocks = "is", True
+        if n_negatives is None:
+            n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
+    elif method == "auto":
+        method = "implicit"
+    decay = model.decay
+    if decay is None and not adaptive:
+        decay = DECAY
+    elif decay is None:
+        decay = 1.0 if not ridge else RIDGE_DECAY if n_negatives >= n_classes else SAMPLED_RIDGE_DECAY
+    return Choices(method, adaptive, blocks, NEGATIVES if n_negatives is None else n_negatives, decay)
+
+
+def epochs_of(model, choices):
+    """Number of the epochs: those of max_iter that the decay leaves something to do."""
+    return min(model.max_iter, epochs_until_spent(choices))
+
+
+def epochs_until_spent(options):
+    """Epochs after which adaptive steps have no more to do."""
+    if not options.adaptive or options.decay == 1.0:
+        return np.inf
+    return int(np.ceil(np.log(SPENT) / np.log(options.decay)))
+
+
+def ridge_of(model, adaptive, n_rows):
+    """Strength of the ridge for so many rows."""
+    if model.alpha is None:
+        return 1.0 / (DEFAULT_C * max(1.0, n_rows)) if adaptive else 0.0
+    return float(model.alpha)
+
+
+def adapts(model, on_device=False):
+    """Whether the steps of method "auto" are adaptive: nothing else is asked for that they can't be."""
+    return (
+        model.sampling != "independent"
+        and model.hash_bits is None
+        and model.batch_size == 1
+        and model.average is False
+        and model.double_sum == "proposed"
+        and not on_device
+    )
+
+
+def draws_classes_one_by_one(model):
+    """Whether there is a `partial_fit`; AttributeError, which says why, where there is none."""
+    # older pickles have none
+    if getattr(model, "sampling", None) == "blocks" and not (model.method == "auto" and adapts(model)):
+        raise AttributeError(
+            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
+            "set_params(sampling='independent') goes on from coef_ row by row."
+        )
+    return True
+
+
+def make_generator(random_state):
+    """NumPy's generator for scikit-learn's random_state."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def check_data(model, X, y, sample_weight, classes, reset=True, grow=True):
+    """Checked X (C-ordered or CSR) and targets."""
+    X, targets = check_extreme_data(model, X, y, sample_weight, classes, reset, grow)
+    check_settings(model, targets, classes)
+    return X, targets
+
+
+def check_settings(model, targets, classes):
+    """ValueError where parameters do not go with each other or with the targets."""
+    if classes is not None and hasattr(model, "multilabel_") and targets.multilabel != model.multilabel_:
+        raise ValueError(
+            f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
+            f"fitted to {'an indicator' if model.multilabel_ else 'one label a row'}."
+        )
+    if model.double_sum == "raman" and model.method not in ("umax", "sgd"):
+        raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {shown(model.method)}.")
+    if model.hash_bits is not None and model.alpha:
+        raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
+    if model.sampling == "blocks":
+        for name, wrong in (
+            ("batch_size", model.batch_size > 1),
+            ("average", model.average is not False),
+            ("hash_bits", model.hash_bits is not None),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"{name}={shown(getattr(model, name))} does not go with sampling='blocks'; take "
+                    "sampling='independent'."
+                )
+
+
+def hold_out(model, n, rng):
+    """Numbers of the rows held out, and of the others."""
+    n_out = max(1, round(model.validation_fraction * n))
+    if n_out >= n:
+        raise ValueError(
+            f"early_stopping holds out {n_out} of {n} rows, which leaves none; lower validation_fraction."
+        )
+    order = rng.permutation(n)
+    return np.sort(order[:n_out]), np.sort(order[n_out:])
+
+
+def noise_of(model, counts, on_device=False):
+    """The distribution of negatives, or None for the uniform one."""
+    noise, choices = model.noise, choices_of(model, len(counts), on_device)
+    if noise is None and choices.adaptive:
+        # classes that no row has are met as well
+        return Noise(0.5 * counts / counts.sum() + 0.5 / len(counts))
+    if noise is None:
+        noise = "frequency" if choices.method in ("nce", "is") else "uniform"
+    if isinstance(noise, str):
+        return None if noise == "uniform" else Noise(counts / counts.sum())
+    host_only(noise=noise)
+    p = numbers(noise, "noise")
+    if p.shape != counts.shape:
+        raise ValueError(f"noise has shape {p.shape}, but there are {len(counts)} classes.")
+    if not (p > 0).all() or abs(p.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"noise must be positive and sum to 1; its smallest entry is {p.min():g}, its sum {p.sum():g}."
+        )
+    return Noise(p / p.sum())
+
+
+def options_of(model, rows, n_classes, counts, noise):
+    """`SamplingOptions` for ``rows``: `DataRows`, or what has a ``largest_norm()`` of its own."""
+    bound, u_bound = np.inf, np.inf
+    choices = choices_of(model, n_classes, is_device(getattr(rows, "data", None)))
+    alpha = ridge_of(model, choices.adaptive, counts.sum())
+    if model.method == "umax":
+        bound, u_bound = model.weight_bound, model.u_bound
+        if bound == "auto":  # Lemma 1, for the mean loss
+            bound = np.sqrt(2.0 * np.log(n_classes) / alpha) if alpha > 0 else np.inf
+            bound = bound if bound > 0 else np.inf
+        if u_bound == "auto" and not np.isfinite(bound):
+            u_bound = np.inf
+        elif u_bound == "auto":  # Lemma 2
+            largest = largest_norm_of(rows) + model.fit_intercept
+            u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
+        if model.hash_bits is not None and np.isfinite(bound):
+            raise ValueError("weight_bound does not go with hash_bits: classes share the table's entries.")
+    average = None
+    if model.average is not False:
+        average = 0 if model.average is True else int(model.average)
+    return SamplingOptions(
+        method=choices.method, learning_rate=np.nan, decay=choices.decay,
+        max_iter=epochs_of(model, choices),
+        batch_size=model.batch_size, n_negatives=choices.n_negatives, raman=model.double_sum == "raman",
+        alpha=alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
+        average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,
+        adaptive=choices.adaptive,
+    )  # fmt: skip
+
+
+def threads_of(model, rows, counts, noise):
+    """Threads of a fit, or on a GPU the rows that step at once."""
+    if not is_device(getattr(rows, "data", None)):
+        return count_threads(model.n_jobs)
+    if model.n_jobs is not None and model.n_jobs > 0:
+        return model.n_jobs
+    size = BLOCK if model.sampling == "blocks" else 1
+    n_negatives = choices_of(model, len(counts), True).n_negatives
+    return rows_at_once(counts, -(-n_negatives // size) * size, noise, model.batch_size)
+
+
+def plan_of(model, counts, noise, dtype, options, rng, *, rows=None, in_order=False):
+    """The blocks of classes, or None.
+
+    With ``in_order`` classes stay in theirs, for a pass over a batch. ``rows`` that are the same in every
+    epoch may look for hard blocks of their own.
+    """
+    if not options.adaptive and model.sampling != "blocks":
+        return None
+    if np.isfinite(options.weight_bound):
+        raise ValueError(
+            "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
+            "sampling='blocks'; take sampling='independent' or weight_bound=inf."
+        )
+    plan = plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
+    if options.adaptive and rows is not None:
+        plan = with_hard_blocks(plan, rows, options.max_iter)
+    return plan
+
+
+def new_state(model, n_classes, X, options, counts=None):
+    state = init_state(
+        n_classes, X.shape[1], X.dtype, options,
+        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=_values(X),
+    )  # fmt: skip
+    if options.method == "nce" and model.fit_intercept and counts is not None:
+        # NCE has no normaliser: scores are to be logarithms of probabilities from the start
+        order = slice(None) if options.plan is None else options.plan.order
+        start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+        state.bias[:n_classes] = np.asarray(start, like=state.bias)
+    return state
+
+
+def initial_state(model, targets, X, options, counts=None):
+    """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
+    state = new_state(model, len(targets.classes), X, options, counts)
+    old = getattr(model, "classes_", None)
+    if model.warm_start and old is not None:
+        model._check_device(X)
+    if model.warm_start and old is not None and np.array_equal(old, targets.classes):
+        W = getattr(model, "table_", None)
+        W = sound(model.coef_, "coef_") if W is None else W[None, :]
+        W = W.toarray() if options.plan is not None and sp.issparse(W) else W
+        if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
+            options.plan.from_classes(W, model.intercept_, state.W, state.bias)
+            if options.adaptive:
+                _take_sums(model, state, options.plan.order)
+        elif W.shape == state.W.shape:
+            state.W[...] = W.toarray() if sp.issparse(W) else W
+            if state.bias is not None:
+                state.bias[...] = model.intercept_
+    return state
+
+
+# attributes of a model that adaptive steps go on from, and those of the state
+SUMS = {
+    "_feature_sums": "feature_sums", "_feature_rows": "feature_rows", "_class_sums": "class_sums",
+    "_sum_totals": "totals",
+}  # fmt: skip
+
+
+def sums_of(state):
+    """The attributes `SUMS` of a state whose classes are in order; none where its steps are not adaptive."""
+    if state.class_sums is None:
+        return {}
+    # a view's memory would be that of the spare columns too
+    return {
+        name: getattr(state, part)[: state.n_classes].copy() if part == "class_sums" else getattr(state, part)
+        for name, part in SUMS.items()
+    }
+
+
+def _take_sums(model, state, order=None):
+    """Go on from the sums of ``model``'s last steps, where it has some; ``order`` is that of the columns."""
+    if not all(hasattr(model, name) for name in SUMS):
+        return
+    sums = model._class_sums if order is None else model._class_sums[order]
+    state.class_sums[: len(sums)] = sums
+    state.feature_sums, state.feature_rows = model._feature_sums.copy(), model._feature_rows.copy()
+    state.totals = model._sum_totals.copy()
+
+
+def _resume_columns(model, n_classes, dtype, options):
+    """`resume` where classes are columns."""
+    model._check_weights()
+    coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
+    K, p = coef.shape
+    table, stride = coef.T, options.plan.stride
+    room = table.base
+    whole = (
+        isinstance(room, np.ndarray)
+        and room.ndim == 2
+        and len(room) == p
+        and room.shape[1] % BLOCK == 0
+        and room.flags.c_contiguous
+        and room.flags.writeable
+        and room.dtype == dtype
+        and room.ctypes.data == table.ctypes.data
+        and table.strides == (room.strides[0], room.itemsize)
+    )
+    if not whole:
+        room = np.zeros((p, stride), dtype=dtype)
+        room[:, :K] = table
+    bias = None
+    if model.fit_intercept:
+        bias = np.zeros(room.shape[1], dtype=dtype)
+        bias[:K] = model.intercept_
+    state = prepare(SoftmaxState(room, bias, K, rows_seen=model.t_), options)
+    _take_sums(model, state)
+    state = grow(state, n_classes)
+    state.W[:, K:n_classes] = 0
+    plan, wide = options.plan, len(state.class_sums)
+    options.plan = replace(plan, stride=wide, log_noise=np.full(wide, np.inf))
+    return state
+
+
+def resume(model, n_classes, dtype, options):
+    """The state that the last call left, in the dtype of its weights, for n_classes."""
+    forget(getattr(model, "coef_", None))
+    if options.adaptive:
+        return _resume_columns(model, n_classes, dtype, options)
+    state = getattr(model, "_state", None)
+    if state is None:
+        model._check_weights()
+        W = getattr(model, "table_", None)
+        W = model.coef_ if W is None else W[None, :]
+        W = W.toarray() if sp.issparse(W) else W
+        xp = namespace(W=W)
+        if W.dtype != dtype or _is_read_only(W) or not W.flags.c_contiguous:
+            W = xp.array(W, dtype=dtype, order="C")
+        bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
+        shift = 64 - model.hash_bits if model.hash_bits else 0
+        state = SoftmaxState(W, bias, len(model.intercept_), shift)
+        state.rows_seen = model.t_
+    for name, value in vars(state).items():
+        if hasattr(value, "flags") and _is_read_only(value):  # of a model on disk
+            setattr(state, name, value.copy())
+    return prepare(grow(state, n_classes), options)
+
+
+def _is_read_only(array):
+    return not getattr(array.flags, "writeable", True)  # CuPy's arrays never are
+
+
+def weight_dtype(model):
+    """What steps compute in: the weights' type, float32 for those in half precision."""
+    dtype = (model.coef_ if model.hash_bits is None else model.table_).dtype
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def scores_of(model, n_classes):
+    """Function of (W, bias) that gives their scores."""
+    n_threads = count_threads(model.n_jobs)
+
+    def scores(W, bias):
+        bias = np.zeros(n_classes, dtype=W.dtype, like=W) if bias is None else bias
+        if model.hash_bits is not None:
+            return HashedScores(W.reshape(-1), bias, 64 - model.hash_bits, n_threads)
+        return LinearScores(W, bias, n_threads)
+
+    return scores
+
+
+def _values(X):
+    """An array beside X."""
+    return X.data if is_sparse(X) else X
+
+
+def largest_norm_of(rows):
+    """Largest norm of a row, without the intercept."""
+    if hasattr(rows, "largest_norm"):
+        return rows.largest_norm()
+    if is_device(rows.data):
+        return largest_norm(rows)
+    if len(rows.indptr):
+        squares = sp.csr_array(
+            (np.square(rows.data, dtype=np.float64), rows.indices, rows.indptr),
+            shape=(len(rows.indptr) - 1, rows.n_features),
+        ).sum(axis=1)
+    else:
+        X = rows.data.reshape(-1, rows.n_features)
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return float(np.sqrt(np.max(squares, initial=0.0)))

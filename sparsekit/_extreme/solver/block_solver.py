@@ -1,0 +1,127 @@
+"""Epochs over blocks of rows: one in memory and the one ahead, and a course that can be picked up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._solver import outcome
+from ..._solver.outcome import Limits
+from .sgd import MESSAGES, DataRows, Work, sweep
+from .state import SamplingOptions, SoftmaxState
+
+
+class RowSource(Protocol):
+    """Rows in blocks; a block may have none that count (None)."""
+
+    n_blocks: int
+
+    def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]: ...
+
+
+@dataclass
+class Course:
+    """Where a run over blocks stands: what the next step needs beside data, options, weights and generator.
+
+    epoch : the one that goes on, from 1.
+    order : its order of the blocks, or None before it has begun.
+    done : blocks of ``order`` that are behind.
+    total, looked : sum of the epoch's sampled objectives, and their number.
+    u : of each block that was seen, where rows are met again; None where u is forgotten.
+    """
+
+    u: dict[int, np.ndarray] | None = field(default_factory=dict)
+    epoch: int = 1
+    order: np.ndarray | None = None
+    done: int = 0
+    total: float = 0.0
+    looked: float = 0.0
+
+    def next_epoch(self) -> None:
+        """Put the epoch behind."""
+        self.epoch += 1
+        self.order, self.done, self.total, self.looked = None, 0, 0.0, 0.0
+
+
+def minimize_over_blocks(
+    source: RowSource,
+    state: SoftmaxState,
+    options: SamplingOptions,
+    rng: np.random.Generator,
+    course: Course,
+    make_work: Callable[[DataRows], Work],
+    *,
+    callback: Callable[[OptimizeResult], Any] | None = None,
+    max_time: float | None = None,
+    after_block: Callable[[bool], Any] = lambda last: None,
+) -> OptimizeResult:
+    """Run epochs ``course.epoch`` to ``options.max_iter``; as `minimize_sampled_softmax` but for:
+
+    Parameters
+    ----------
+    source : RowSource
+    course : Course
+        Where to begin; kept up to date. A block begins with nothing but this, the state and ``rng``, so that
+        a run that goes on from copies of the three takes the steps of one that was never broken off.
+    make_work : callable
+        Work of a block's rows, which `init_work` gives.
+    after_block : callable
+        Called with False after each block, and with True where the run ends before all epochs are done.
+
+    Returns
+    -------
+    OptimizeResult
+        See `minimize_sampled_softmax`.
+    """
+    limits = Limits(max_time=np.inf if max_time is None else max_time)
+    rate, fun, status = options.learning_rate, np.nan, outcome.CONVERGED
+    while course.epoch <= options.max_iter and status == outcome.CONVERGED:
+        rate = options.learning_rate * options.decay ** (course.epoch - 1)
+        status = _finish_epoch(source, state, options, rng, course, make_work, rate, limits, after_block)
+        fun = course.total / course.looked if course.looked else np.nan
+        if status != outcome.CONVERGED:
+            break
+        report = OptimizeResult(
+            nit=course.epoch, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
+        )
+        if callback is not None and outcome.wants_to_stop(callback, report):
+            status = outcome.STOPPED
+            after_block(True)
+        else:
+            course.next_epoch()
+    nit = min(course.epoch, options.max_iter)
+    return OptimizeResult(
+        x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
+        success=status == outcome.CONVERGED, message=MESSAGES[status],
+    )  # fmt: skip
+
+
+def _finish_epoch(source, state, options, rng, course, make_work, rate, limits, after_block):
+    """The blocks that are left of an epoch; returns a status."""
+    if course.order is None:
+        every = np.arange(source.n_blocks)
+        course.order = rng.permutation(every) if options.shuffle else every
+    for number, rows in source.read(course.order[course.done :]):
+        if limits.reached() is not None:
+            after_block(True)
+            return outcome.MAX_TIME
+        if rows is not None:
+            work = make_work(rows)
+            if course.u is not None and work.u is not None:
+                work.u = course.u.setdefault(number, work.u)
+            bad, total, looked, complete = sweep(
+                state, rows, options, work, rate, rng, value=True, limits=limits
+            )
+            if not complete:
+                return outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
+            course.total += total
+            course.looked += looked
+            del work
+        course.done += 1
+        after_block(False)
+        del rows  # or two blocks and the next one would be in memory
+    return outcome.CONVERGED

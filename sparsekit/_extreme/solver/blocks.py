@@ -1,0 +1,154 @@
+"""Blocks of negatives: which classes stand side by side, and which blocks a step takes.
+
+A cache line holds the weights of 16 classes at one feature. Taken together as negatives they cost little
+more than one of them alone, so that a step sees many more classes in the same time; what is lost is that
+the classes of a block come together.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..._arrays import kernel_module, thread_arguments
+from ..._cython import _class_blocks as kernels
+from .noise import Noise
+
+# rows of a table that lie a multiple of so many bytes apart compete for the same places of a cache
+PAGE = 4096
+BLOCK = kernels.BLOCK
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Columns of a table of weights (n_features, stride) and the blocks of `kernels.BLOCK` of them.
+
+    Column c is class order[c], class k column place[k]. A step takes the first n_head blocks and n_drawn of
+    the others: by ``noise`` over the blocks, or uniform ones (None).
+    """
+
+    order: np.ndarray
+    place: np.ndarray
+    stride: int
+    n_head: int
+    n_drawn: int
+    noise: Noise | None
+    log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
+    n_hard: int = 0  # and so many whose scores were highest, once these were looked for
+    looks: tuple[int, ...] = ()  # after these epochs
+
+    @property
+    def n_classes(self):
+        return len(self.order)
+
+    @property
+    def n_blocks(self):
+        return -(-len(self.order) // kernels.BLOCK)
+
+    @property
+    def n_taken(self):
+        """Blocks of a step, at most."""
+        return min(self.n_blocks, self.n_head + self.n_hard + self.n_drawn)
+
+    def expected(self):
+        """Expected number of times that a step draws each block (n_blocks,)."""
+        rest = self.n_blocks - self.n_head
+        out = np.ones(self.n_blocks)
+        if self.n_drawn < rest:
+            by_noise = None if self.noise is None else self.noise.p[self.n_head :]
+            out[self.n_head :] = self.n_drawn / rest if by_noise is None else self.n_drawn * by_noise
+        return out
+
+    def probability(self):
+        """Probability that a step draws each block (n_blocks,)."""
+        out = self.expected()
+        if self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
+            drawn = out[self.n_head :]  # with replacement
+            out[self.n_head :] = 1.0 - (1.0 - drawn / self.n_drawn) ** self.n_drawn
+        return out
+
+    def inverse_probability(self, counts, method):
+        """beta of eq. (6) in the order of the columns, from counts in that of the classes.
+
+        NCE meets a block as often as it is drawn, the others once.
+        """
+        label = counts[self.order] / counts.sum()
+        block = self.expected() if method == "nce" else self.probability()
+        sampled = label + (1.0 - label) * np.repeat(block, kernels.BLOCK)[: self.n_classes]
+        return np.divide(1.0, sampled, out=np.ones(self.n_classes), where=sampled > 0)
+
+    def to_classes(self, W, bias):
+        """Weights (n_classes, n_features) and intercepts of a table and its bias; a view if the order is."""
+        K = self.n_classes
+        if self.is_identity():
+            return W[:, :K].T, None if bias is None else bias[:K]
+        place = np.asarray(self.place, like=W)
+        return W[:, place].T, None if bias is None else bias[place]
+
+    def from_classes(self, coef, intercept, W, bias):
+        """The reverse, into W and bias."""
+        order = np.asarray(self.order, like=W)
+        W[:, : self.n_classes] = coef.T[:, order]
+        if bias is not None:
+            bias[: self.n_classes] = intercept[order]
+
+    def is_identity(self):
+        return bool((self.order == np.arange(self.n_classes)).all())
+
+    def put_in_order(self, W, bias, n_threads):
+        """Bring the columns into the order of the classes, in place; returns the plan of that order."""
+        if not self.is_identity():
+            place = np.asarray(self.place, like=W)
+            permute = kernel_module("_class_blocks", W).permute_columns
+            permute(W, place, *thread_arguments(W, n_threads))
+            if bias is not None:
+                bias[: self.n_classes] = bias[place]
+        every = np.arange(self.n_classes)
+        return replace(self, order=every, place=every)
+
+
+def stride_of(n_classes, itemsize):
+    """Columns of a table for classes of so many bytes each: whole blocks, and no multiple of a page."""
+    stride = -(-n_classes // kernels.BLOCK) * kernels.BLOCK
+    return stride + kernels.BLOCK if stride * itemsize % PAGE == 0 else stride
+
+
+def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
+    """A BlockPlan of about n_negatives classes a step, at least one block of them.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+    n_negatives : int
+    noise : Noise or None
+        Of the classes. With one they stand by falling probability, and the most probable blocks, half of a
+        step's, are in every step: they are most of the sum. Without, classes stand in random order, since
+        neighbours among sorted labels may be alike.
+    itemsize : int
+        Bytes of a weight.
+    rng : numpy.random.Generator
+    in_order : bool
+        Whether classes stay in their order, whose blocks are drawn by the sums of their probabilities.
+    """
+    K, size = len(counts), kernels.BLOCK
+    n_blocks, taken = -(-K // size), -(-n_negatives // size)
+    stride = stride_of(K, itemsize)
+    if in_order and taken < n_blocks:
+        order, n_head, n_drawn, over_blocks = np.arange(K), 0, taken, None
+        if noise is not None:
+            over_blocks = Noise(np.add.reduceat(noise.p, np.arange(0, K, size)))
+    elif taken >= n_blocks:
+        order, n_head, n_drawn, over_blocks = np.arange(K), n_blocks, 0, None
+    elif noise is None:
+        order, n_head, n_drawn, over_blocks = rng.permutation(K), 0, taken, None
+    else:
+        order, n_head = np.argsort(-noise.p, kind="stable"), taken // 2
+        n_drawn = taken - n_head
+        p = np.add.reduceat(noise.p[order], np.arange(0, K, size))
+        p[:n_head] = 0.0
+        over_blocks = Noise(p / p.sum()) if p.sum() > 0 else None
+    place = np.empty(K, dtype=np.int64)
+    place[order] = np.arange(K)
+    plan = BlockPlan(order, place, stride, n_head, n_drawn, over_blocks, np.full(stride, np.inf))
+    with np.errstate(divide="ignore"):
+        plan.log_noise[:K] = np.log(np.repeat(plan.expected(), size)[:K] / (plan.n_taken * size))
+    return plan

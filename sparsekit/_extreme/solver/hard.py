@@ -1,0 +1,72 @@
+"""Hard negatives: the blocks of classes that a model takes for a row's label, looked for now and then.
+
+A sample of some hundred classes seldom has the few among ten thousand that a row is mistaken for, and counts
+them for many when it has. The blocks with a row's highest scores are therefore in each of its steps, as the
+most frequent classes are; only the rest of the sum is drawn. Where they are found late it is only drawn
+instead: the estimate of the sum is as before, and its error is larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..._cython import _class_blocks as kernels
+
+# looks at a block that take the time of one step on it, and the looks at one entry of a row that take that of
+# packing a feature's weights: rows meet a tile of the table that is in a cache
+LOOKS_A_STEP, PACKING = 22.0, 2.0
+# time of all looks, in parts of the epochs', and their number, at intervals that double
+SHARE, MOST = 0.5, 6
+
+
+def with_hard_blocks(plan, rows, max_iter):
+    """The plan with as many hard blocks again as a step takes of others, where looking for them pays.
+
+    A look is at all classes: one may take as long as all epochs, more of them together half as long.
+    """
+    if plan.n_taken == plan.n_blocks:
+        return plan
+    n_hard = min(plan.n_taken, plan.n_blocks - plan.n_head)
+    hard = replace(plan, n_hard=n_hard)
+    entries = max(1.0, rows.width * len(rows.y))
+    epochs = plan.n_blocks / (LOOKS_A_STEP * hard.n_taken)
+    epochs *= 1.0 + PACKING * min(rows.n_features, entries) / entries
+    if epochs > max_iter:
+        return plan
+    n_looks = min(MOST, max(1, int(SHARE * max_iter / epochs)))
+    return replace(hard, looks=tuple(e for e in (2**i for i in range(n_looks)) if e < max_iter))
+
+
+def is_due(state, options, epoch):
+    """Whether the hard blocks are looked for after so many epochs of a run."""
+    plan = options.plan
+    if plan is None or not plan.n_hard:
+        return False
+    # a run that goes on from another one has what to look for
+    return epoch in plan.looks or (not epoch and bool(state.W.any()))
+
+
+def look_for_hard_blocks(state, rows, options, work, limits):
+    """Find those of each example by the weights as they are, for the steps to come."""
+    plan = options.plan
+    if work.hard is None:
+        work.hard = np.empty((len(rows.y), plan.n_hard), dtype=np.int32)
+    work.hard[:] = -1
+    best = np.full(work.hard.shape, np.finfo(state.W.dtype).min, dtype=state.W.dtype)
+    used = np.arange(rows.n_features)
+    if len(rows.indptr):
+        is_used = np.zeros(rows.n_features, dtype=bool)
+        is_used[rows.indices] = True
+        used = np.flatnonzero(is_used)
+    n_threads = max(1, min(options.n_threads, len(rows.y)))
+    packed = np.empty((n_threads, rows.n_features * kernels.TILE * kernels.BLOCK), dtype=state.W.dtype)
+    # a tile at a time, to hear KeyboardInterrupt and the time's end
+    for first in range(plan.n_head, plan.n_blocks, kernels.TILE):
+        if limits.reached() is not None:
+            return
+        kernels.find_hard_blocks(
+            rows.data, rows.indices, rows.indptr, state.W, state.bias, rows, used, work.columns,
+            state.n_classes, first, work.hard, best, packed,
+        )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Distributions that negatives are drawn from, and how many rows may step at once under one."""
+
+import copy
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._cython import _extreme as kernels
+
+# rows of a round that a class is expected to be in, at most: their steps know nothing of each other
+MEETINGS = 3.0
+# more rows than fill a device gain nothing
+MOST = 4096
+
+
+@dataclass
+class Noise:
+    """A distribution of negatives (n_classes,) and Walker's alias table of it."""
+
+    p: np.ndarray
+    log: np.ndarray = field(init=False)
+    keep: np.ndarray = field(init=False)
+    alias: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        self.p = np.ascontiguousarray(self.p, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self.log = np.log(self.p)
+        self.keep, self.alias = np.empty_like(self.p), np.empty(len(self.p), dtype=np.int64)
+        kernels.alias_table(self.p, self.keep, self.alias)
+
+    def beside(self, x):
+        """The same with arrays where ``x`` is, in main memory or on a GPU."""
+        out = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(out, name, np.asarray(value, like=x))
+        return out
+
+
+def rows_at_once(counts, n_negatives, noise, batch_size):
+    """Batches of rows that may start from the same weights without getting in each other's way.
+
+    All of a round's changes are added up. A class that many of the round's rows have, as label or negative,
+    moves by as many steps at once, of which each was meant to be the only one. So there are no more rows in a
+    round than leave the most frequent class a few of them: with eight fits may diverge, with thirty they do.
+    Where every row has every class as a negative, each moves it by the class's probability only, which is on
+    average the share of its label.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+    n_negatives : int
+    noise : Noise or None
+    batch_size : int
+        Rows of a batch, whose steps are a mean.
+    """
+    K = len(counts)
+    label = counts / counts.sum()
+    if n_negatives >= K - 1:
+        negative = label
+    else:
+        negative = n_negatives * (np.full(K, 1.0 / (K - 1)) if noise is None else noise.p)
+    share = np.minimum(1.0, label + negative).max()
+    return int(max(1, min(MOST // batch_size, MEETINGS / share)))

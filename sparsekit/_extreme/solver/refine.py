@@ -1,0 +1,120 @@
+"""Newton's method on all rows and classes, from where adaptive steps have come to rest."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ..._fenchel_young.losses.loss import FenchelYoungLoss
+from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
+
+# multiply-adds of a pass over all scores that take no time worth speaking of; entries of a row, in parts of
+# the features, from which on features hang together so much that steps along each of them rest too early
+SMALL, FULL = 1e7, 0.1
+# entries of sparse rows that may be copied for it, by rows and by columns, without being missed
+COPIED = 2**19
+# tables of rows and classes, or features and classes, of more numbers than this and the data's are not made
+MOST = 2**22
+# seconds that it may take in any case, and times of max_iter epochs
+LEAST_TIME, SHARE = 1.0, 2.0
+# fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
+ENOUGH = 1e-4
+# an objective of so many parts of log K leaves nothing to gain, and classes that are separable without a
+# ridge would be driven apart for ever
+LOW = 5e-3
+
+
+def pays(options, rows, n_classes):
+    """Whether a fit to ``rows`` ends with `refine_in_memory`."""
+    if not options.adaptive or n_classes < 2:
+        return False
+    width, n = rows.width, rows.n_rows
+    if n_classes * max(n, rows.n_features) > max(MOST, len(rows.data)):
+        return False
+    is_small = n * width * n_classes <= SMALL and len(rows.data) <= COPIED
+    return is_small or width >= FULL * rows.n_features
+
+
+def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
+    """Newton steps on the exact objective from ``state``, which is changed; returns the objective, or None.
+
+    Parameters
+    ----------
+    model : ExtremeSoftmaxSGD
+    X : ndarray or CSR matrix
+    targets : ExtremeTargets
+    use : ndarray of bool
+        The rows that the fit steps on.
+    state : SoftmaxState
+        Of adaptive steps.
+    options : SamplingOptions
+    seconds : float
+        Time of the epochs.
+    n_epochs : int
+        Their number.
+    """
+    K, place = state.n_classes, options.plan.place
+    X, q, weight = _given(X, targets, use, model.label_choice, K)
+    loss = FenchelYoungLoss(
+        "softmax", X, q, K, weight, fit_intercept=state.bias is not None, n_threads=options.n_threads
+    )
+    start = np.empty(loss.shape)
+    start[: X.shape[1]] = state.W[:, place]
+    if state.bias is not None:
+        start[-1] = state.bias[place]
+    limit = max(LEAST_TIME, SHARE * seconds / n_epochs * options.max_iter)
+    if model.max_time is not None:
+        limit = min(limit, model.max_time - seconds)
+        if limit <= 0:
+            return None
+    enough, values, flat = ENOUGH * np.log(K), [], [0]
+
+    def is_enough(intermediate_result):
+        values.append(intermediate_result.fun)
+        small = len(values) > 1 and values[-2] - values[-1] < enough
+        flat[0] = flat[0] + 1 if small else 0
+        return flat[0] >= 2 or values[-1] <= LOW * np.log(K)
+
+    begin = time.perf_counter()
+    first = loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum())
+    if not LOW * np.log(K) < first < np.inf:
+        return None
+    result = minimize_fenchel_young(
+        loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough
+    )
+    if model.verbose:
+        print(
+            f"{type(model).__name__} ends with {result.nit} Newton steps on all rows and classes: objective "
+            f"{result.fun:.5f}, {time.perf_counter() - begin:.2f} s"
+        )
+    state.W[:, place] = result.x[: X.shape[1]]
+    if state.bias is not None:
+        state.bias[place] = result.x[-1]
+    return float(result.fun) + _entropy(q, weight)
+
+
+def _entropy(q, weight):
+    """Mean entropy of the targets, by which their log-loss is more than the Fenchel-Young loss."""
+    if q.ndim == 1:
+        return 0.0
+    return float(np.average(np.log(np.count_nonzero(q, axis=1)), weights=weight))
+
+
+def _given(X, targets, use, label_choice, K):
+    """Rows, classes or distributions, and weights of what the steps see."""
+    if not use.all():
+        X = X[use]
+    weight = None if targets.weight is None else targets.weight[use]
+    if not targets.multilabel:
+        return X, targets.codes[use], weight
+    first = targets.first
+    rows = np.flatnonzero(use)
+    if label_choice == "first":
+        return X, targets.codes[first[rows]], weight
+    q = np.zeros((len(rows), K))
+    sizes = np.diff(first)
+    of = np.repeat(np.cumsum(use) - 1, sizes)
+    chosen = np.repeat(use, sizes)
+    q[of[chosen], targets.codes[chosen]] = np.repeat(1.0 / np.maximum(sizes, 1), sizes)[chosen]
+    return X, q, weight

@@ -1,0 +1,294 @@
+r"""Stochastic steps for softmax with very many classes: Implicit SGD, U-max, One-vs-Each, NCE, IS, SGD.
+
+The objective is the mean log-loss with a ridge, written as the double sum of Fagan and Iyengar, eq. (6),
+without their factor N, so that the learning rate does not depend on the number of rows:
+
+.. math:: f_{ik}(u, W) = u_i + e^{-u_i} + (K - 1) e^{x_i^T (w_k - w_{y_i}) - u_i}
+          + \tfrac{\alpha}{2} (\beta_{y_i} \|w_{y_i}\|^2 + \beta_k \|w_k\|^2).
+
+State, one call of the kernel, one epoch and the loop over epochs are functions of their own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._arrays import beside, full, is_device, kernel_module, to_host
+from ..._cython import _class_blocks, _extreme
+from ..._solver import outcome
+from ..._solver.outcome import Limits
+from .hard import is_due, look_for_hard_blocks
+from .noise import Noise
+from .state import set_scale
+
+# methods with one number u a row; the others replace it by a function of the sampled scores
+WITH_U = ("implicit", "umax", "sgd")
+# a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
+WORK_PER_CALL = 2**26
+# and on a GPU, where the end of a call is waited for: some tenths of a second
+WORK_ON_DEVICE = 2**32
+# above so many classes threads seldom meet, and a permutation of them would cost cache lines
+MANY_CLASSES = 20000
+
+_NO_LIMITS = Limits()
+MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step that was not finite.")
+
+
+@dataclass
+class DataRows:
+    """Examples: CSR (data, indices, indptr), or dense C-ordered data with indices and indptr empty.
+
+    Arrays on a GPU are of CuPy, but for ``first``, which stays in main memory.
+    Example e has label y[e], weight[e] (None: 1) and row row_of[e] (None: e). Examples first[i] ..
+    first[i + 1] are the labels of row i, of which each epoch takes one (None: one example a row).
+    """
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_features: int
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    row_of: np.ndarray | None = None
+    first: np.ndarray | None = None
+
+    @property
+    def n_rows(self):
+        return len(self.y) if self.first is None else len(self.first) - 1
+
+    @property
+    def width(self):
+        """Mean number of entries of a row."""
+        return self.n_features if not len(self.indptr) else len(self.data) / max(1, len(self.indptr) - 1)
+
+
+def inverse_probability(counts, options, noise=None):
+    r"""beta of eq. (6): one over the probability that a step samples class k, as the label or as a negative.
+
+    For n rows and m negatives Appendix F.3 has fixed batches; with drawn ones the probability of being no
+    label of a batch is that of n draws. Infinite (0 steps ever shrink it) becomes 1.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    K, n, m = len(counts), options.batch_size, options.n_negatives
+    label = counts / counts.sum()
+    if options.method == "implicit" and n > 1:
+        sampled = 1.0 - (1.0 - label) ** n * max(0.0, 1.0 - m / max(1, K - n))
+    elif options.method == "nce":  # with replacement, the label itself too: the number of times
+        sampled = label + m * (np.full(K, 1.0 / K) if noise is None else noise.p)
+    elif noise is None:
+        sampled = label + (1.0 - label) * min(1.0, m / max(1, K - 1))
+    else:
+        sampled = label + (1.0 - label) * (1.0 - (1.0 - noise.p) ** m)
+    return np.divide(1.0, sampled, out=np.ones(K), where=sampled > 0)
+
+
+@dataclass
+class Work:
+    """What a run allocates once: order of the rows, u, work space and generators of the threads."""
+
+    order: np.ndarray
+    chosen: np.ndarray  # the examples of an epoch in order, in main memory
+    examples: np.ndarray  # the same where the rows are
+    sizes: np.ndarray | None  # labels of each row, where an epoch draws one
+    numbers: np.ndarray | None
+    places: np.ndarray | None
+    u: np.ndarray | None
+    integers: np.ndarray | None  # of the processor's threads
+    doubles: np.ndarray | None
+    states: np.ndarray
+    loss: np.ndarray
+    beta: np.ndarray | None
+    noise: Noise | None  # of the classes, or of a plan's blocks
+    classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
+    place: np.ndarray | None
+    spare: np.ndarray | None
+    columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
+    log_noise: np.ndarray | None  # with blocks of negatives: the plan's
+    rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
+    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were looked for
+
+
+def shares_classes(n_classes, options, noise):
+    """Whether threads get a random block of the classes each, anew in every call of the kernel.
+
+    Threads that write to one class wait for each other's caches. A row's negatives then come from its
+    label's block, which leaves their distribution as it is: a uniform subset of a uniform block. With very
+    many classes nobody meets.
+    """
+    enough = n_classes // max(1, options.n_threads) > options.n_negatives + 1
+    batch = options.method == "implicit" and options.batch_size > 1
+    return (
+        options.n_threads > 1 and noise is None and options.method != "nce" and enough and not batch
+        and n_classes <= MANY_CLASSES
+    )  # fmt: skip
+
+
+def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
+    """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
+    order, x = np.arange(rows.n_rows, dtype=np.int64), rows.data
+    sampled = rows.first is not None
+    plan = options.plan
+    blocks = plan is None and shares_classes(n_classes, options, noise)
+    draws = noise if plan is None else plan.noise
+    sees_all = plan is not None and plan.n_taken == plan.n_blocks
+    beta = None
+    if options.alpha > 0:
+        if plan is not None:
+            beta = plan.inverse_probability(counts, options.method)
+        else:
+            beta = inverse_probability(counts, options, noise)
+    integers, doubles = (None, None) if is_device(x) else _room(options)
+    chosen = np.empty_like(order) if sampled else order
+    return Work(
+        order,
+        chosen,
+        beside(chosen, x),
+        np.diff(rows.first) if sampled else None,
+        np.empty(len(order)) if sampled else None,
+        np.empty_like(order) if sampled else None,
+        # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, what a row's first
+        # ones show (NaN) is a better guess; uniform ones miss the few classes that matter
+        full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
+        if options.method in WITH_U
+        else None,
+        integers,
+        doubles,
+        np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
+        np.zeros((options.n_threads, 2), like=x),
+        None if beta is None else np.asarray(beta, like=x),
+        None if draws is None else draws.beside(x),
+        np.arange(n_classes) if blocks else None,
+        np.empty(n_classes, dtype=np.int64, like=x) if blocks else None,
+        np.empty_like(order) if blocks else None,
+        None if plan is None else np.asarray(plan.place, like=x)[rows.y],
+        None if plan is None else np.asarray(plan.log_noise, like=x),
+        np.zeros(options.n_threads * 2 * max(1, rows.n_features)) if options.adaptive else None,
+    )
+
+
+def _room(options):
+    """Integers and doubles that the processor's threads work in, a row for each."""
+    if options.plan is None:
+        sizes = _extreme.room_sizes(options.n_negatives, options.batch_size)
+    else:
+        sizes = _class_blocks.block_room_sizes(options.plan.n_taken, options.plan.n_blocks)
+    # threads write next to each other's last numbers only once a step
+    shapes = [(options.n_threads, size + 8) for size in sizes]
+    return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
+
+
+def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):
+    """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
+    if options.plan is not None:
+        return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
+    bad = kernel_module("_extreme", rows.data).run_steps(
+        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
+        value,
+    )  # fmt: skip
+    state.steps += -(-(end - begin) // options.batch_size)
+    state.rows_seen += end - begin
+    return bad
+
+
+def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
+    bad = kernel_module("_class_blocks", rows.data).run_block_steps(
+        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
+        value,
+    )  # fmt: skip
+    state.steps += end - begin
+    state.rows_seen += end - begin
+    return bad
+
+
+def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
+    """Every row once: (place of a bad step or -1, mean sampled objective, complete)."""
+    bad, total, looked, complete = sweep(
+        state, rows, options, work, learning_rate, rng, value=value, limits=limits
+    )
+    return bad, total / looked if looked else np.nan, complete
+
+
+def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
+    """`epoch` of some of the rows: sum and number of the sampled objectives in place of their mean."""
+    set_scale(state, rows)
+    if options.shuffle:
+        rng.shuffle(work.order)
+    if work.sizes is not None:
+        # one of each row's examples
+        rng.random(out=work.numbers)
+        np.take(work.sizes, work.order, out=work.places)
+        np.multiply(work.numbers, work.places, out=work.places, casting="unsafe")
+        np.take(rows.first, work.order, out=work.chosen)
+        np.add(work.chosen, work.places, out=work.chosen)
+    if work.examples is not work.chosen:
+        work.examples.set(work.chosen)
+    work.loss[:] = 0.0
+    unit = options.batch_size * options.n_threads
+    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_taken * _class_blocks.BLOCK
+    work_per_call = WORK_ON_DEVICE if is_device(rows.data) else WORK_PER_CALL
+    per_call = max(1, int(work_per_call / (max(1.0, rows.width) * classes))) // unit
+    per_call = max(1, per_call) * unit
+    n, bad, complete = len(work.examples), -1, True
+    for begin in range(0, n, per_call):
+        if limits.reached() is not None:
+            complete = False
+            break
+        if work.classes is not None:
+            rng.shuffle(work.classes)
+        bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call), value=value)
+        if bad >= 0:
+            complete = False
+            break
+    loss = to_host(work.loss)
+    return bad, float(loss[:, 0].sum()), float(loss[:, 1].sum()), complete
+
+
+def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, max_time=None, value=False):
+    """Run ``options.max_iter`` epochs from ``state``, which is changed.
+
+    Parameters
+    ----------
+    rows : DataRows
+    state : State
+    options : Options
+    work : Work
+        From `init_work`, for the same rows and options.
+    rng : numpy.random.Generator
+    callback : callable, default=None
+        ``callback(intermediate_result)`` after each epoch, with the fields of the result; a true value or
+        StopIteration ends the run.
+    max_time : float, default=None
+        Seconds after which the run ends, within about a tenth of a second of it.
+    value : bool, default=False
+        Whether to estimate the objective as it goes (``fun``), which the callback also asks for.
+
+    Returns
+    -------
+    OptimizeResult
+        x (W), bias, fun (mean of the sampled objective over the last epoch; an estimate, and for the
+        double sums an upper bound of the mean log-loss; NaN without ``value``), nit (epochs), nfev (steps),
+        learning_rate (the last), status, success, message.
+    """
+    limits = Limits(max_time=np.inf if max_time is None else max_time)
+    value = value or callback is not None
+    rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
+    for nit in range(1, options.max_iter + 1):
+        rate = options.learning_rate * options.decay ** (nit - 1)
+        if is_due(state, options, nit - 1):
+            look_for_hard_blocks(state, rows, options, work, limits)
+        bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
+        if not complete:
+            status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
+            break
+        if callback is not None:
+            report = OptimizeResult(
+                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
+            )
+            if outcome.wants_to_stop(callback, report):
+                status = outcome.STOPPED
+                break
+    return OptimizeResult(
+        x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
+        success=status == outcome.CONVERGED, message=MESSAGES[status],
+    )  # fmt: skip

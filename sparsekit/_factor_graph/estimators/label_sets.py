@@ -1,0 +1,209 @@
+"""Label sets as a classifier is given them: indicators, pairs, logic; and sets that obey the logic."""
+
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import type_of_target
+
+from ..._arrays import is_device, is_sparse, namespace, to_host
+from ..._estimator.device_checks import check_device_X, device_weight, encode_device_labels, flatten_column
+from ..._estimator.labels import encode_labels, warn_of_many_classes
+from ..._estimator.training_data import LabelledData, check_host_data
+from ..._linalg.structure import sound
+from ..._messages import shown
+from ..factors.factors import Factor
+from ..graphs.graph import FactorGraph
+from ..solver.layout import GraphOptions
+
+# how far from 0 and 1 a label may be that is decided
+_ROUNDING = 1e-6
+# linear programs of one row, which one of hundreds of labels takes 10 ms for
+_NODES = 50
+_EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
+
+
+def with_indicator(estimator, X, y, sample_weight):
+    """LabelledData whose ``values`` are an indicator, of labels or of sets of labels."""
+    if is_device(X):
+        X = check_device_X(estimator, X)
+        values, classes, multilabel = device_indicator(X, y)
+        weight = device_weight(X, sample_weight)
+    else:
+        X, y, weight = check_host_data(estimator, X, y, sample_weight, multi_output=True)
+        values, classes, multilabel = indicator(y)
+    return LabelledData(X, y, values, weight, sample_weight, classes=classes, multilabel=multilabel)
+
+
+def indicator(y):
+    """Indicator (n, K) of float64, classes, and whether y was a matrix."""
+    y = flatten_column(y, stacklevel=6)
+    if y.ndim == 1:
+        classes, codes = encode_labels(y, stacklevel=6)
+        return np.eye(len(classes))[codes], classes, False
+    dense = y.toarray() if is_sparse(y) else np.asarray(y)
+    if dense.dtype.kind not in "biuf" or not ((dense == 0) | (dense == 1)).all():
+        raise ValueError(
+            f"Unknown label type: {shown(type_of_target(y))}; y must be an indicator of zeros and ones"
+        )
+    return dense.astype(np.float64), np.arange(dense.shape[1]), True
+
+
+def device_indicator(X, y):
+    """`indicator` for y on the GPU of X: what is returned is there."""
+    if getattr(y, "ndim", 1) == 1:
+        classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=7)
+        warn_of_many_classes(len(classes), X.shape[0], stacklevel=5)
+        return namespace(X=X).eye(len(classes))[codes], classes, False
+    xp = namespace(X=X, y=y)
+    if y.ndim != 2 or y.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"y must have one row of labels for each row of X; got {y.shape} for {X.shape[0]} rows"
+        )
+    dense = sound(y, "y").toarray() if hasattr(y, "nnz") else y
+    if dense.dtype.kind not in "biuf" or not bool(((dense == 0) | (dense == 1)).all()):
+        raise ValueError("Unknown label type: y must be an indicator of zeros and ones")
+    return dense.astype(np.float64), xp.arange(dense.shape[1]), True
+
+
+def choose_pairs(pairs, Y):
+    """Pairs of columns (P, 2), the lesser first."""
+    K = Y.shape[1]
+    if pairs is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    if isinstance(pairs, str):
+        return np.column_stack(np.triu_indices(K, 1))
+    if isinstance(pairs, bool):
+        raise ValueError("pairs must be 'all', a number, None or columns of y; got a bool")
+    if isinstance(pairs, Integral):
+        together = sp.csr_matrix(to_host(Y))
+        together = sp.triu(together.T @ together, 1).tocoo()
+        # ties by their columns, so that the choice does not depend on the sort
+        order = np.lexsort((together.col, together.row, -together.data))[:pairs]
+        return np.column_stack([together.row[order], together.col[order]]).astype(np.int64)
+    try:
+        given = np.asarray(to_host(pairs))
+    except ValueError as error:
+        raise ValueError(f"pairs must be whole numbers of shape (n_pairs, 2): {error}") from None
+    if given.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != 2:
+        raise ValueError(f"pairs must be whole numbers of shape (n_pairs, 2); got shape {given.shape}")
+    if given.min() < 0 or given.max() >= K:
+        raise ValueError(f"pairs must be columns of y, 0 to {K - 1}; got {given.min()} to {given.max()}")
+    given = np.sort(given, axis=1)
+    if (given[:, 0] == given[:, 1]).any() or len(np.unique(given, axis=0)) < len(given):
+        raise ValueError("pairs must be of two different labels, and none twice")
+    return given.astype(np.int64)
+
+
+def logic(factors, n_labels):
+    """Factors over a graph of the labels: FactorGraph, list of Factor."""
+    graph = FactorGraph()
+    labels = graph.variable((n_labels,))
+    made = made_factors(factors, labels)
+    for factor in made:
+        if not isinstance(factor, Factor) or factor._kind not in ("linear", "orout"):
+            raise TypeError(f"factors must be logic factors; got {type(factor).__name__}")
+        if factor.graph is not graph or factor.index.max() >= n_labels:
+            raise ValueError("factors must be over the labels that they are given, and no other variables")
+        graph.add(factor)
+    return graph, list(made)
+
+
+def made_factors(factors, labels):
+    """What ``factors`` are over these variables, as yet in no graph."""
+    if factors is None:
+        return []
+    if not callable(factors):
+        return [_factor(given, labels) for given in factors]
+    if isinstance(factors, type):
+        raise TypeError(f"factors must be a list of tuples; got the class {factors.__name__}. {_EXAMPLE}")
+    made = factors(labels)
+    if not isinstance(made, (list, tuple)):
+        raise TypeError(f"factors must return a list of factors; got {type(made).__name__}")
+    return made
+
+
+def _factor(given, labels):
+    """A factor of a tuple (factor class, columns, further arguments, perhaps a dict of keywords)."""
+    if not (
+        isinstance(given, tuple)
+        and len(given) >= 2
+        and isinstance(given[0], type)
+        and issubclass(given[0], Factor)
+    ):
+        raise TypeError(
+            f"factors must be tuples (factor class, columns, ...); got {shown(given)}. {_EXAMPLE}"
+        )
+    kind, columns, *further = given
+    keywords = further.pop() if further and isinstance(further[-1], dict) else {}
+    columns = np.asarray(columns)
+    if columns.dtype.kind not in "iu" or not columns.size:
+        raise ValueError(f"factors: columns must be whole numbers; got {shown(given[1])}")
+    if columns.min() < 0 or columns.max() >= len(labels):
+        raise ValueError(f"factors: columns must be 0 to {len(labels) - 1}; got {shown(given[1])}")
+    try:
+        return kind(labels[columns], *further, **keywords)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"factors: {kind.__name__}: {error}") from error
+
+
+def nearest_sets(scores, labels, factors, n_threads):
+    """Sets of labels (n, K) of large score that obey all factors: the largest where the relaxation is tight.
+
+    LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label (`_decide`).
+    """
+    none, xp = np.zeros(0, like=scores), namespace(scores=scores)
+    mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
+    # what is decided set by set is decided in main memory
+    out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
+    # ties of sets end between them: what is rounded there may obey all factors and be far from the best
+    wrong = labels.breaking(out) | to_host(_between(mu).any(axis=1))
+    if wrong.any():
+        graph, _ = logic(factors, scores.shape[1])
+        for i in np.flatnonzero(wrong):
+            found = _decide(graph, labels, scores[i])
+            if found is None:
+                raise ValueError("factors: no set of labels satisfies all of them")
+            out[i] = found
+    return xp.asarray(out)
+
+
+def _between(mu):
+    """Which labels are neither on nor off, up to what LP-MAP leaves of them."""
+    return (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
+
+
+def _decide(graph, labels, scores):
+    """Set of labels of the largest score, or None where factors allow none: branch and bound by LP-MAP.
+
+    After `_NODES` linear programs it is the best set found till then, or the first one after them.
+    """
+    best, value, nodes = None, -np.inf, 0
+    left: list[dict[int, int]] = [{}]  # what is decided in the problems to come
+    while left and (best is None or nodes < _NODES):
+        fixed = left.pop()
+        nodes += 1
+        given = scores.copy()
+        for j, on in fixed.items():
+            given[j] = 10.0 * (1.0 + np.abs(scores).sum()) if on else -np.inf
+        graph.set_scores(graph.all_variables(), given)
+        found = graph.map()
+        if not found.success or any(found.x[j] < 0.5 for j, on in fixed.items() if on):
+            continue
+        if found.x @ scores <= value + 1e-9 * (1.0 + abs(value)) and best is not None:
+            continue
+        near = (found.x > 0.5).astype(np.int64)
+        free = [j for j in range(len(scores)) if j not in fixed]
+        if not free or not _between(found.x).any():
+            if not labels.breaking(near[None])[0]:
+                if best is None or near @ scores > value:
+                    best, value = near, near @ scores
+                continue
+            if not free:
+                continue
+        j = max(free, key=lambda j: 0.5 - abs(found.x[j] - 0.5))
+        # the likelier of the two is looked at first
+        left += [fixed | {j: int(found.x[j] < 0.5)}, fixed | {j: int(found.x[j] >= 0.5)}]
+    return best

@@ -1,0 +1,331 @@
+"""Losses of label sets with scores that are linear in the rows, and scores of pairs of labels.
+
+The loss is a *mean* over the rows, sum_i w_i l(eta_i, s; y_i) with sum_i w_i = 1, eta = X W + b and one score
+s of each pair for all rows. The variables are one vector: the table (p + 1, K) of W and b, or (p, K), then
+for the pairs s+ and s- >= 0, s = s+ - s-. Both have a factor of their own: the loss is then as smooth in them
+as it is in the scores, and is never less than that of s, so with a penalty one of each two ends at 0.
+"""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from ..._arrays import OnEachDevice, is_device, namespace, to_host
+from ..._linalg import class_products as _class_model
+from ..._linalg.class_design import design_of
+from ..._linalg.design import CSCDesign
+from ..._linalg.special import expit
+from ..._linalg.threads import blas_threads
+from ..._solver import outcome
+from ..solver.layout import GraphOptions
+
+LOSSES = ("sparsemap", "hinge", "logistic")
+# pairs of labels of rows that one call sums over: some tenths of a second
+_PAIRS_A_CALL = 2**26
+# tolerance of LP-MAP: marginals that nearly solve a linear program can be far from those that do
+_LINEAR = 1e-10
+
+
+class Labels:
+    """Pairs of labels and factors over labels: inference for many rows of scores.
+
+    Parameters
+    ----------
+    n_labels : int
+        K.
+    pairs : ndarray of int of shape (P, 2)
+        Pairs of different labels, none twice.
+    factors : list of Factor
+        Logic factors over a graph's K first variables.
+    """
+
+    def __init__(self, n_labels, pairs, factors=()):
+        self.n_labels, self.pairs = n_labels, np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        P = len(self.pairs)
+        ends = self.pairs.T.ravel()
+        order = np.argsort(ends, kind="stable")
+        linear = [factor for factor in factors if factor._kind == "linear"]
+        orout = [factor for factor in factors if factor._kind == "orout"]
+        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
+        lines, rows, a, bound, relation, self._checks = [0], [], [], [], [], []
+        for factor in linear:
+            coef, b = factor._constraint()
+            for index, c, limit in zip(factor.index, coef, b):
+                lines.append(lines[-1] + len(index))
+                rows.append(index)
+                a.append(c)
+                bound.append(limit)
+                relation.append(factor._relation)
+                # to be less breaks no limit from above on what it adds to, to be more none from below
+                fall[index[~(factor._relation * c < 0)]] = False
+                rise[index[~(factor._relation * c > 0)]] = False
+                self._checks.append((factor, index, c, limit))
+        outs, out_rows, negated = [0], [], []
+        for factor in orout:
+            for index, flags in zip(factor.index, factor.negated):
+                outs.append(outs[-1] + len(index))
+                out_rows.append(index)
+                negated.append(flags)
+                fall[index] = rise[index] = False
+                self._checks.append((factor, index, flags, None))
+        count = np.bincount(ends, minlength=n_labels)
+
+        def flat(parts, dtype):
+            return np.append(np.concatenate([*parts, []]), 0).astype(dtype)
+
+        self._pairs = {
+            "start": np.concatenate([[0], np.cumsum(count)]).astype(np.intp),
+            "other": flat([self.pairs[:, ::-1].T.ravel()[order]], np.int32),
+            "pair": flat([np.tile(np.arange(P), 2)[order]], np.int32),
+        }
+        arrays = self._pairs | {
+            "alone": flat(
+                [np.bincount(np.concatenate([*rows, *out_rows, []]).astype(int), minlength=n_labels) == 0],
+                np.int32,
+            ),
+            "may_fall": flat([fall], np.int32),
+            "may_rise": flat([rise], np.int32),
+            "linear": np.array(lines, dtype=np.intp),
+            "linear_label": flat(rows, np.int32),
+            "relation": flat([relation], np.int32),
+            "a": flat(a, np.float64),
+            "bound": flat([bound], np.float64),
+            "orout": np.array(outs, dtype=np.intp),
+            "orout_label": flat(out_rows, np.int32),
+            "negated": flat(negated, np.int32),
+        }
+        self.are_free = not self._checks  # of factors
+        self.alone = arrays["alone"][:n_labels] > 0  # labels that no factor holds
+        self._graphs = OnEachDevice("_label_graph", "LabelGraph", (n_labels, P, arrays))
+        self._graph = self._graphs.like(arrays["alone"])
+
+    def _graph_for(self, x):
+        """The graph of the kernels that take arrays like x."""
+        return self._graphs.like(x)
+
+    def violated(self, Y):
+        """(row, factor) of a row of an indicator that a factor forbids, or None."""
+        Y = to_host(Y) if self._checks else Y
+        for factor, wrong in self._forbids(Y):
+            if wrong.any():
+                return int(wrong.argmax()), factor
+        return None
+
+    def breaking(self, Y):
+        """Which rows of an indicator in main memory a factor forbids, (n,)."""
+        return np.logical_or.reduce([np.zeros(len(Y), dtype=bool), *(wrong for _, wrong in self._forbids(Y))])
+
+    def _forbids(self, Y):
+        for factor, index, c, limit in self._checks:
+            if limit is None:
+                x = Y[:, index] != c
+                wrong = x[:, -1] != x[:, :-1].any(axis=1)
+            else:
+                excess = Y[:, index] @ c - limit
+                wrong = excess > 1e-9 if factor._relation < 0 else excess < -1e-9
+                if factor._relation == 0:
+                    wrong = np.abs(excess) > 1e-9
+            yield factor, wrong
+
+    def faces(self):
+        """Constraints a . mu[index] <= b of the relaxed factors: index, a, b, whether with equality."""
+        for factor, index, c, limit in self._checks:
+            if limit is not None:
+                sign = 1.0 if factor._relation <= 0 else -1.0
+                yield index, sign * c, sign * limit, factor._relation == 0
+                continue
+            # the last is on if and only if one of the others is: not below any, not above their sum
+            turned, base = np.where(c, -1.0, 1.0), np.where(c, 1.0, 0.0)
+            for j in range(len(index) - 1):
+                yield index[[j, -1]], turned[[j, -1]] * [1.0, -1.0], base[-1] - base[j], False
+            signs = np.append(np.full(len(index) - 1, -1.0), 1.0)
+            yield index, turned * signs, -(base @ signs), False
+
+    def longest(self, start, step):
+        """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
+        start, step = to_host(start), to_host(step)
+        room, rise = [start, 1.0 - start], [-step, step]
+        for index, a, b, always in self.faces():
+            along = step[index] @ a
+            if always and abs(along) > 1e-7 * abs(a).max():
+                return 0.0
+            if not always:
+                room.append([b - start[index] @ a])
+                rise.append([along])
+        room, rise = np.concatenate(room), np.concatenate(rise)
+        limits = room[rise > 0.0] / rise[rise > 0.0]
+        return float(limits.min(initial=1e300).clip(0.0, 1e300))
+
+    def marginals(self, eta, plus, minus, options, n_threads=1):
+        """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
+        if is_device(eta):
+            return self._device_marginals(eta, plus, minus, options)
+        mu = np.zeros(eta.shape)
+        # pairs without a score tie nothing together, and most are
+        live = np.append(((plus > 0) | (minus > 0))[self._pairs["pair"][:-1]], False)
+        before = np.concatenate([[0], np.cumsum(live)])
+        start = before[self._pairs["start"]].astype(np.intp)
+        other, pair = (np.append(self._pairs[name][live], 0).astype(np.int32) for name in ("other", "pair"))
+        gain, loss = (
+            np.bincount(self.pairs.T.ravel(), np.tile(side, 2), minlength=self.n_labels)
+            for side in (plus, minus)
+        )
+        statuses, _ = self._graph.marginals(
+            np.ascontiguousarray(eta, dtype=np.float64), start, other, pair, np.append(plus, 0.0),
+            np.append(minus, 0.0), np.append(gain, 0.0), np.append(loss, 0.0), asdict(options), mu, n_threads,
+        )  # fmt: skip
+        _refuse_infeasible(statuses)
+        return mu, statuses
+
+    def _device_marginals(self, eta, plus, minus, options):
+        xp, graph = namespace(eta=eta, plus=plus, minus=minus), self._graph_for(eta)
+        plus, minus = (xp.concatenate([side, xp.zeros(1)]) for side in (plus, minus))
+        start, other, pair, gain, loss = graph.live(plus, minus)
+        mu = xp.empty(eta.shape)
+        statuses, _ = graph.marginals(
+            xp.ascontiguousarray(eta, dtype=np.float64), start, other, pair, plus, minus, gain, loss,
+            asdict(options), mu,
+        )  # fmt: skip
+        _refuse_infeasible(statuses)
+        return mu, statuses
+
+    def pair_sums(self, mu, weight):
+        """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
+        high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
+        graph = self._graph_for(mu)
+        # Ctrl-C is heard between calls
+        step = len(mu) if is_device(mu) else max(1, _PAIRS_A_CALL // len(high))
+        for at in range(0, len(mu), max(step, 1)):
+            graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
+        return high[:-1], low[:-1]
+
+
+def _refuse_infeasible(statuses):
+    if (statuses == outcome.INFEASIBLE).any():
+        raise ValueError("factors: no set of labels satisfies all of them")
+
+
+class LabelLoss:
+    """Mean loss of label sets, and its gradient.
+
+    Parameters
+    ----------
+    loss : {"sparsemap", "hinge", "logistic"}
+        Eq. (16); the structured hinge loss with a cost of 1 a label and LP-MAP; independent logistic losses,
+        for which there are no pairs.
+    labels : Labels
+    X : ndarray or sparse matrix of shape (n, p)
+        A CuPy array or CSR matrix keeps the loss on its GPU, and Y and weight must be there as well.
+    Y : ndarray of shape (n, K)
+        Indicator.
+    weight : ndarray of shape (n,)
+        Weights of the rows, of sum 1.
+    fit_intercept : bool
+    alpha, pair_alpha : float
+        Strengths of the L2 penalties alpha / 2 ||W||^2 and pair_alpha / 2 (||s+||^2 + ||s-||^2). b is free.
+    n_threads : int
+    """
+
+    def __init__(
+        self, loss, labels, X, Y, weight, *, fit_intercept=True, alpha=0.0, pair_alpha=0.0, n_threads=1
+    ):
+        self.loss, self.labels = loss, labels
+        self.xp, self.n_threads = namespace(X=X, Y=Y, weight=weight), n_threads
+        design = design_of(X, n_threads)
+        if isinstance(design, CSCDesign):
+            design = design.select(np.arange(design.shape[1]))
+        self.design = design
+        self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
+        self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha
+        self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
+        self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
+        self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
+        self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
+        self.together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
+        self.unsolved = 0
+        self.mu = None  # marginals of the last value and gradient
+        # hinge: a term -smoothing / 2 ||mu - centre||^2 in its inner maximum
+        self.smoothing, self.centre = 0.0, 0.0
+
+    def _count_together(self, first, second):
+        """Weights of the rows that have both labels of a pair, (P,)."""
+        with blas_threads(self.n_threads):
+            table = (self.Y * self.weight[:, None]).T @ self.Y
+        return table[self.xp.asarray(first), self.xp.asarray(second)]
+
+    def unpack(self, x):
+        """Table, s+ and s- of the variables."""
+        size = self.shape[0] * self.shape[1]
+        return x[:size].reshape(self.shape), x[size : size + self.n_pairs], x[size + self.n_pairs :]
+
+    def scores(self, table):
+        """eta = X W + b, (n, K)."""
+        p = self.design.shape[1]
+        eta = _class_model.matmat(self.design, self.xp.ascontiguousarray(table[:p]))
+        return eta + table[p] if self.fit_intercept else eta
+
+    def bounds(self):
+        """Lower and upper bounds of the variables."""
+        lower = self.xp.full(self.n_variables, -np.inf)
+        lower[self.n_variables - 2 * self.n_pairs :] = 0.0
+        return lower, self.xp.full(self.n_variables, np.inf)
+
+    def value_and_gradient(self, x):
+        """Objective and its gradient (n_variables,)."""
+        table, plus, minus = self.unpack(x)
+        p = self.design.shape[1]
+        with blas_threads(self.n_threads):
+            eta = self.scores(table)
+            if self.loss == "logistic":
+                value = self.weight @ (np.logaddexp(0.0, eta) - eta * self.Y).sum(axis=1)
+                residual, to_plus, to_minus = expit(eta) - self.Y, plus, minus
+            else:
+                value, residual, to_plus, to_minus = self._structured(eta, plus, minus)
+            residual *= self.weight[:, None]
+            pulled = _class_model.class_sums(self.design, residual, self.fit_intercept)
+        pulled[:p] += self.alpha * table[:p]
+        value += 0.5 * self.alpha * np.vdot(table[:p], table[:p])
+        value += 0.5 * self.pair_alpha * (plus @ plus + minus @ minus)
+        value = value if self.xp is np else float(value)
+        return value, np.concatenate(
+            [pulled.ravel(), to_plus + self.pair_alpha * plus, to_minus + self.pair_alpha * minus]
+        )
+
+    def inner_marginals(self, eta, plus, minus):
+        """Marginals (n, K) at which the loss of rows with scores eta is the largest of its inner problem."""
+        smooth, unit = self.loss == "sparsemap", self.smoothing or 1.0
+        inner = eta if smooth else (eta + 1.0 - 2.0 * self.Y) / unit
+        if self.smoothing:
+            inner += self.centre
+        options = self.options
+        if not smooth and not self.smoothing:
+            options = replace(options, quadratic=False, tol_primal=_LINEAR, tol_dual=_LINEAR)
+        mu, statuses = self.labels.marginals(inner, plus / unit, minus / unit, options, self.n_threads)
+        self.unsolved = int(np.count_nonzero(statuses))
+        return mu
+
+    def hinge_rows(self, eta, plus, minus, mu):
+        """Hinge losses (n,) of rows with scores eta, were mu (n, K) their worst marginals."""
+        xp, Y = self.xp, self.Y
+        rows = (mu * (eta + 1.0 - 2.0 * Y) + Y - Y * eta).sum(axis=1)
+        live = np.flatnonzero(to_host((plus > 0.0) | (minus > 0.0)))
+        step = max(1, _PAIRS_A_CALL // (16 * max(len(Y), 1)))
+        for at in range(0, len(live), step):
+            e = xp.asarray(live[at : at + step])
+            first, second = xp.asarray(self.labels.pairs[live[at : at + step]].T)
+            a, b = mu[:, first], mu[:, second]
+            rows += np.minimum(a, b) @ plus[e] - (a + b - 1.0).clip(0.0, None) @ minus[e]
+            rows -= (Y[:, first] * Y[:, second]) @ (plus[e] - minus[e])
+        return rows
+
+    def _structured(self, eta, plus, minus):
+        smooth = self.loss == "sparsemap"
+        cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
+        mu = self.mu = self.inner_marginals(eta, plus, minus)
+        high, low = self.labels.pair_sums(mu, self.weight)
+        inner = (mu * (eta + cost) - self.Y * eta).sum(axis=1)
+        inner += 0.5 * (self.Y - mu**2).sum(axis=1) if smooth else self.Y.sum(axis=1)
+        if not smooth:
+            inner -= 0.5 * self.smoothing * ((mu - self.centre) ** 2).sum(axis=1)
+        value = self.weight @ inner + plus @ (high - self.together) - minus @ (low - self.together)
+        return value, mu - self.Y, high - self.together, self.together - low

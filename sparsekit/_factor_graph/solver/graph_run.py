@@ -1,0 +1,204 @@
+"""LP-SparseMAP over arrays: states of graphs, and solves of them."""
+
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from ..._arrays import beside, is_device, kernel_module, namespace, thread_arguments, to_host
+from ..._solver import outcome
+from ..factors.asking import being_asked, lock_of, refuse_own_graph
+from ..factors.structure_rows import own_places
+from . import finish
+
+FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
+LOSS = -1e4  # times the sum of all scores, stands for -inf
+# Times the sum of all larger scores: lower scores count as -inf where they need not be on. In 592 random
+# graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10 (LP-SparseMAP) times the sum.
+MASK = -1e3
+
+
+def _mask_limit(values, below):
+    """The largest mask of each graph that is less than ``below``, (n,); -inf where there is none.
+
+    A mask is a score for which all larger scores together cannot make up: it acts as -inf does. Masks may
+    have several sizes, each of which is one for the next.
+    """
+    ordered = np.sort(values, axis=1)
+    larger = np.zeros_like(ordered)
+    # a sum from the largest down, so that no mask's digits are lost in it
+    larger[:, :-1] = np.cumsum(np.abs(ordered[:, :0:-1]), axis=1)[:, ::-1]
+    is_mask = (ordered < MASK * (1.0 + larger)) & (ordered < below[:, None])
+    return np.where(is_mask, ordered, -np.inf).max(axis=1, initial=-np.inf)
+
+
+def _without_masks(scores, additional, limit):
+    """Scores with a number in place of those up to ``limit`` (n,), and where these are.
+
+    It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
+    so its size costs no digits.
+    """
+    limit = beside(limit[:, None], scores)
+    low, low_too = scores <= limit, additional <= limit
+    if not (low.any() or low_too.any()):
+        return scores, additional, low, low_too
+    size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
+    size += np.where(low_too, 0.0, np.abs(additional)).sum(axis=1)
+    loss = np.maximum(LOSS * size, -1e290)[:, None]
+    return np.where(low, loss, scores), np.where(low_too, loss, additional), low, low_too
+
+
+class GraphRun:
+    """States of graphs where the scores ``like`` are, and what is to be said of them after a solve."""
+
+    def __init__(self, layout, n, like=None):
+        self.layout, self.n = layout, n
+        self.kernels = kernel_module("_factor_graph", like)
+        self.plan = layout.plan_for(like)
+        self.states = self.kernels.States(self.plan, n)
+        # derivatives work in the states' own memory
+        self.lock = lock_of(self)
+
+    def suits(self, layout, n, like):
+        """Whether it is of this layout and number of graphs, and where ``like`` is."""
+        # a layout has a plan for main memory, and one for each GPU
+        return self.layout is layout and self.n == n and self.plan is layout.plan_for(like)
+
+    def prepare(self, scores, additional):
+        """Take scores (n, n_variables) and additional ones (n, n_additional); finite masks count as -inf."""
+        self._given = scores, additional
+        self.limit = np.full(self.n, -np.inf)
+        if (scores < MASK).any() or (additional < MASK).any():
+            self.limit = _mask_limit(self._on_host(), -self.limit)
+        self._set_scores()
+
+    def relax_masks(self):
+        """Give the largest masks their own scores where graphs are infeasible without; whether any is."""
+        has_masks = self.limit > -np.inf
+        if not has_masks.any():
+            return False
+        infeasible = has_masks & (self.finish()[0]["status"] == outcome.INFEASIBLE)
+        if not infeasible.any():
+            return False
+        smaller = _mask_limit(self._on_host(), self.limit)
+        self.limit = np.where(infeasible, smaller, self.limit)
+        self._set_scores()
+        return True
+
+    def _on_host(self):
+        return np.concatenate([to_host(given) for given in self._given], axis=1)
+
+    def _set_scores(self):
+        scores, additional, self.low, self.low_too = _without_masks(*self._given, self.limit)
+        self.scores, self.additional = scores, additional
+        # marginals of the structures' additional scores in a graph that a general solver ended
+        self.own = {}
+        self.states.set_scores(
+            *map(
+                namespace(scores=scores, additional_scores=additional).ascontiguousarray,
+                (scores, additional, self.low.view(np.uint8), self.low_too.view(np.uint8)),
+            )
+        )
+
+    def additionals(self):
+        """Marginals of the additional scores, (n, n_additional)."""
+        found = self.states.additionals()
+        for i, own in self.own.items():
+            found[i, own_places(self.layout)] = own
+        return found
+
+    def finish(self):
+        """Report of all graphs, marginals (n, n_variables), additional marginals (n, n_additional)."""
+        report, mu, extra = self.states.report(), self.states.marginals(), self.additionals()
+        on = ((mu > FORBIDDEN) & self.low).any(axis=1) | ((extra > FORBIDDEN) & self.low_too).any(axis=1)
+        report["status"][on & (report["status"] == outcome.CONVERGED)] = outcome.INFEASIBLE
+        return report, mu, extra
+
+
+def solve_runs(runs, options, warm, n_threads):
+    """Solve the graphs of all runs, which are on one side, by ``n_threads`` threads over graphs."""
+    refuse_own_graph([run.layout for run in runs], "solves")
+    # threads without a graph would only wait, busily
+    n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
+    deadline = time.perf_counter() + options.max_time
+    with _working(runs):
+        while runs:
+            _solve_masked(runs, options, warm, n_threads, deadline)
+            runs, warm = [run for run in runs if run.relax_masks()], False
+
+
+def _solve_masked(runs, options, warm, n_threads, deadline):
+    """Solve the graphs of all runs, their masks being forbidden."""
+    # several runs differ in nothing that it looks at: they are for LP-SparseMAP
+    first = max((finish.first_passes(run.layout, options) for run in runs), default=1)
+    coupled = [run for run in runs if _may_finish(run, options, first)]
+    limits = {"max_iter": min(first, options.max_iter), "max_flows": finish.FIRST_FLOWS[options.quadratic]}
+    for some, fewer in (([run for run in runs if run not in coupled], {}), (coupled, limits)):
+        for kernels in {run.kernels for run in some}:
+            threads = thread_arguments(runs[0].low, n_threads)
+            # of options that are checked already, which takes longer than a small graph
+            given = vars(options) | fewer | {"max_time": _left(deadline)}
+            kernels.solve([run.states for run in some], given, warm, *threads)
+    for run in coupled:
+        _finish(run, options, first, deadline)
+
+
+def _may_finish(run, options, first):
+    """Whether a general solver may end what ``first`` passes leave open."""
+    # on a device passes have to do: a host would hold the others up
+    return not is_device(run.low) and finish.may_finish(run.layout, options, first)
+
+
+def _left(deadline):
+    """Seconds until then, as an option."""
+    return max(deadline - time.perf_counter(), 1e-9)
+
+
+def _finish(run, options, first, deadline):
+    """What the first passes left open, graph after graph: by a general solver, else by more passes."""
+    states, report = run.states, run.states.report()
+    for i in np.flatnonzero(report["status"] == outcome.MAX_ITER):
+        given = run.layout, run.scores[i], run.additional[i], run.low[i], run.low_too[i]
+        left = options.max_iter - first
+        if options.quadratic:
+            found = finish.marginals(*given, left, deadline)
+            if found is not None:
+                states.set_start(i, *found[:2])
+                left -= found[2]
+        else:
+            found = finish.assignment(*given, left, deadline)
+            if found is not None:
+                x, run.own[i], violation, nit = found
+                states.set_solution(i, x, violation, first + nit)
+                continue
+        limits = replace(options, max_iter=max(left, 1), max_time=_left(deadline))
+        run.kernels.solve_one(states, i, asdict(limits))
+        states.count(i, options.max_iter - limits.max_iter)
+
+
+def differentiate(run, what, *args):
+    """Call ``vjp`` or ``jvp`` of a run's states, which may ask its users' factors."""
+    refuse_own_graph([run.layout], "differentiates")
+    with _working([run]):
+        for oracle in run.layout.plan.oracles:
+            oracle.errors.clear()
+        return getattr(run.states, what)(*args)
+
+
+@contextmanager
+def _working(runs):
+    """Hold the locks of runs, and of the layouts whose users' factors they may ask."""
+    with ExitStack() as stack:
+        # a user's factor keeps its error for the call that asked it; one order, so that nobody waits for
+        # ever
+        asking = {id(run.layout): run.layout for run in runs if run.layout.plan.oracles}
+        for _, layout in sorted(asking.items()):
+            stack.enter_context(layout.lock)
+        solving = (*being_asked(), *(run.layout for run in runs))
+        for layout in asking.values():
+            for oracle in layout.plan.oracles:
+                oracle.solving = solving
+        for run in runs:
+            stack.enter_context(run.lock)
+        yield

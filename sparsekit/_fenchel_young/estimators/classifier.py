@@ -1,0 +1,317 @@
+"""Sparsemax and softmax regression: linear classifiers with Fenchel-Young losses."""
+
+from __future__ import annotations
+
+import inspect
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..._arrays import to_host
+from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import in_type
+from ..._estimator.decorators import fit_context
+from ..._estimator.training_data import with_distributions
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._typing import ClassWeight, MatrixLike, SolverCallback
+from ..losses.loss import FenchelYoungLoss
+from ..solver.block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
+from ..solver.minimize_model import minimize_fenchel_young
+from .messages import warn_if_ended_early
+from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+
+# the solver states its defaults
+_SOLVER_PARAMETERS = inspect.signature(minimize_fenchel_young).parameters
+TOL = _SOLVER_PARAMETERS["tol"].default
+MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength of the L2 penalty, >= 0. The loss is a mean over the rows, so alpha keeps its meaning when
+        rows are added; scikit-learn's ``LogisticRegression(C)`` of three classes and more has ``alpha = 1 /
+        (C * n_samples)``, that of two, which has one row of coefficients, twice as much; with weights their
+        sum takes the place of n_samples.
+    fit_intercept : bool, default=True
+        Whether to fit the intercepts b.
+    penalize_intercept : bool, default=True
+        Whether the penalty holds for b as well, as in the paper. False leaves it free.
+    threshold : float, default=None
+        For matrices as targets: `predict` gives a row each label whose probability is larger. None: {rule}
+    class_weight : dict or "balanced", default=None
+        Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
+        several labels weighs the mean of theirs.
+    tol : float, default=1e-5
+        Certifies, where alpha is not 0, that the objective is at most ``10 * tol`` of itself above the
+        lowest, or by as little as rounding leaves of the loss at zero, if that is more. The largest entry of
+        the gradient must be at most tol times that at zero too.
+    max_iter : int, default=200
+        Largest number of steps.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per step to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each step with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
+        StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features)
+        Coefficients, in the dtype of X; two classes have two rows.
+    intercept_ : ndarray of shape (n_classes,)
+        Intercepts; zero if ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; for matrices as targets the column numbers.
+    multilabel_ : bool
+        Whether y was a matrix.
+    n_iter_ : ndarray of shape (1,)
+        Number of steps.
+    optimality_ : float
+        The measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective.
+    dual_gap_ : float
+        ``objective_`` is at most this far from the optimum: the distance to the best of the dual points that
+        the fit has met. NaN where alpha is 0, or where free intercepts could not be balanced to rounding.
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun and optimality of every step.{history}
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+"""
+
+
+class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
+    """What sparsemax and softmax regression share: everything but the map."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean"],
+        "threshold": [Interval(Real, 0, 1, closed="left"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **SOLVER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        threshold: float | None = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.threshold = threshold
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too, and labels numbers.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones, whose rows
+            become uniform distributions over their labels (rows without one are left out); or distributions,
+            rows of numbers >= 0 that sum to 1.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, not all zero; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y is neither
+            of the three.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached with a duality gap of more than 1e-4 (and more than
+            10 tol) of the objective, or without one. It says how far the objective may be off.
+        UserWarning
+            If rows of an indicator have no label.
+        """
+        given = with_distributions(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
+        (X, columns), xp = without_empty_columns(given.X), given.xp
+        classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
+        loss: Any
+        solver: Any = minimize_fenchel_young
+        if isinstance(X, BlockedMatrix):
+            labels = None if multilabel else classes
+            spec = TargetsOfBlocks(self._transform, len(classes), self.fit_intercept, labels, X.class_weight)
+            loss = TableLoss(X.blocks, spec, X.census.squares)
+            solver = minimize_table_on_blocks
+        else:
+            loss = FenchelYoungLoss(
+                self._transform, X, given.values, len(classes), given.weight,
+                fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
+            )  # fmt: skip
+        p = X.shape[1]
+
+        def attributes(table):
+            intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
+            return {
+                "coef_": columns.expand(in_type(xp.ascontiguousarray(table[:p].T), dtype)),
+                "intercept_": in_type(intercept, dtype),
+                "classes_": classes,
+                "multilabel_": multilabel,
+            }
+
+        def minimize(x0, callback):
+            return solver(
+                loss, self.alpha, x0, penalize_intercept=self.penalize_intercept, callback=callback,
+                history=self.history, **self._solver_options,
+            )  # fmt: skip
+
+        self._run(
+            minimize,
+            self._start(loss.shape, columns, xp),
+            loss.shape,
+            data=given.for_callbacks(),
+            attributes=attributes,
+            warn=warn_if_ended_early(loss),
+            whole=lambda x: columns.expand_variables(x, len(classes)),
+        )
+        return self
+
+    def _start(self, shape, columns, xp):
+        """The last fit's table as an array of ``xp``, if asked for and of the right shape, else None."""
+        if not self.warm_start or getattr(self, "coef_", None) is None:
+            return None
+        if self.coef_.shape[-1] != columns.n_features:
+            return None
+        table = pack_table(columns.restrict(self.coef_), self.intercept_, self.fit_intercept)
+        if table.shape != shape:
+            return None
+        return xp.asarray(table) if xp is not np else to_host(table)
+
+
+def pack_table(coef, intercept, fit_intercept):
+    """Coefficients (K, p) and intercepts (K,) as the solver's table."""
+    return np.vstack([coef.T, intercept] if fit_intercept else [coef.T]).astype(np.float64)
+
+
+class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
+    __doc__ = (
+        r"""Sparsemax regression: a linear classifier whose probabilities are sparse.
+
+    Minimises eq. (11) of [1]_,
+
+    .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, L(W x_i + b;\; q_i),
+
+    L the sparsemax loss (:func:`sparsemax_loss`), q_i the target distribution of row i and w_i its weight,
+    which sum to 1. A step is one of the semismooth Newton method, at alphas that fall in stages, or, where
+    its systems of equations are large, five sweeps of block coordinate ascent on the dual.
+"""
+        + _PARAMETERS.format(
+            rule="its support,\n        all labels with a probability that is not 0.",
+            history=" fun is\n        the objective itself, which may rise during stages and sweeps.",
+        )
+        + """
+    See Also
+    --------
+    SoftmaxClassifier : Its dense twin.
+    SparsemaxClassifierCV : Chooses alpha by cross-validation.
+    LPSparseMAPClassifier : Labels with scores of pairs and logic over them.
+    sparsemax : The map from scores to probabilities.
+
+    References
+    ----------
+    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sparsekit import SparsemaxClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparsemaxClassifier(alpha=1e-3).fit(X, y)
+    >>> model.predict_proba(X[:1])
+    array([[1., 0., 0.]])
+    """
+    )
+
+
+class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
+    __doc__ = (
+        r"""Softmax regression, for classes and for distributions as targets.
+
+    Minimises
+
+    .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, \mathrm{KL}(q_i \,\|\,
+              \mathrm{softmax}(W x_i + b)),
+
+    q_i the target distribution of row i and w_i its weight, which sum to 1. For class labels this is
+    multinomial logistic regression. A step is one of Newton's method.
+"""
+        + _PARAMETERS.format(
+            rule="all\n        labels with more than the uniform share 1 / n_labels.", history=""
+        )
+        + """
+    See Also
+    --------
+    SparsemaxClassifier : Its sparse twin.
+    SoftmaxClassifierCV : Chooses alpha by cross-validation.
+    L1LogisticOBA : With an L1 penalty.
+    ExtremeSoftmaxSGD : For very many classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sparsekit import SoftmaxClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftmaxClassifier(alpha=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.98
+    """
+    )

@@ -1,0 +1,185 @@
+"""What fitted Fenchel-Young classifiers share: scores, probabilities and labels, where the data is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from ..._arrays import namespace
+from ..._estimator.block_prediction import by_blocks, score_by_blocks
+from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
+from ..._estimator.labels import refuse_missing_labels
+from ..._estimator.linear_model import LinearModelMixin, no_twin, score_parts
+from ..._estimator.sklearn_twins import largest_score_twin, logistic_twin
+from ..._estimator.validation import validate_data
+from ..._linalg.class_design import device_design
+from ..._linalg.class_products import matmat
+from ..._linalg.structure import sound
+from ..._typing import Array, FloatArray, MatrixLike, Transform
+from ..losses.sparsemax import sparsemax
+
+
+class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, ClassifierMixin):
+    """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
+
+    multilabel_: bool
+    classes_: Array
+    fit_intercept: bool
+
+    def _scores(self, X):
+        check_is_fitted(self)
+        if self._check_device(X):
+            X = check_device_X(self, X, reset=False)
+            if not hasattr(X, "nnz"):
+                return X @ self.coef_.T + self.intercept_
+            Z = matmat(device_design(X), self.coef_.T.astype(np.float64))
+            return (Z + self.intercept_).astype(np.result_type(X.dtype, self.coef_.dtype))
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+    @by_blocks
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Scores ``X W + b``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For two classes, as everywhere in scikit-learn, the difference of theirs, (n_samples,): positive
+            where the second one is predicted.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    @by_blocks
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Probabilities of the classes, or of the labels as shares of one distribution.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that sum to 1.
+        """
+        return self._probabilities(self._scores(X))
+
+    @by_blocks
+    def predict(self, X: MatrixLike) -> Array:
+        """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or of shape (n_samples, n_labels) for matrices as targets
+            Labels from ``classes_``, or zeros and ones.
+        """
+        scores = self._scores(X)
+        if not self.multilabel_:
+            return self.classes_[scores.argmax(axis=1)]
+        threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
+        return (self._probabilities(scores) > threshold).astype(np.int64)
+
+    @score_by_blocks
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class, or whose set of labels, is predicted exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,) or of shape (n_samples, n_labels)
+            Their classes, or an indicator of their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; None: all are 1.
+
+        Returns
+        -------
+        float
+        """
+        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+            refuse_missing_labels(y)
+            return super().score(X, sound(y, "y"), sample_weight)
+        return device_accuracy(self.predict(X), y, sample_weight)
+
+    def _twin(self):
+        if self.multilabel_:
+            raise no_twin(self, "it was fitted to a matrix, and decides by shares of one distribution.")
+        if len(self.classes_) == 1:
+            raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
+        # sparse probabilities have no counterpart; the class of the largest score does
+        make = logistic_twin if getattr(self, "_transform", None) == "softmax" else largest_score_twin
+        return make(fit_intercept=self.fit_intercept, class_weight=getattr(self, "class_weight", None))
+
+    def _linear_parts(self):
+        return score_parts(*super()._linear_parts())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = False
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class SparsemaxMap:
+    """Probabilities by sparsemax."""
+
+    _transform: Transform = "sparsemax"
+    n_jobs: int | None
+
+    def _probabilities(self, scores):
+        return sparsemax(scores, n_jobs=self.n_jobs)
+
+    def _least_share(self, n_labels):
+        return 0.0
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the class that this is mixed into
+        # It is one; but scikit-learn's checks of multi-label classifiers demand probabilities that are
+        # strictly between 0 and 1, and nothing else reads the tag.
+        tags.classifier_tags.multi_label = False
+        return tags
+
+
+class SoftmaxMap:
+    """Probabilities by softmax."""
+
+    _transform: Transform = "softmax"
+
+    def _probabilities(self, scores):
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        return P
+
+    def _least_share(self, n_labels):
+        return 1.0 / n_labels
+
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)  # type: ignore[attr-defined]
+        scores = scores - scores.max(axis=1, keepdims=True)
+        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))

@@ -1,0 +1,335 @@
+"""Fenchel-Young losses of linear scores: sparsemax and softmax, for classes or distributions as targets.
+
+The loss is a *mean* over the rows, sum_i w_i L(z_i; q_i) with sum_i w_i = 1 and scores Z = X W + b. The
+variables are a table T of shape (p, K), or (p + 1, K) with the intercepts in the last row.
+
+Both maps have the Jacobian c (diag(u) - u u^T) of a distribution u: softmax has u = p and c = 1, sparsemax
+the uniform distribution on its support of c members. So the curvature kernels of the multinomial loss serve
+both.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._arrays import is_device, kernel_module, thread_arguments, to_host
+from ..._linalg import class_products as _class_model
+from ..._linalg.as_design import as_design
+from ..._linalg.class_design import design_of, is_device_dense, is_device_rows
+from ..._linalg.design import CSCDesign, DenseDesign
+from ..._messages import shown
+from .newton_system import NewtonSystem
+
+# multiply-adds of a product with X for each thread
+_THREAD_WORK = 4000000
+# largest side of a system that is formed and factorised: 128 MB
+_DIRECT = 4000
+# a compressed X with more non-zeros than this share is worked on as a dense one
+_DENSE_SHARE = 0.5
+# entries of a block of dense rows that a GPU squares at once
+_DEVICE_ROOM = 2**26
+
+
+class FenchelYoungLoss:
+    """sum_i w_i L(z_i; q_i) with L(z; q) = Omega*(z) + Omega(q) - <z, q>.
+
+    Parameters
+    ----------
+    transform : {"sparsemax", "softmax"}
+        Whose loss: Omega is half the squared norm or the negative entropy, on the simplex.
+    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
+        float32 or float64. CSC, and dense data of mostly zeros, are copied as CSR. A CuPy array or CSR
+        matrix keeps the loss on its GPU, and targets and weights must be there as well.
+    targets : ndarray of shape (n,) or (n, K)
+        Classes 0 .. K - 1, or distributions.
+    n_classes : int
+        K, at least 1.
+    sample_weight : array-like of shape (n,), default=None
+        Weights >= 0, not all zero; only their ratios matter.
+    fit_intercept : bool, default=True
+    n_threads : int, default=1
+
+    Attributes
+    ----------
+    shape : tuple
+        Shape of the table of variables.
+    """
+
+    def __init__(
+        self, transform, X, targets, n_classes, sample_weight=None, *, fit_intercept=True, n_threads=1
+    ):
+        if transform not in ("sparsemax", "softmax"):
+            raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {shown(transform)}")
+        self.transform = transform
+        rows = "_sparsemax" if transform == "sparsemax" else "_multinomial"
+        self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("_curvature", X)
+        self.design = design = _design(X, n_threads)
+        n, p = design.shape
+        # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
+        # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
+        threads = min(n_threads, max(1, int((design.nnz + n + p) * n_classes // _THREAD_WORK)))
+        self.threads = thread_arguments(X, 1 if isinstance(design, DenseDesign) else threads)
+        if hasattr(design, "n_threads"):  # one in main memory
+            design.n_threads = min(design.n_threads, threads)
+        # None leaves BLAS alone, for callers that run several fits at once
+        self.blas_threads = threads
+        xp = getattr(design, "xp", np)
+        targets = xp.asarray(targets)
+        self.codes = self.q = None
+        if targets.ndim == 1:
+            self.codes = xp.ascontiguousarray(targets, dtype=np.int64)
+            self._codes32 = self.codes.astype(np.int32)
+        else:
+            self.q = xp.ascontiguousarray(targets, dtype=np.float64)
+        self.n_classes, self.fit_intercept = int(n_classes), bool(fit_intercept)
+        weight = xp.ones(n) if sample_weight is None else xp.array(sample_weight, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            if not float(weight.sum()) < np.inf:
+                weight = weight / weight.max()
+        self.w = weight / weight.sum()
+        self.shape = (p + self.fit_intercept, self.n_classes)
+        # Omega(q), which makes the loss of distributions zero at p = q
+        self._offset = 0.0
+        if self.q is not None and transform == "softmax":
+            self._offset = float(np.sum(self.w * _negative_entropy(self.q)))
+        # size of the terms that the loss is the difference of, whose rounding it has
+        self.magnitude = abs(self._offset)
+        self._single = self._newton = None
+
+    def scores(self, T):
+        """Z = X W + b, (n, K)."""
+        p = self.design.shape[1]
+        Z = _class_model.matmat(self.design, T[:p])
+        if self.fit_intercept:
+            Z += T[p]
+        return Z
+
+    def pull(self, R):
+        """[X, 1]^T R, a table."""
+        return _class_model.class_sums(self.design, R, self.fit_intercept)
+
+    def derivatives(self, Z):
+        """Loss and its derivative in Z, with the weights."""
+        if self.transform == "sparsemax":
+            return self._sparsemax(Z)
+        R = np.empty_like(Z)
+        if self.q is None:
+            value = self.row_kernels.value_and_derivative(Z, self._codes32, self.w, R, *self.threads)
+        else:
+            value = self.row_kernels.target_value_and_derivative(Z, self.q, self.w, R, *self.threads)
+        return value + self._offset, R
+
+    def _sparsemax(self, Z):
+        R, loss = np.empty_like(Z), np.empty(len(Z), like=Z)
+        self.row_kernels.sparsemax_rows(Z, self.q, self.codes, R, None, None, loss, True, *self.threads)
+        R *= self.w[:, None]
+        # rows of weight zero may have no label, hence no loss
+        return float(np.sum(self.w * np.where(self.w > 0, loss, 0.0))), R
+
+    def distributions(self):
+        """The targets as distributions, (n, K)."""
+        if self.q is not None:
+            return self.q
+        Q = np.zeros((len(self.codes), self.n_classes), like=self.w)
+        Q[np.arange(len(Q), like=Q), self.codes] = 1.0
+        return Q
+
+    def spread(self, R, t):
+        """sum_i w_i (Omega(q_i + t d_i) - Omega(q_i)) for residuals R = w d, d = p - q."""
+        used = self.w > 0
+        weight = self.w[used]
+        D = R[used] / weight[:, None]
+        Q = self.distributions()[used]
+        if self.transform == "sparsemax":
+            each = t * (Q * D).sum(axis=1) + 0.5 * t * t * (D * D).sum(axis=1)
+        else:
+            each = _negative_entropy(np.maximum(Q + t * D, 0.0)) - _negative_entropy(Q)
+        return float(np.sum(weight * each))
+
+    def curvature(self, Z):
+        """The distributions u without each row's largest entry, 1 - it, its class, and weights w c."""
+        if self.transform == "softmax":
+            n, K = Z.shape
+            parts = np.empty((n, K), like=Z), np.empty(n, like=Z), np.empty(n, dtype=np.int32, like=Z)
+            self.row_kernels.model_probabilities(Z, np.empty(0, like=Z), *parts, *self.threads)
+            return parts, self.w
+        rows = np.arange(len(Z), like=Z)
+        P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
+        self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, *self.threads)
+        members = P > 0
+        members[rows, top] = True  # also where scores overflowed
+        size = members.sum(axis=1)
+        share = 1.0 / size
+        P = members * share[:, None]
+        P[rows, top] = 0.0
+        return (P, 1.0 - share, top), self.w * size
+
+    def newton_step(self, Z, G, alpha, free, products):
+        """d with (H + alpha) d = -G by a factorisation, or None where so many products cost less.
+
+        H is the loss's Hessian at scores Z, but for what is lost beside alpha; ``free`` intercepts have none.
+        """
+        return self._system().step(*self.curvature(Z), G, alpha, free, products)
+
+    def factor_is_possible(self):
+        """Whether the system of the last step was small enough for a factor, of either side."""
+        return self._system().possible
+
+    def factor_products(self):
+        """Products with the Hessian that cost as much as a factorisation of all variables."""
+        return self._system().worth()
+
+    def _system(self):
+        if self._newton is None:
+            self._newton = NewtonSystem(self.design, self.n_classes, self.fit_intercept, _DIRECT)
+        return self._newton
+
+    def operator(self, Z):
+        """Products with the Hessian of the loss, in single precision."""
+        if is_device_dense(self.design):
+            return _DeviceDenseCurvature(self, *self.curvature(Z))
+        if isinstance(self.design, DenseDesign):
+            return _DenseCurvature(self, *self.curvature(Z))
+        return _SparseCurvature(self, *self.curvature(Z))
+
+    def column_norms(self):
+        """Norms of the columns of X, (p,)."""
+        return to_host(self.design.norms())
+
+    def scale(self):
+        """Mean curvature at zero scores of the directions that have any."""
+        n, K = self.design.shape[0], self.n_classes
+        # sum_i w_i c (1 - |u|^2) |a_i|^2 with u = 1 / K; c is K for sparsemax and 1 for softmax
+        each = (K - 1.0) * (1.0 if self.transform == "sparsemax" else 1.0 / K)
+        squares = _class_model.squared_norms(self.design) + self.fit_intercept
+        trace = each * float(np.sum(self.w * np.where(self.w > 0, squares, 0.0)))
+        return trace / max(min(self.shape[0] * K, n * (K - 1)), 1)
+
+    def single(self):
+        """The data in float32: a dense array, or compressed rows and columns."""
+        if self._single is None:
+            design = self.design
+            if is_device_rows(design):
+                rows, columns = (
+                    (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
+                    for indptr, indices, data in (design.rows(), design.columns())
+                )
+                self._single = rows, columns
+            elif is_device_dense(design):
+                self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
+            elif isinstance(design, DenseDesign):
+                self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), *self.threads)
+            else:
+                rows = sp.csr_matrix(
+                    (design.data.astype(np.float32, copy=False), design.indices, design.indptr),
+                    shape=design.shape,
+                )
+                self._single = _arrays(rows), _arrays(rows.tocsc())
+        return self._single
+
+
+def _negative_entropy(Q):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(Q > 0, Q * np.log(Q), 0.0).sum(axis=1)
+
+
+def _design(X, n_threads):
+    if sp.issparse(X) and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
+        X = X.toarray()  # hardly larger, and much faster
+    design = design_of(X, n_threads)
+    return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
+
+
+def _arrays(A):
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
+
+
+class _SparseCurvature:
+    """H V for tables V (variables' rows, K padded to 2, 4 or a multiple of 8) of float32.
+
+    The scores are made by rows and their sums by columns, so that no thread needs a table of its own.
+    """
+
+    def __init__(self, loss, parts, weight):
+        P, rest, top = parts
+        n, K = P.shape
+        self.rows, self.columns = loss.single()
+        self.threads, self.intercept, self.kernels = loss.threads, loss.fit_intercept, loss.kernels
+        wide = K if is_device(P) else _padded(K)
+        self.P = np.zeros((n, wide), dtype=np.float32, like=P)
+        self.P[:, :K] = P
+        self.top, self.weight = top, weight.astype(np.float32)
+        self.scores = np.empty((n, wide), dtype=np.float32, like=P)
+        self.shape = (loss.shape[0], wide)
+        # the diagonal: sum_i w_i x_ij^2 u_ik (1 - u_ik)
+        spread = _spread(self.P, rest, top, self.weight)
+        self.diag = np.empty(self.shape, dtype=np.float32, like=P)
+        indptr, indices, values = self.columns
+        self.kernels.product32(indptr, indices, np.square(values), spread, self.diag, *self.threads)
+        if self.intercept:
+            self.diag[-1] = spread.sum(axis=0)
+
+    def product(self, V, out):
+        """out = H V."""
+        self.kernels.product32(*self.rows, V, self.scores, *self.threads)
+        last = out[-1] if self.intercept else None
+        first = V[-1] if self.intercept else None
+        self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, *self.threads)
+        self.kernels.product32(*self.columns, self.scores, out, *self.threads)
+        return out
+
+
+def _padded(K):
+    """Width of a table of K classes that kernels take."""
+    return (2 if K <= 2 else 4) if K <= 4 else -(-K // 8) * 8
+
+
+def _spread(P, rest, top, weight):
+    """w_i u_ik (1 - u_ik)."""
+    out = P * (1.0 - P)
+    out[np.arange(len(top), like=top), top] = rest * (1.0 - rest)
+    out *= weight[:, None]
+    return out
+
+
+class _DenseCurvature:
+    """The same for dense data, by BLAS."""
+
+    def __init__(self, loss, parts, weight):
+        place = np.arange(loss.shape[0] * loss.shape[1])
+        self.operator = _class_model.dense_operator(
+            loss.single(), place, parts, weight, loss.fit_intercept, 0.0
+        )
+        self.shape = loss.shape
+        self.diag = self.operator.diag.reshape(loss.shape).astype(np.float32)
+
+    def product(self, V, out):
+        """out = H V."""
+        out[...] = self.operator.matvec(V.ravel()).reshape(self.shape)
+        return out
+
+
+class _DeviceDenseCurvature:
+    """The same for dense data on a GPU: two products of cuBLAS and a kernel between them."""
+
+    def __init__(self, loss, parts, weight):
+        P, rest, top = parts
+        self.A, self.intercept, self.kernels = loss.single(), loss.fit_intercept, loss.kernels
+        self.P, self.top, self.weight = P.astype(np.float32), top, weight.astype(np.float32)
+        self.shape, p = loss.shape, self.A.shape[1]
+        spread = _spread(self.P, rest, top, self.weight)
+        self.diag = np.zeros(self.shape, dtype=np.float32, like=P)
+        step = max(1, _DEVICE_ROOM // max(p, 1))
+        for lo in range(0, len(P), step):
+            self.diag[:p] += np.square(self.A[lo : lo + step]).T @ spread[lo : lo + step]
+        if self.intercept:
+            self.diag[-1] = spread.sum(axis=0)
+
+    def product(self, V, out):
+        """out = H V."""
+        p = self.A.shape[1]
+        scores = self.A @ V[:p]
+        last = out[-1] if self.intercept else None
+        first = V[-1] if self.intercept else None
+        self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last)
+        out[:p] = self.A.T @ scores
+        return out

@@ -1,0 +1,67 @@
+"""Duality gaps of Fenchel-Young losses where a point's own predictions give none, or a bad one."""
+
+import numpy as np
+
+from ..._arrays import to_host
+
+# sums of a balanced point's residuals, and those at which steps end
+_BALANCED, _EXACT = 1e-12, 1e-14
+# smallest part of the way from the targets to the predictions that is looked at
+_LEAST = 1e-30
+
+
+def balance(run, point):
+    """Newton steps in the free intercepts alone, so that the point's predictions are dual feasible.
+
+    They cost no pass over the data but a last one. Returns the point behind them, and whether the intercepts'
+    gradient is zero to rounding.
+    """
+    T, Z, state, loss = point.T, point.Z, (point.value, point.R), run.loss
+    for _ in range(30):
+        g = state[1].sum(axis=0)
+        size = float(np.abs(g).max())
+        if size <= _EXACT:
+            break
+        (P, rest, top), weight = loss.curvature(Z)
+        P = P.copy()
+        P[np.arange(len(P), like=P), top] = 1.0 - rest
+        H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
+        # a matrix of few classes is a GPU's burden
+        d = -np.linalg.lstsq(to_host(H), to_host(g), rcond=1e-12)[0]
+        d = np.asarray(d, like=g)
+        for t in (1.0, 0.5, 0.25, 0.125):
+            trial = run.evaluate(Z + t * d)
+            if float(np.abs(trial[1].sum(axis=0)).max()) < size:
+                break
+        else:
+            break
+        T = T.copy()
+        T[-1] += t * d
+        Z, state = Z + t * d, trial
+    if T is not point.T:
+        point = run.point(T, Z, state)
+    return point, float(np.abs(point.R.sum(axis=0)).max()) <= _BALANCED
+
+
+def scaled_gap(run, point, f):
+    """The smallest gap of the dual points between the targets and the point's predictions.
+
+    q + t (p - q) has t times the residuals, which weak penalties weigh much: far from a solution a small t is
+    better than 1, and 0 gives the objective itself.
+    """
+    slopes = run.penalised(point.pulled)
+    cost = run.dots((slopes, slopes))[0] / (2.0 * run.alpha)
+
+    def gap(t):
+        return f + run.loss.spread(point.R, t) + t * t * cost
+
+    low, high = 0.0, 1.0
+    while high > _LEAST and gap(0.1 * high) < gap(high):
+        high *= 0.1
+    high = min(10.0 * high, 1.0)  # convex: the minimum is no farther
+    for _ in range(40):  # thirds of an interval around the minimum of a convex function
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (low, b) if gap(a) < gap(b) else (a, high)
+        if high - low < 1e-3 * high:
+            break
+    return max(min(gap(0.5 * (low + high)), f), 0.0)

@@ -11,10 +11,10 @@ from sklearn.preprocessing import normalize
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, make_rows
-from sparsekit._extreme.solver.sgd.blocks import plan_blocks
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.sgd import epoch, init_work
-from sparsekit._extreme.solver.sgd.state import SamplingOptions, averaged, init_state
+from sparsekit._extreme.solver.blocks import plan_blocks
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.sgd import epoch, init_work
+from sparsekit._extreme.solver.state import SamplingOptions, averaged, init_state
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")

@@ -218,7 +218,7 @@ def sp_ones(X):
 
 
 def averaged_weights(run):
-    from sparsekit._extreme.solver.sgd.state import averaged
+    from sparsekit._extreme.solver.state import averaged
 
     return averaged(run.state, run.options)[0]
 

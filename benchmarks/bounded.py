@@ -27,8 +27,8 @@ from sklearn.svm import LinearSVC, LinearSVR
 from threadpoolctl import threadpool_limits
 
 from sparsekit import BoundedClassifier, BoundedRegressor
-from sparsekit._bounded.losses.losses.losses import LossRows, classification_loss, regression_loss
-from sparsekit._bounded.losses.losses.problem import BoundedProblem
+from sparsekit._bounded.losses.losses import LossRows, classification_loss, regression_loss
+from sparsekit._bounded.losses.problem import BoundedProblem
 
 ACCURACY = 1e-6
 KINKS = [(5000, 50), (5000, 200), (20000, 50)]

@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import sparsekit as sk
-from sparsekit._factor_graph.factors.factors.structure_rows import own_places
-from sparsekit._factor_graph.solver.graph_run.polytope import polytope_of
+from sparsekit._factor_graph.factors.structure_rows import own_places
+from sparsekit._factor_graph.solver.polytope import polytope_of
 
 LOGIC = ("Xor", "AtMostOne", "Or", "OrOut", "AndOut", "XorOut", "Imply")
 SUMS = ("Budget", "Exactly", "Knapsack")

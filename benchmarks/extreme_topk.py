@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme.solver.sgd.shortlist import shortlist_of
+from sparsekit._extreme.solver.shortlist import shortlist_of
 
 DECAYS = {"root": 0.5, "inverse": 1.0, "gauss": 0.0}
 LAYOUTS = {"feature": "F", "class": "C"}

@@ -23,10 +23,10 @@ import scipy.sparse as sp
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, make_rows
-from sparsekit._extreme.solver.sgd.blocks import BLOCK, plan_blocks
-from sparsekit._extreme.solver.sgd.noise import rows_at_once
-from sparsekit._extreme.solver.sgd.sgd import epoch, init_work
-from sparsekit._extreme.solver.sgd.state import SamplingOptions, averaged, init_state
+from sparsekit._extreme.solver.blocks import BLOCK, plan_blocks
+from sparsekit._extreme.solver.noise import rows_at_once
+from sparsekit._extreme.solver.sgd import epoch, init_work
+from sparsekit._extreme.solver.state import SamplingOptions, averaged, init_state
 
 # rows, features, classes, entries of a row (0: dense)
 SIZES = [

@@ -24,7 +24,7 @@ import numpy as np
 
 from sparsekit import AtMostOne, FactorGraph, Pair, Xor
 from sparsekit._factor_graph.labels.label_loss import Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 
 SLOT_BYTES = 80  # z, x, v, two variables, w, coefficients, indices: read, or read and written
 KINDS = ("pairs 0.01", "pairs 0.1", "pairs 1", "matching 10x20", "matching 50x50", "labels")

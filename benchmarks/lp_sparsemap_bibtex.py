@@ -36,7 +36,7 @@ from sklearn.multioutput import ClassifierChain
 
 from sparsekit import LPSparseMAPClassifier
 from sparsekit._factor_graph.labels.label_loss import Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 
 RULES = ("plain", "shifted", "never empty")
 PAPER = {"logistic": 42.28, "hinge": 37.70, "sparsemap": 43.43}

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from scipy import optimize
 
 from sparsekit import minimize_nqn
-from sparsekit._bounded.solver.minimize_bounded.nqn import ACTIVE_SETS, NQNOptions, minimize
+from sparsekit._bounded.solver.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit.inspection import PerformanceProfileDisplay
 from sparsekit.optimize import nonsmooth_problems
 

@@ -129,7 +129,7 @@ _EXPORTS = {
     "lasso_path": "_l1.paths.path",
     "load": "_saved.models",
     "lp_sparsemap": "_factor_graph.graphs.lp_sparsemap",
-    "minimize_nqn": "_bounded.solver.minimize_bounded.minimize_nqn",
+    "minimize_nqn": "_bounded.solver.minimize_nqn",
     "minimize_oba": "optimize",
     "save": "_saved.models",
     "shared_fits": "_l1.estimators.shared_fits",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sparsekit._bounded.losses.losses.losses import classification_loss, regression_loss
-from sparsekit._bounded.losses.losses.problem import BoundedProblem
-from sparsekit._bounded.solver.minimize_bounded.minimize_bounded import minimize_bounded
-from sparsekit._bounded.solver.minimize_bounded.run import BoundedOptions
+from sparsekit._bounded.losses.losses import classification_loss, regression_loss
+from sparsekit._bounded.losses.problem import BoundedProblem
+from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
+from sparsekit._bounded.solver.run import BoundedOptions
 
 SMOOTH = ["log_loss", "squared_hinge", "modified_huber", "huber", "squared"]
 KINKED = ["hinge", "absolute", "quantile", "epsilon_insensitive"]

@@ -6,20 +6,20 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from scipy import optimize
 
-from sparsekit._bounded.losses.losses.losses import (
+from sparsekit._bounded.losses.losses import (
     LossRows,
     classification_loss,
     natural_size,
     regression_loss,
 )
-from sparsekit._bounded.losses.losses.problem import BoundedProblem
-from sparsekit._bounded.solver.minimize_bounded import refine as _refine
-from sparsekit._bounded.solver.minimize_bounded import run as run_module
-from sparsekit._bounded.solver.minimize_bounded.box_step import minimize_in_box
-from sparsekit._bounded.solver.minimize_bounded.certificate import Certificate
-from sparsekit._bounded.solver.minimize_bounded.minimize_bounded import minimize_bounded
-from sparsekit._bounded.solver.minimize_bounded.run import BoundedOptions, BoundedRun
-from sparsekit._bounded.solver.minimize_bounded.scaled_descent import Descent
+from sparsekit._bounded.losses.problem import BoundedProblem
+from sparsekit._bounded.solver import refine as _refine
+from sparsekit._bounded.solver import run as run_module
+from sparsekit._bounded.solver.box_step import minimize_in_box
+from sparsekit._bounded.solver.certificate import Certificate
+from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
+from sparsekit._bounded.solver.run import BoundedOptions, BoundedRun
+from sparsekit._bounded.solver.scaled_descent import Descent
 from sparsekit._linalg import newton as _newton
 from sparsekit._linalg.newton import NewtonSystem
 

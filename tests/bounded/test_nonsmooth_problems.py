@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 from scipy.linalg import hilbert
 
-from sparsekit._bounded.losses.losses import nonsmooth_functions as functions
-from sparsekit._bounded.losses.losses.nonsmooth_problems import instances, nonsmooth_problems
+from sparsekit._bounded.losses import nonsmooth_functions as functions
+from sparsekit._bounded.losses.nonsmooth_problems import instances, nonsmooth_problems
 
 NAMES = [problem.name for problem in nonsmooth_problems(2)]
 # of Table 3.2, those with a closed form within the bounds

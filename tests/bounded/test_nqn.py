@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from sparsekit import minimize_nqn
-from sparsekit._bounded.solver.minimize_bounded import nqn
-from sparsekit._bounded.solver.minimize_bounded.nqn import ACTIVE_SETS, NQNOptions, minimize
+from sparsekit._bounded.solver import nqn
+from sparsekit._bounded.solver.nqn import ACTIVE_SETS, NQNOptions, minimize
 from sparsekit._cython import _pairs
 from sparsekit.optimize import nonsmooth_problems
 

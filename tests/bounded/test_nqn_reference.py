@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
-from sparsekit._bounded.losses.losses.nonsmooth_problems import nonsmooth_problems
+from sparsekit._bounded.losses.nonsmooth_problems import nonsmooth_problems
 
 seeds = st.integers(0, 2**32 - 1)
 every_variant = pytest.mark.parametrize("variant", ref.VARIANTS)

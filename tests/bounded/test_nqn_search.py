@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sparsekit._bounded.solver.minimize_bounded.nqn import NQNOptions, Stop, init_state, minimize, search
+from sparsekit._bounded.solver.nqn import NQNOptions, Stop, init_state, minimize, search
 from sparsekit._solver import outcome
 from sparsekit._solver.line_search import Trial, place_by_cubic
 

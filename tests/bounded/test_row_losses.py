@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from sparsekit._bounded.losses.losses.losses import (
+from sparsekit._bounded.losses.losses import (
     LossRows,
     classification_loss,
     regression_loss,

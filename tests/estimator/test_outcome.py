@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from sparsekit._extreme.solver.sgd.state import METHODS
-from sparsekit._factor_graph.factors.factors import factors
+from sparsekit._extreme.solver.state import METHODS
+from sparsekit._factor_graph.factors import factors
 from sparsekit._solver import outcome
 from sparsekit._solver.outcome import History, Limits, Stop
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import sparsekit as sk
-from sparsekit._extreme.solver.sgd.state import SoftmaxState
+from sparsekit._extreme.solver.state import SoftmaxState
 from sparsekit._saved import models
 from sparsekit._saved.contracts import CONTRACTS
 

@@ -10,10 +10,10 @@ from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython import _class_blocks as kernels
-from sparsekit._extreme.solver.sgd.blocks import plan_blocks
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.sgd import init_work, steps
-from sparsekit._extreme.solver.sgd.state import (
+from sparsekit._extreme.solver.blocks import plan_blocks
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.sgd import init_work, steps
+from sparsekit._extreme.solver.state import (
     METHODS,
     SamplingOptions,
     averaged,

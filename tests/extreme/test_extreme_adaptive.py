@@ -14,9 +14,9 @@ import sparsekit
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._extreme.estimators import settings
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
-from sparsekit._extreme.solver.sgd.refine import pays
-from sparsekit._extreme.solver.sgd.sgd import steps
-from sparsekit._extreme.solver.sgd.state import set_scale
+from sparsekit._extreme.solver.refine import pays
+from sparsekit._extreme.solver.sgd import steps
+from sparsekit._extreme.solver.state import set_scale
 
 
 def reference_step(T, sums, x, classes, r, weight, rate, ridge, beta):

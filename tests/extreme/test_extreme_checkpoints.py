@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.block_rows import StreamedRows
-from sparsekit._extreme.solver.sgd import checkpoint as checkpoints
+from sparsekit._extreme.solver import checkpoint as checkpoints
 from sparsekit._row_blocks.blocks import ListOfBlocks
 from sparsekit._storage import npz
 

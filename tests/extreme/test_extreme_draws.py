@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sparsekit._cython import _extreme as kernels
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.state import METHODS
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.state import METHODS
 
 K = 9
 

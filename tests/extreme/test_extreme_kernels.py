@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from reference_extreme import explicit_batch, first_u, proximal_step
 
 from sparsekit._cython import _extreme as kernels
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.sgd import DataRows, init_work, inverse_probability, steps
-from sparsekit._extreme.solver.sgd.state import METHODS, averaged, init_state, settle
-from sparsekit._extreme.solver.sgd.state import SamplingOptions as Settings
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.sgd import DataRows, init_work, inverse_probability, steps
+from sparsekit._extreme.solver.state import METHODS, averaged, init_state, settle
+from sparsekit._extreme.solver.state import SamplingOptions as Settings
 
 N, D, K = 12, 7, 9
 EMPTY = np.empty(0, dtype=np.int32)

@@ -16,7 +16,7 @@ from sparsekit._extreme.estimators import tracking
 from sparsekit._extreme.estimators.objective import SampledObjective
 from sparsekit._extreme.estimators.sample import Examples, allowance, draw, examples_of, plan_estimates
 from sparsekit._extreme.estimators.targets import check_extreme_targets, used_rows
-from sparsekit._extreme.solver.sgd.state import SamplingOptions, SoftmaxState
+from sparsekit._extreme.solver.state import SamplingOptions, SoftmaxState
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 K = 30

@@ -14,13 +14,13 @@ from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._cython import _class_blocks as kernels
-from sparsekit._extreme.solver.sgd import hard
-from sparsekit._extreme.solver.sgd import sgd as solver
-from sparsekit._extreme.solver.sgd.blocks import plan_blocks
-from sparsekit._extreme.solver.sgd.hard import is_due, look_for_hard_blocks, with_hard_blocks
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.sgd import init_work, steps
-from sparsekit._extreme.solver.sgd.state import METHODS, SamplingOptions, init_state, set_scale
+from sparsekit._extreme.solver import hard
+from sparsekit._extreme.solver import sgd as solver
+from sparsekit._extreme.solver.blocks import plan_blocks
+from sparsekit._extreme.solver.hard import is_due, look_for_hard_blocks, with_hard_blocks
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.sgd import init_work, steps
+from sparsekit._extreme.solver.state import METHODS, SamplingOptions, init_state, set_scale
 from sparsekit._solver.outcome import Limits
 
 

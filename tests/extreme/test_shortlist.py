@@ -11,7 +11,7 @@ from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython import _shortlist as kernels
 from sparsekit._extreme.estimators import scores as module
 from sparsekit._extreme.estimators.scores import LinearScores, rank
-from sparsekit._extreme.solver.sgd import shortlist
+from sparsekit._extreme.solver import shortlist
 
 K, D = 5000, 60
 

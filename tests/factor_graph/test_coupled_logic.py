@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from coupled import Rows, build, random_graph
 
 import sparsekit as sk
-from sparsekit._factor_graph.solver.graph_run import finish, interior_point, linear_program
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions, check_options
-from sparsekit._factor_graph.solver.graph_run.polytope import Polytope, polytope_of
-from sparsekit._factor_graph.solver.graph_run.presolve import postsolve, presolve
+from sparsekit._factor_graph.solver import finish, interior_point, linear_program
+from sparsekit._factor_graph.solver.layout import GraphOptions, check_options
+from sparsekit._factor_graph.solver.polytope import Polytope, polytope_of
+from sparsekit._factor_graph.solver.presolve import postsolve, presolve
 
 SIZES = [(40, 40), (50, 60), (60, 60), (60, 80)]
 SCALES = [1e-3, 1.0, 1e5]

@@ -8,11 +8,11 @@ from coupled import Rows, build, random_factors
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
-from sparsekit._factor_graph.factors.factors.structure_rows import TreeSets
-from sparsekit._factor_graph.solver.graph_run import finish, interior_point
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
-from sparsekit._factor_graph.solver.graph_run.polytope import polytope_of
-from sparsekit._factor_graph.solver.graph_run.presolve import postsolve, presolve
+from sparsekit._factor_graph.factors.structure_rows import TreeSets
+from sparsekit._factor_graph.solver import finish, interior_point
+from sparsekit._factor_graph.solver.layout import GraphOptions
+from sparsekit._factor_graph.solver.polytope import polytope_of
+from sparsekit._factor_graph.solver.presolve import postsolve, presolve
 
 
 def one_hot(picks, size):

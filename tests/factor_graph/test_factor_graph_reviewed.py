@@ -8,7 +8,7 @@ import pytest
 from reference_factor_graph import Enumerated, build, random_graph
 
 import sparsekit as sk
-from sparsekit._factor_graph.solver.graph_run import finish
+from sparsekit._factor_graph.solver import finish
 from sparsekit._solver.outcome import INFEASIBLE
 
 

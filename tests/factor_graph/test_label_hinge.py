@@ -16,7 +16,7 @@ from sparsekit._factor_graph.labels.label_hinge import minimize_hinge
 from sparsekit._factor_graph.labels.label_hinge_apart import ApartHinge
 from sparsekit._factor_graph.labels.label_hinge_together import TogetherHinge, means_restored
 from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit._solver import outcome
 
 LOGIC = {

@@ -15,7 +15,7 @@ import sparsekit
 from sparsekit import Budget, FactorGraph, Pair, Xor
 from sparsekit._factor_graph.labels import label_loss
 from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 LOGIC = (*LOGICAL, "budget", "knapsack")

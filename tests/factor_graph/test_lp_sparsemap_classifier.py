@@ -31,7 +31,7 @@ from sparsekit import (
     Xor,
 )
 from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 every_loss = pytest.mark.parametrize("loss", LOSSES)

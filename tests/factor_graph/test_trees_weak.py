@@ -12,7 +12,7 @@ from tree_oracle import TreeOracle
 
 from sparsekit import Budget, DepTree, FactorGraph, Pair
 from sparsekit._cython._structures import sets_that_lack, tree
-from sparsekit._factor_graph.factors.factors.mixture import trees
+from sparsekit._factor_graph.factors.mixture import trees
 
 SINGLE = [False, True]
 

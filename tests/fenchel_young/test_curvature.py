@@ -7,8 +7,8 @@ from scipy.special import softmax
 
 from sparsekit._cython import _curvature
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver.minimize_model import directions as _fenchel_young_steps
-from sparsekit._fenchel_young.solver.minimize_model import minimize_model as fenchel_young
+from sparsekit._fenchel_young.solver import directions as _fenchel_young_steps
+from sparsekit._fenchel_young.solver import minimize_model as fenchel_young
 from sparsekit._solver.outcome import Limits
 
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
+from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
 MAPS = ("sparsemax", "softmax")
 

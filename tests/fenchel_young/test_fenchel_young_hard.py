@@ -6,10 +6,10 @@ import pytest
 from sparsekit import SoftmaxClassifierCV
 from sparsekit._fenchel_young.estimators import classifier_cv as _fenchel_young_cv
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver.minimize_model import ascent as _fenchel_young_ascent
-from sparsekit._fenchel_young.solver.minimize_model import minimize_model as solver
-from sparsekit._fenchel_young.solver.minimize_model import search as _fenchel_young_search
-from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
+from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
+from sparsekit._fenchel_young.solver import minimize_model as solver
+from sparsekit._fenchel_young.solver import search as _fenchel_young_search
+from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 from sparsekit._solver.outcome import Limits
 
 MAPS = ("sparsemax", "softmax")

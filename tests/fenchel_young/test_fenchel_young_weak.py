@@ -25,8 +25,8 @@ from sparsekit import (
 )
 from sparsekit._cython import _dual_ascent
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver.minimize_model import ascent as _fenchel_young_ascent
-from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
+from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
+from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
 BOTH = [SparsemaxClassifier, SoftmaxClassifier]
 WITH_CV = [SparsemaxClassifierCV, SoftmaxClassifierCV]

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 
 from sparsekit._cython import _factor_graph as on_cpu
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit.gpu import _factor_graph as on_gpu
 
 

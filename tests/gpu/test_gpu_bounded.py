@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from sparsekit import BoundedClassifier, BoundedRegressor
-from sparsekit._bounded.losses.losses.losses import classification_loss, regression_loss
-from sparsekit._bounded.losses.losses.problem import BoundedProblem
-from sparsekit._bounded.solver.minimize_bounded.box_step import minimize_in_box
-from sparsekit._bounded.solver.minimize_bounded.minimize_bounded import minimize_bounded
-from sparsekit._bounded.solver.minimize_bounded.run import BoundedOptions
+from sparsekit._bounded.losses.losses import classification_loss, regression_loss
+from sparsekit._bounded.losses.problem import BoundedProblem
+from sparsekit._bounded.solver.box_step import minimize_in_box
+from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
+from sparsekit._bounded.solver.run import BoundedOptions
 from sparsekit._linalg.newton import NewtonSystem
 
 pytestmark = pytest.mark.thorough

@@ -7,9 +7,9 @@ from test_class_blocks import problem as host_problem
 from test_gpu_extreme import assert_same, device_rows, numpy_of
 
 from sparsekit._cython import _class_blocks as host
-from sparsekit._extreme.solver.sgd.noise import Noise
-from sparsekit._extreme.solver.sgd.sgd import init_work, steps
-from sparsekit._extreme.solver.sgd.state import METHODS, averaged, finish, init_state, settle
+from sparsekit._extreme.solver.noise import Noise
+from sparsekit._extreme.solver.sgd import init_work, steps
+from sparsekit._extreme.solver.state import METHODS, averaged, finish, init_state, settle
 from sparsekit.gpu import _class_blocks as gpu
 
 

@@ -8,10 +8,10 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._arrays import thread_arguments
 from sparsekit._cython import _extreme as host
-from sparsekit._extreme.solver.sgd.noise import MOST, Noise, rows_at_once
-from sparsekit._extreme.solver.sgd.sgd import DataRows, epoch, init_work, steps
-from sparsekit._extreme.solver.sgd.state import METHODS, averaged, init_state, settle
-from sparsekit._extreme.solver.sgd.state import SamplingOptions as Settings
+from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
+from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
+from sparsekit._extreme.solver.state import METHODS, averaged, init_state, settle
+from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit.gpu import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")

@@ -9,7 +9,7 @@ from both_sides import Both
 from reference_factor_graph import LOGICAL, build, random_graph
 
 import sparsekit as sk
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit._solver.outcome import INFEASIBLE
 from sparsekit.gpu import _factor_graph as on_gpu
 

@@ -11,7 +11,7 @@ from sparsekit import SoftmaxClassifier, SoftmaxClassifierCV, SparsemaxClassifie
 from sparsekit._fenchel_young.estimators.path import fenchel_young_path
 from sparsekit._fenchel_young.losses import loss as fenchel_young
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver.minimize_model.minimize_model import minimize_fenchel_young
+from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg.positive import solve_positive
 

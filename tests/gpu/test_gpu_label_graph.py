@@ -10,7 +10,7 @@ from test_label_loss import SHARP, USUAL, draw_scores, pair_factors, pair_value,
 from sparsekit import Budget, FactorGraph, Xor
 from sparsekit._arrays import thread_arguments
 from sparsekit._factor_graph.labels.label_loss import Labels
-from sparsekit._factor_graph.solver.graph_run.layout import GraphOptions
+from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit.gpu import _label_graph
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import Bounds
 
 from sparsekit import minimize_nqn
-from sparsekit._bounded.solver.minimize_bounded.min_norm_point import min_norm_weights
-from sparsekit._bounded.solver.minimize_bounded.nqn import ACTIVE_SETS
+from sparsekit._bounded.solver.min_norm_point import min_norm_weights
+from sparsekit._bounded.solver.nqn import ACTIVE_SETS
 from sparsekit._solver import outcome
 
 INF = np.inf

@@ -5,7 +5,7 @@ import pytest
 import reference_min_norm
 import reference_nqn
 
-from sparsekit._bounded.losses.losses.losses import LogLoss, LossRows, PiecewiseLoss
+from sparsekit._bounded.losses.losses import LogLoss, LossRows, PiecewiseLoss
 from sparsekit._cython import _min_norm, _pairs, _row_losses
 
 INF = np.inf

@@ -14,8 +14,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import sparsekit
-from sparsekit._bounded.losses.losses.nonsmooth_problems import NonsmoothProblem
-from sparsekit._factor_graph.factors.factors.variables import Variable
+from sparsekit._bounded.losses.nonsmooth_problems import NonsmoothProblem
+from sparsekit._factor_graph.factors.variables import Variable
 from sparsekit._factor_graph.graphs.solution import BatchSolution, Gradients, Solution
 from sparsekit._l1.paths.path_solver import RegularizationPath
 

@@ -117,7 +117,7 @@ def test_literals_are_the_options_that_are_allowed(cls):
 
 
 def test_options_of_a_solve_are_those_that_are_known():
-    from sparsekit._factor_graph.solver.graph_run.layout import OPTIONS
+    from sparsekit._factor_graph.solver.layout import OPTIONS
     from sparsekit._typing import SolveOptions
 
     assert list(SolveOptions.__annotations__) == list(OPTIONS)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device
+from .._arrays import full, is_device
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
@@ -76,7 +76,7 @@ class Matrix:
     def norms(self):
         """Euclidean norms of the columns, (p,)."""
         like = self.data if self.is_sparse else self.X
-        return np.sqrt(self.squares(np.ones(self.shape[0], like=like)))
+        return np.sqrt(self.squares(full(self.shape[0], 1.0, like=like)))
 
     def absolute_sums(self, weight):
         """sum_i weight_i |X_ij|, (p,)."""

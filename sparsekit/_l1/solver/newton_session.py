@@ -169,7 +169,7 @@ class NewtonSession:
         x, slopes, l1, level = (values[: self.p] for values in (self.x, np.abs(self.g), l1, level))
         needed = ~self.hessian.is_used & ((x != 0.0) | (l1 == 0.0))
         joins = np.flatnonzero(needed | (~self.hessian.is_used & (slopes > level)))
-        most = most_new(self.n)
+        most = most_new(self.n, self.p, np.count_nonzero(x))
         if len(joins) > most:
             with np.errstate(divide="ignore"):
                 ratios = np.where(needed[joins], np.inf, slopes[joins] / l1[joins])

@@ -64,7 +64,7 @@ class WorkingColumns:
         -------
         ndarray of int
         """
-        most = most_new(self.rows.n)
+        most = most_new(self.rows.n, self.p, len(self.columns) + len(needed))
         if len(violating) > most:
             violating = violating[np.argsort(-ratios, kind="stable")[:most]]
         joins = np.sort(np.concatenate([needed, violating]))

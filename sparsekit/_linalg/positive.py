@@ -11,8 +11,8 @@ from .._arrays import is_device
 from .._typing import Array, DeviceArray, EitherArray
 from .special import largest
 
-# Part of the diagonal that keeps a matrix in single precision positive definite.
-ROUNDING = 1e-6
+# Part of the diagonal that keeps a matrix of sums in single precision positive definite.
+SINGLE_ROUNDING = 1e-6
 
 
 def solve_positive(H: EitherArray, b: EitherArray) -> EitherArray:
@@ -46,13 +46,13 @@ def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
 def single_solver(M: Array) -> Callable[[Array], Array] | None:
     """A function that solves with symmetric positive M of single precision, which is written over.
 
-    The matrix is scaled to a diagonal of ones and a little more, `ROUNDING`. None where it is not positive
-    definite to rounding even so.
+    The matrix is scaled to a diagonal of ones and a little more, `SINGLE_ROUNDING`. None where it is not
+    positive definite to rounding even so.
     """
     by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
     M *= by
     M *= by[:, None]
-    M[np.diag_indices(len(M))] = 1.0 + ROUNDING
+    M[np.diag_indices(len(M))] = 1.0 + SINGLE_ROUNDING
     factor, failed = linalg.lapack.spotrf(M.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         return None

@@ -267,7 +267,7 @@ def test_bad_parameters(cancer):
 
 @pytest.mark.parametrize("data", [load_breast_cancer, load_iris])
 def test_folds_by_l_bfgs_are_as_exact_as_others(data):
-    """Its models promise little where they know little, which is no reason to stop."""
+    """Models of few pairs predict small reductions, which is no reason to stop."""
     X, y = data(return_X_y=True)
     X, options = scale(X), dict(Cs=[0.1, 10.0], cv=2, scoring="neg_log_loss")
     exact = L1LogisticOBACV(**options, tol=1e-8, refit=False).fit(X, y)

@@ -220,10 +220,10 @@ def test_the_objective_never_rises():
     assert (np.diff(funs) <= 1e-12 * np.abs(funs[:-1])).all()
 
 
-def test_a_promise_that_ends_a_run_is_said():
+def test_a_predicted_reduction_that_ends_a_run_is_reported():
     X, y, _ = data((300, 40), seed=10)
     loss = LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True)
-    options = dict(max_iter=100, promise_tol=1e-2)
+    options = dict(max_iter=100, predicted_tol=1e-2)
     loose = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, **options)
     tight = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, max_iter=100)
     assert loose.success and loose.message == CONTENT and loose.optimality > 1e-9

@@ -108,12 +108,12 @@ def test_options_of_the_bend():
 
 @pytest.mark.parametrize("strength", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("shape", [(2000, 300), (1500, 3000)])
-def test_a_small_promise_ends_a_run_near_the_minimum(shape, strength):
+def test_a_small_predicted_reduction_ends_a_run_near_the_minimum(shape, strength):
     X, y = text(*shape, 4)
     loss = LogisticLoss(X, y, fit_intercept=True)
     l1 = loss.l1_vector(strength)
     best = minimize_oba(loss, l1, tol=1e-9)
-    short = minimize_oba(loss, l1, options=OBAOptions(promise_tol=3e-4))
+    short = minimize_oba(loss, l1, options=OBAOptions(predicted_tol=3e-4))
     assert short.success and short.n_products < best.n_products
     assert short.fun <= best.fun * (1 + 3e-3)
     # no gap is claimed that was not computed

@@ -80,13 +80,13 @@ def test_only_the_gradient_at_the_last_point_is_known(kind):
 
 
 @pytest.mark.parametrize("kind", ["two classes", "four classes"])
-def test_little_promise_ends_a_fit_when_no_column_is_missing(kind):
-    """Of the first columns alone a coarse model promises nothing either, far from the minimum."""
+def test_a_small_predicted_reduction_ends_a_fit_when_no_column_is_missing(kind):
+    """Of the first columns alone a coarse model predicts no reduction either, far from the minimum."""
     results = []
-    for promise_tol in (0.0, 1e-2):
+    for predicted_tol in (0.0, 1e-2):
         problem, _ = problem_of(kind, p=1500)
         l1 = problem.l1_vector(0.03 * np.abs(problem.gradient(problem.start())[:-4]).max())
-        results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, promise_tol=promise_tol))
+        results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, predicted_tol=predicted_tol))
     best, found = results
     assert best.success and found.success and found.nit < best.nit
     assert best.fun <= found.fun <= 1.01 * best.fun

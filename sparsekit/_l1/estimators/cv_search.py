@@ -82,11 +82,11 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         """The options of what is only scored, or a start: it need not be as exact as what is returned."""
         if not self.refit:
             return options
-        promised = self._scored_decrease * self.tol
+        predicted = self._scored_decrease * self.tol
         if self.hessian != "exact":
-            # a model by L-BFGS promises little wherever it knows little; the gap is ten times this
-            return {**options, "tol": 0.1 * promised}
-        return {**options, "tol": _SCORED * self.tol, "promise_tol": promised}
+            # a model by L-BFGS predicts small reductions where it has few pairs; the gap is ten times this
+            return {**options, "tol": 0.1 * predicted}
+        return {**options, "tol": _SCORED * self.tol, "predicted_tol": predicted}
 
     @property
     def _tried(self):

@@ -155,7 +155,7 @@ def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_optio
         if intercept is not None:
             start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
         # lambda_max is read off this solution, so it is solved more tightly than the path
-        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "promise_tol": 0.0}
+        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "predicted_tol": 0.0}
         result = solver_of(loss)(beside(np.zeros(loss.n_variables), X), start, **options)
         coef[:, free], free_intercept = unpack(
             to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0

@@ -319,7 +319,7 @@ class SquaresProblem(PathProblem):
         squares, end = None, np.inf if max_time is None else time.perf_counter() + max_time
         for result, lam in zip(results, lambdas):
             ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
-            if not (ended or options.get("promise_tol") or solver.is_certified(result, options["tol"])):
+            if not (ended or options.get("predicted_tol") or solver.is_certified(result, options["tol"])):
                 squares = self._least_squares() if squares is None else squares
                 l2 = (1.0 - self.l1_ratio) * lam * v
                 nit, left = result.nit, None if max_time is None else max(end - time.perf_counter(), 1e-9)

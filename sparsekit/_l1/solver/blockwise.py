@@ -87,7 +87,7 @@ def minimize_on_blocks(
 ) -> OptimizeResult:  # fmt: skip
     """Minimise f(x) + l1 . |x| + 1/2 l2 . x^2 from x0 (n_variables,); the rest is as of `minimize_oba`.
 
-    ``options`` are its ``hessian``, ``memory`` and ``promise_tol``.
+    ``options`` are its ``hessian``, ``memory`` and ``predicted_tol``.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def null_model_on_blocks(problem: BlockProblem, l1: np.ndarray, options: dict[st
     """Variables of the best model in which every coefficient with a penalty l1 is zero."""
     if not problem.by_feature(l1 == 0.0).any():
         return problem.start()
-    options = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+    options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
     return minimize_on_blocks(problem, np.where(l1 > 0.0, LARGE_PENALTY, 0.0), **options).x
 
 

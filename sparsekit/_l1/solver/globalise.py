@@ -7,17 +7,14 @@ import numpy as np
 
 from ..._solver import outcome
 from ..._solver.outcome import Stop
+from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
 
-# relative error to expect of an objective summed over the rows
-ROUNDING = 1e-14
-# least Lipschitz constant: nothing is divided by zero
+# Least Lipschitz constant: nothing is divided by zero.
 LEAST_BOUND = 1e-300
-# shortest part of a step to try before the ISTA point is brought in
+# Shortest step size, as a part of the model's step, before the ISTA point is tried.
 _SHORTEST = 1 / 64
-# multiple of the rounding below which a promised decrease says nothing
+# Multiple of rounding below which a predicted reduction says nothing.
 _LOST = 10.0
-# relative excess over the upper model that is rounding at the ISTA point
-_EXCESS = 1e-12
 
 
 @dataclass
@@ -30,7 +27,7 @@ class Trial:
         The point and its objective.
     dz : array
         The step to it, as `Problem.try_move` takes it.
-    promised : float
+    predicted : float
         Decrease of the model.
     n_corrections : int
         Corrective cycles that it took.
@@ -39,12 +36,12 @@ class Trial:
     x: np.ndarray
     phi: float
     dz: np.ndarray
-    promised: float
+    predicted: float
     n_corrections: int
 
 
 def globalise(state, trial, bound, run):
-    """A point that the problem has accepted: (x, objective, share of the promised decrease that was kept).
+    """A point that the problem has accepted: (x, objective, ratio of actual to predicted reduction).
 
     Line 6: it is at least as good as the upper model (2.14) at the ISTA point. That rises with the Lipschitz
     constant, so a step that passes with ``bound``, which may be below the constant, passes with the constant.
@@ -58,7 +55,7 @@ def globalise(state, trial, bound, run):
         if not math.isfinite(level):
             raise Stop(outcome.NOT_FINITE)
         # rounding of the sums may not reject a step that is as good
-        enough = level + ROUNDING * abs(level)
+        enough = level + VALUE_ROUNDING * abs(level)
         if trial.phi <= enough:
             x, phi, kept = _take(state, trial, run)
             break
@@ -87,8 +84,8 @@ def _upper_model(state, bound, run):
 def _take(state, trial, run):
     """The trial point, or halves of the step to it where it kept little and they keep more."""
     # a decrease that is lost in rounding says nothing of the model
-    lost = trial.promised <= _LOST * ROUNDING * abs(state.phi)
-    kept = 1.0 if lost else (state.phi - trial.phi) / trial.promised
+    lost = trial.predicted <= _LOST * VALUE_ROUNDING * abs(state.phi)
+    kept = 1.0 if lost else (state.phi - trial.phi) / trial.predicted
     x, phi = trial.x, trial.phi
     if kept >= run.options.kept_low:
         return x, phi, kept
@@ -135,7 +132,7 @@ def _segment(state, trial, bound, level, enough, run):
             return x, phi
         if share == 0.0:
             # what is left of the difference there may be rounding
-            return (x, phi) if phi - level <= _EXCESS * abs(level) else None
+            return (x, phi) if phi - level <= GAP_ROUNDING * abs(level) else None
         share *= 0.5
 
 

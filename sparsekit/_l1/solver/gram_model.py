@@ -5,10 +5,7 @@ import numpy as np
 from ..._cython._model import solve_model
 from ..._cython._operators import GramOperator
 from .. import plan
-from .minimise_model import Effort, balance_of, next_ridge
-
-# Least part of the diagonal that is added to the matrix.
-MIN_RIDGE = 1e-12
+from .minimise_model import MIN_RIDGE, Effort, balance_of, next_ridge
 
 EFFORT = Effort(
     max_cycles=25, forcing=0.1, cg_tol=0.1, cg_max=50, direct_size=100, sweeps=3, holds=20,

@@ -112,7 +112,7 @@ class GramPath:
         if (v > 0.0).all():
             self.go_to(np.zeros(self.p))
             return np.zeros(self.p + bool(self.fit_intercept))
-        tight = {**options, "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+        tight = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
         return next(self.iterate(np.where(v > 0.0, MAX_PENALTY, 0.0), np.ones(1), np.zeros(self.p), tight)).x
 
     def largest_penalty(self, v):
@@ -132,8 +132,10 @@ class GramPath:
         Many are solved at once, unless ``lazily`` says that not all may be asked for.
         """
         end = np.inf if max_time is None else time.perf_counter() + max_time
-        promise = options.get("promise_tol", 0.0)
-        goal = (np.inf, promise) if promise else (options["tol"] * self.origin_scale, 10.0 * options["tol"])
+        predicted = options.get("predicted_tol", 0.0)
+        goal = options["tol"] * self.origin_scale, 10.0 * options["tol"]
+        if predicted:
+            goal = np.inf, predicted
         self.go_to(x0[: self.p])
         lambdas = np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
         before, size = 0.0, 1 if lazily else max(1, CHUNK // self.p)
@@ -144,7 +146,7 @@ class GramPath:
             with blas_threads(1):
                 self.descent.path(
                     v, part, l1_ratio, before, self.positive, *goal, options["max_iter"], end, points, report,
-                    not promise,
+                    not predicted,
                 )  # fmt: skip
             before = part[-1]
             found[:, self.p :] = -(points @ self.means)[:, None]

@@ -138,21 +138,21 @@ class LeastSquares:
         return fun, max(fun - max(dual, 0.0), 0.0), violation
 
     def solve(
-        self, l1, l2, *, near=None, tol, max_iter, max_time=None, promise_tol=0.0, callback=None,
+        self, l1, l2, *, near=None, tol, max_iter, max_time=None, predicted_tol=0.0, callback=None,
         history=False, nit=0, reported=None, seconds=0.0,
     ):  # fmt: skip
         """Minimise from the current point, and return the result with the fields of `minimize_oba`.
 
         Columns join the first working set where their slopes exceed ``near`` (p,), which is ``l1`` by
-        default. With ``promise_tol`` the relative gap is at most that, and nothing else is asked for. ``nit``
-        and ``seconds`` are the iterations and the time before. The callback and the history get the objective
+        default. With ``predicted_tol`` only the relative gap counts, which is at most that. ``nit`` and
+        ``seconds`` are the iterations and the time before. The callback and the history get the objective
         with the penalties ``reported``, which are (l1, l2) by default.
         """
         limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
         end = limits.start + limits.max_time
         strict = Goal(tol * self.origin_scale, 10.0 * tol, end)
-        goal = Goal(np.inf, promise_tol, end) if promise_tol else strict
+        goal = Goal(np.inf, predicted_tol, end) if predicted_tol else strict
         first, is_solved, solver = nit, False, []
         best, rounds = np.inf, 0
         with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):

@@ -50,7 +50,7 @@ class LeastSquaresSession:
         """Variables of the best model in which every coefficient with v > 0 is zero."""
         self.squares.go_to(np.zeros(self.p))
         if not (v > 0.0).all():
-            tight = {**_without_hessian(options), "tol": min(options["tol"], 1e-8), "promise_tol": 0.0}
+            tight = {**_without_hessian(options), "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
             self._solve(np.where(v > 0.0, MAX_PENALTY, 0.0), np.zeros(self.p), **tight)
             self._loss = None
         return self.squares.variables().copy()
@@ -88,7 +88,7 @@ class LeastSquaresSession:
         end = np.inf if max_time is None else begin + max_time
         penalised, result, history = l1 > 0.0, None, None
         factor = STEP * largest(self.squares.sizes()[penalised] / l1[penalised])
-        options = {**options, "promise_tol": max(STEP_GAP, options.get("promise_tol", 0.0))}
+        options = {**options, "predicted_tol": max(STEP_GAP, options.get("predicted_tol", 0.0))}
         while 1.0 < factor < np.inf and time.perf_counter() < end:
             result = self.squares.solve(
                 factor * l1, factor * l2, nit=0 if result is None else result.nit, reported=(l1, l2),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Least part of the diagonal that is added to a matrix in double precision.
+MIN_RIDGE = 1e-12
 # a factor of this side takes 18 MB; beyond it conjugate gradients go on alone
 _FACTOR_LIMIT = 1500
 # fall of the residual and tolerance of CG where models hold
@@ -30,7 +32,7 @@ class Effort:
 
 
 def minimise_model(operator, xv, gv, lv, run, classes=False):
-    """Minimiser of the model, corrections of its first cycle, and the decrease that it promises.
+    """Minimiser of the model, corrections of its first cycle, and the predicted reduction.
 
     ``classes`` says that it is the model of several classes.
     """

@@ -35,7 +35,7 @@ from .oba_run import CONTENT, MESSAGES
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
-# A run ends where the predicted reduction is at most this part of promise_tol: with an old Hessian more is
+# A run ends where the predicted reduction is at most this part of predicted_tol: with an old Hessian more is
 # left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, and by 0.15 % with 0.1.
 PREDICTED_PART = 0.1
 # The Hessian is computed again where a step leaves more than this part of the violation.
@@ -107,7 +107,7 @@ class NewtonSession:
         while True:
             fun, gap = self._objective(l1, l2), None
             violation = measure(self.x, self.g + l2 * self.x, l1)
-            run.least_reduction = PREDICTED_PART * run.promise_tol * abs(fun)
+            run.least_reduction = PREDICTED_PART * run.predicted_tol * abs(fun)
             is_predicted = run.nit and multiplier == 1.0 and self.predicted <= run.least_reduction
             if run.status is None and is_predicted and not self._has_violation_outside(l1):
                 run.status, message = outcome.CONVERGED, CONTENT
@@ -267,8 +267,8 @@ class NewtonSession:
 class _Run:
     """Limits, callback and counter of one penalty."""
 
-    def __init__(self, *, tol, max_iter, max_time=None, promise_tol=0.0, callback=None):
-        self.tol, self.promise_tol, self.callback = tol, promise_tol, callback
+    def __init__(self, *, tol, max_iter, max_time=None, predicted_tol=0.0, callback=None):
+        self.tol, self.predicted_tol, self.callback = tol, predicted_tol, callback
         self.limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         self.nit, self.status, self.least_reduction = 0, None, 0.0
         self.l1 = self.l2 = None

@@ -58,7 +58,7 @@ def minimize_oba(
     gap=True,
     options=None,
     gradient=False,
-    promise_tol=OBAOptions.promise_tol,
+    predicted_tol=OBAOptions.predicted_tol,
     l2=None,
     unit=None,
     make_kernels=Kernels,
@@ -76,7 +76,7 @@ def minimize_oba(
         max_time=np.inf if max_time is None else max_time,
         hessian=hessian,
         memory=memory,
-        promise_tol=promise_tol,
+        predicted_tol=predicted_tol,
     )
     problem = as_problem(loss, opts, x0)
     n, like = problem.size, problem.like
@@ -337,7 +337,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
 
 
 def _is_enough(state, done, run):
-    """Whether models at the last penalty promise too little."""
-    if run.options.promise_tol > 0:
+    """Whether models at the last penalty predict too small a reduction."""
+    if run.options.predicted_tol > 0:
         run.take(done.kept, state.phi)
     return run.content

@@ -11,7 +11,7 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
-from .minimise_model import next_ridge
+from .minimise_model import MIN_RIDGE, next_ridge
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -19,10 +19,7 @@ MESSAGES = outcome.messages(
     not_finite="Stopped where f, its gradient or its curvature is not finite in floating point, at the last "
     "point where it was: scale the variables, or f.",
 )
-CONTENT = "Converged: a model that holds promised a relative decrease of at most promise_tol."
-
-# least part of the diagonal that is added to a matrix in double precision
-_LEAST_RIDGE = 1e-12
+CONTENT = "Converged: the model predicts a relative reduction of at most predicted_tol."
 
 # models in a row that hold, from which they are taken to go on holding; first limit of the steps of CG then
 _SETTLED, _FIRST_LIMIT = 2, 40
@@ -80,10 +77,10 @@ class OBAOptions:
     bend : float, default=4
         Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
     kept_low, kept_high : float, default=0.7, 0.9
-        Shares of the promised decrease below and above which they act.
-    promise_tol : float, default=0
+        Ratios of actual to predicted reduction below and above which they act.
+    predicted_tol : float, default=0
         Decrease of the objective, relative to it, that ends a run without a proof where models hold and
-        promise no more: what is left is mostly less than five times as much. 0: never.
+        predict no more: what is left is mostly less than five times as much. 0: never.
     segment_tol : float, default=1e-4
         Smallest step on the segment to the ISTA point (epsilon of Algorithm 2).
 
@@ -136,7 +133,7 @@ class OBAOptions:
     bend: float = 4.0
     kept_low: float = 0.7
     kept_high: float = 0.9
-    promise_tol: float = 0.0
+    predicted_tol: float = 0.0
     segment_tol: float = 1e-4
 
     @property
@@ -194,7 +191,7 @@ class OBARun:
     tol: float = 0.0
     certify: object = None
     gap: float | None = None
-    promised: float = np.inf
+    predicted: float = np.inf
     content: bool = False
     bend: float = np.inf
     ridge: float = 0.0
@@ -223,7 +220,7 @@ class OBARun:
         self.history = History(names, self.keep)
 
     def learn(self, kept):
-        """What a step that kept this share of the decrease that its model promised says of the next model."""
+        """Adapt the next model to a step with this ratio of actual to predicted reduction."""
         opts, ridge = self.options, self.ridge
         if kept < opts.kept_low:
             # whatever the reason, the next models see everything
@@ -235,13 +232,13 @@ class OBARun:
             self.bend = 2.0 * self.bend if holds else opts.bend
             self.held, self.cg_limit = (self.held + 1, self.cg_limit) if holds else (0, _FIRST_LIMIT)
             # and nearly collinear columns are what the ridge then holds back
-            self.ridge = max(0.1 * self.ridge, min(_LEAST_RIDGE, opts.ridge)) if holds else opts.ridge
+            self.ridge = max(0.1 * self.ridge, min(MIN_RIDGE, opts.ridge)) if holds else opts.ridge
         if self.crossed or ridge > opts.ridge:
             self.ridge = next_ridge(ridge, opts.ridge, self.balance if self.crossed else None)
 
     @property
     def settled(self):
-        """Whether models promise what steps keep, so that they are worth solving well."""
+        """Whether predicted and actual reductions agree, so that models are worth solving well."""
         return self.held >= _SETTLED
 
     def look(self, absolute, l1, phi):
@@ -250,15 +247,15 @@ class OBARun:
         # without an L1 penalty the gap falls as the square of the optimality
         most = largest(l1) or np.inf
         self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * most)
-        little = self.options.promise_tol * abs(phi)
+        little = self.options.predicted_tol * abs(phi)
         if little > 0.0:
-            # a promise falls as the square of the optimality
-            self.aim = max(self.aim, absolute * min(1.0, little / max(self.promised, little)) ** 0.5)
+            # a predicted reduction falls as the square of the optimality
+            self.aim = max(self.aim, absolute * min(1.0, little / max(self.predicted, little)) ** 0.5)
 
     def take(self, kept, phi):
-        """Take note of a step at the last penalty: whether what such steps still promise is too little."""
+        """Count a step at the last penalty: whether the reductions that such steps predict are too small."""
         holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
-        self.content = holds and self.promised <= self.options.promise_tol * abs(phi)
+        self.content = holds and self.predicted <= self.options.predicted_tol * abs(phi)
 
     def out_of_budget(self):
         if self.status is None:  # what has ended the run already holds

@@ -58,7 +58,7 @@ class Step:
     progress : float
         Decrease of the objective.
     kept : float
-        Its share of what the model promised; 0 where the step had to be cut.
+        Ratio of actual to predicted reduction; 0 where the step had to be cut.
     n_variables, n_corrections : int
         Variables of the model, and corrective cycles of its first pass.
     """
@@ -129,17 +129,18 @@ def minimum_of_model(state, variables, run):
     ridge = max(run.ridge, problem.least_ridge)
     operator, move = problem.model(variables, ridge, run.bend)
     classes, old = problem.several_classes, x[variables]
-    new, n_corrections, promised = minimise_model(operator, old, g[variables], l1[variables], run, classes)
+    new, n_corrections, predicted = minimise_model(operator, old, g[variables], l1[variables], run, classes)
     if classes or ridge > run.options.ridge:
-        # a step keeps what the ridge took from its promise: where that is much, the ridge may fall
-        promised += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
-    run.promised = promised
+        # the actual reduction includes what the ridge takes from the predicted one: add it back, so that
+        # the ridge may fall
+        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
+    run.predicted = predicted
     dz = move.direction(new - old)
     there = x.copy()
     there[variables] = new
     f = problem.try_move(dz, there)
     run.nfev += 1
-    trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, promised, n_corrections)
+    trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, predicted, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0
     bound = max(largest(operator.diag), bound, LEAST_BOUND)

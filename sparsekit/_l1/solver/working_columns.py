@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._linalg.positive import SINGLE_ROUNDING
 from .. import plan
 from .working_set import most_new
 
@@ -11,8 +12,6 @@ from .working_set import most_new
 ALL_PART = 0.25
 # Columns from which the Gram matrix of all columns is made in single precision.
 SINGLE_COLUMNS = 128
-# Part of the diagonal of such a matrix that outweighs its rounding.
-SINGLE_ROUNDING = 1e-6
 
 
 class WorkingColumns:

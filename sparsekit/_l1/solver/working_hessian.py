@@ -6,9 +6,6 @@ import numpy as np
 
 from ..._linalg.as_design import as_design
 
-# Columns for which the first copy of a dense X has memory.
-FIRST_COLUMNS = 64
-
 
 class WorkingHessian:
     """Hessian A^T D A of some columns of X and the intercept, with fixed weights D of the rows.
@@ -98,7 +95,7 @@ class WorkingHessian:
         """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
         n, size = self.design.shape[0], n_old + len(joins)
         if self._buffer is None or size > len(self._buffer):
-            grown = np.empty((max(2 * size, FIRST_COLUMNS), n), dtype=self.design.X.dtype)
+            grown = np.empty((2 * size, n), dtype=self.design.X.dtype)
             if n_old:
                 grown[:n_old] = self._buffer[:n_old]
             self._buffer = grown

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.solver.oba_run import Kernels, OBARun
+from sparsekit._l1.solver.oba_run import ModelState
 from sparsekit.gpu._model import crossing_step
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
@@ -49,25 +49,19 @@ def test_several_classes(C):
     assert model.dual_gap_ <= 1e-4 * model.objective_ and model.n_iter_.max() <= 80
 
 
-def _run(**changes):
-    run = OBARun(OBAOptions(), Kernels(np.zeros(1)), 1.0)
-    for name, value in changes.items():
-        setattr(run, name, value)
-    return run
-
-
 def test_the_ridge_rises_where_steps_cross_zeros_and_falls_again():
-    run = _run(crossed=True, balance=1e-4)
+    options = OBAOptions()
+    model = ModelState(options.ridge, options.bend, crossed=True, balance=1e-4)
     for expected in (1e-5, 1e-4, 1e-4):
-        run.learn(1.0)
-        assert run.ridge == pytest.approx(expected)
-    run.crossed = False
+        model.adapt(1.0, options)
+        assert model.ridge == pytest.approx(expected)
+    model.crossed = False
     for expected in (1e-5, 1e-6, 1e-7):
-        run.learn(1.0)
-        assert run.ridge == pytest.approx(expected)
-    # where models do not hold it is where it was at the start
-    run.learn(0.0)
-    assert run.ridge == run.options.ridge
+        model.adapt(1.0, options)
+        assert model.ridge == pytest.approx(expected)
+    # where predicted and actual reduction do not agree it is where it was at the start
+    model.adapt(0.0, options)
+    assert model.ridge == options.ridge
 
 
 @pytest.mark.parametrize("seed", range(30))

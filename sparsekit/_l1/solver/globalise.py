@@ -62,7 +62,7 @@ def globalise(state, trial, bound, run):
         kept = 0.0
         found = _shorter(state, trial, enough, run)
         if found is None:
-            run.n_ista += 1
+            run.counts.n_ista += 1
             found = _segment(state, trial, bound, level, enough, run)
         if found is not None:
             x, phi = found
@@ -71,7 +71,7 @@ def globalise(state, trial, bound, run):
         bound = problem.raise_lipschitz()
         level = _upper_model(state, bound, run)
         problem.try_move(trial.dz, trial.x)  # accept() takes the last point tried
-        run.nfev += 1
+        run.counts.nfev += 1
     problem.accept()
     return x, phi, kept
 
@@ -140,5 +140,5 @@ def _at(state, origin, full, share, dz, run):
     """The point origin + share * full, to which dz leads, made the trial point; with its objective."""
     x = origin + share * full
     f = state.problem.try_move(dz, x)
-    run.nfev += 1
+    run.counts.nfev += 1
     return x, f + run.kernels.orthant.penalty(x, state.l1)

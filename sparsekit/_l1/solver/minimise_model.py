@@ -36,7 +36,7 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
 
     ``classes`` says that it is the model of several classes.
     """
-    opts, kernels = run.options, run.kernels
+    opts, kernels, state = run.options, run.kernels, run.model
     m = len(xv)
     new = np.empty(m, like=xv)
     exact = operator.reads == "matrix"
@@ -47,20 +47,21 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
     cycles = 1 if columns else opts.model_cycles
     cg_tol, cg_max = opts.cg_tol, opts.cg_dense if operator.reads == "dense" else opts.cg_max
     forcing = opts.forcing
-    if passes and run.settled:
+    if passes and state.is_settled:
         # what is left lies along directions of little curvature, which sweeps and short runs of CG hardly
         # see; more digits than the end asks for are of no use
-        cycles, cg_max, forcing = 2, run.cg_limit, _SETTLED
-        cg_tol = max(_SETTLED_CG, min(run.aim / max(run.absolute, run.aim), opts.cg_tol))
+        cycles, cg_max, forcing = 2, state.cg_limit, _SETTLED
+        cg_tol = max(_SETTLED_CG, min(state.aim_ratio, opts.cg_tol))
     if not kernels.on_device:  # where there are no sweeps
         # where steps have to cross zeros, coordinate descent between them undoes what they found
-        operator.sweeps_once = run.crossed or (classes and exact)
+        operator.sweeps_once = state.crossed or (classes and exact)
     smooth = not exact and not columns and not lv.any()
     if smooth:
         # one linear system and no zeros: conjugate gradients alone, to what the end asks for once models hold
         cycles, cg_max = 1, _SMOOTH_STEPS
-        share = run.aim / max(run.absolute, run.aim)
-        cg_tol = forcing = min(_SMOOTH_CG, max(share, _LEAST_CG)) if run.settled else _SMOOTH_CG
+        cg_tol = forcing = (
+            min(_SMOOTH_CG, max(state.aim_ratio, _LEAST_CG)) if state.is_settled else _SMOOTH_CG
+        )
     if exact or operator.always_direct:
         cycles, cg_tol, cg_max = opts.gram_cycles, 0.1, 50
     effort = Effort(
@@ -69,19 +70,19 @@ def minimise_model(operator, xv, gv, lv, run, classes=False):
         largest_factor=_FACTOR_LIMIT if exact else 0,
     )  # fmt: skip
     found = kernels.model.solve_model(operator, xv, gv, lv, new, effort)
-    predicted, _, corrections, run.last_cg, n_direct = found
+    predicted, _, corrections, state.last_cg, n_direct = found
     if operator.error is not None:
         raise operator.error
-    run.crossed = operator.crossed > 0
-    if run.crossed:
-        run.balance = balance_of(operator, lv, new)
-    if passes and run.settled and run.last_cg >= cg_max:
+    state.crossed = operator.crossed > 0
+    if state.crossed:
+        state.balance = balance_of(operator, lv, new)
+    if passes and state.is_settled and state.last_cg >= cg_max:
         # Each model restarts conjugate gradients. At a fixed limit, steps in directions of little curvature
         # then have one length, however far the solution is.
-        run.cg_limit *= 2
-    run.n_cg += run.last_cg
-    run.n_direct += n_direct
-    run.n_products += operator.n_products
+        state.cg_limit *= 2
+    run.counts.n_cg += state.last_cg
+    run.counts.n_direct += n_direct
+    run.counts.n_products += operator.n_products
     if not np.all(np.isfinite(new)):
         new, predicted = xv.copy(), 0.0  # a model that overflowed: the ISTA point will do better
     return new, corrections, predicted

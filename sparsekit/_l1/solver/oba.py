@@ -173,28 +173,24 @@ def _minimize(
     result = OptimizeResult(
         x=x,
         fun=float(problem.f + kernels.orthant.penalty(x, l1)),
-        nit=run.nit,
-        nfev=run.nfev + 1,
-        njev=run.njev + 1,
         status=run.status,
         success=run.status == outcome.CONVERGED,
-        message=CONTENT if run.content and run.status == outcome.CONVERGED else MESSAGES[run.status],
+        message=CONTENT
+        if run.is_predicted_small and run.status == outcome.CONVERGED
+        else MESSAGES[run.status],
         optimality=optimality,
         grad=g,
-        n_corrections=run.corrections,
-        n_cg=run.n_cg,
-        n_direct=run.n_direct,
-        n_products=run.n_products,
         n_data_passes=problem.passes(),
-        n_ista=run.n_ista,
         history=run.history.columns(),
+        **vars(run.counts),
     )
+    result.nfev, result.njev = result.nfev + 1, result.njev + 1  # those at the start
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     is_certified = optimality <= opts.tol and gap <= opts.gap_tol * abs(result.fun)
     if (result.status == outcome.MAX_ITER and is_certified) or (
         result.status == outcome.NO_PROGRESS
-        and (optimality <= opts.tol or _is_rounding(run.scale, gap, result.fun))
+        and (optimality <= opts.tol or _is_rounding(run.unit, gap, result.fun))
     ):
         # the last iterate is a solution; or what rounding forbade were the gap's last digits, or slopes that
         # are small beside none
@@ -249,7 +245,7 @@ def _solve(problem, x, l1, g, run):
     most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
     tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
     while True:
-        optimality = run.kernels.orthant.measure(x, g, l1) / run.scale
+        optimality = run.kernels.orthant.measure(x, g, l1) / run.unit
         if run.history and not run.history.rows:
             run.record(x, problem.f + run.kernels.orthant.penalty(x, l1), optimality, 0, 0)
         if run.status is None:  # else a callback's word holds, converged or not
@@ -273,7 +269,7 @@ def _verdict(problem, x, l1, g, optimality, run):
     """Converged, if one of the rules says so, or None."""
     if optimality <= run.tol:
         return _enough(problem, x, l1, g, optimality, run)
-    return outcome.CONVERGED if run.content else None
+    return outcome.CONVERGED if run.is_predicted_small else None
 
 
 def _enough(problem, x, l1, g, optimality, run):
@@ -300,12 +296,12 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
     """
     opts = run.options
     state = init_state(problem, x, l1, g, tau, run)
-    begin = run.nit
+    begin = run.counts.nit
     previous, flat, stalls = np.inf, False, 0
     while True:
         absolute = identify(state, run)
-        run.look(absolute, l1, state.phi)
-        if absolute / run.scale <= tol or run.out_of_budget():
+        run.set_aim(absolute, l1, state.phi)
+        if absolute / run.unit <= tol or run.out_of_budget():
             break
         # steps whose decrease is lost in rounding go on as long as they mend the gradient
         stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
@@ -313,7 +309,7 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
             run.status = outcome.NO_PROGRESS if limit is None else None
             break
         previous = absolute
-        if limit is not None and run.nit - begin >= limit:
+        if limit is not None and run.counts.nit - begin >= limit:
             break
         variables = choose_variables(state, opts.growth)
         try:
@@ -329,8 +325,8 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
         flat = not done.progress > VALUE_ROUNDING * abs(state.phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
         slow = run.tol < opts.tol and not done.progress > GRADIENT_ROUNDING * abs(state.phi)
-        run.slow = run.slow + 1 if slow else 0
-        if run.slow >= _PATIENCE:
+        run.n_slow = run.n_slow + 1 if slow else 0
+        if run.n_slow >= _PATIENCE:
             run.status = outcome.NO_PROGRESS
             break
     return state.x, state.g, state.tau
@@ -339,5 +335,5 @@ def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
 def _is_enough(state, done, run):
     """Whether models at the last penalty predict too small a reduction."""
     if run.options.predicted_tol > 0:
-        run.take(done.kept, state.phi)
-    return run.content
+        run.check_prediction(done.kept, state.phi)
+    return run.is_predicted_small

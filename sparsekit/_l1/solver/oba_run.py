@@ -21,9 +21,10 @@ MESSAGES = outcome.messages(
 )
 CONTENT = "Converged: the model predicts a relative reduction of at most predicted_tol."
 
-# models in a row that hold, from which they are taken to go on holding; first limit of the steps of CG then
+# Models in a row that agree with the objective, from which they are taken to go on agreeing; and the first
+# limit of the steps of CG then.
 _SETTLED, _FIRST_LIMIT = 2, 40
-# part of what the end asks for at which models aim
+# Part of what the end asks for at which models aim.
 _AIM = 0.5
 
 
@@ -179,87 +180,141 @@ class Kernels:
 
 
 @dataclass
-class OBARun:
-    """Counters, the clock and the history of one call."""
+class Counts:
+    """What a run did; the fields are those of the result."""
 
-    options: OBAOptions
-    kernels: Kernels
-    scale: float
-    callback: object = None
-    keep: bool = False
-    n_variables: int = 0
-    tol: float = 0.0
-    certify: object = None
-    gap: float | None = None
-    predicted: float = np.inf
-    content: bool = False
-    bend: float = np.inf
-    ridge: float = 0.0
     nit: int = 0
     nfev: int = 0
     njev: int = 0
     n_cg: int = 0
-    last_cg: int = 0
+    n_direct: int = 0
+    n_products: int = 0
+    n_ista: int = 0
+    n_corrections: list = field(default_factory=list)
+
+
+@dataclass
+class ModelState:
+    """How the next model is made and how well it is minimised, adapted by the steps so far.
+
+    Attributes
+    ----------
+    ridge : float
+        Times diag(H) is added to H.
+    bend : float
+        Distance on the wrong side of zero from which a row counts as in the straight part of its loss.
+    n_agreeing : int
+        Models in a row whose predicted and actual reductions agree.
+    cg_limit : int
+        Steps of CG on a model once they agree; ``last_cg`` were those of the last one.
+    crossed, balance : bool, float
+        Whether the last step crossed zeros, and the ridge that weighs as much as the penalty there.
+    predicted : float
+        Predicted reduction of the last model.
+    optimality, aim : float
+        Absolute optimality of the iterate, and the one that the end seems to ask for.
+    """
+
+    ridge: float
+    bend: float
+    n_agreeing: int = 0
     cg_limit: int = _FIRST_LIMIT
-    slow: int = 0
-    held: int = 0
+    last_cg: int = 0
     crossed: bool = False
     balance: float = 0.0
-    absolute: float = np.inf
+    predicted: float = np.inf
+    optimality: float = np.inf
     aim: float = 0.0
-    n_direct: int = 0
-    n_ista: int = 0
-    n_products: int = 0
-    corrections: list = field(default_factory=list)
-    status: int | None = None
 
-    def __post_init__(self):
-        self.tol, self.bend, self.ridge = self.options.tol, self.options.bend, self.options.ridge
-        self.limits = Limits(self.options.max_iter, self.options.max_time)
-        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
-        self.history = History(names, self.keep)
+    @property
+    def is_settled(self):
+        """Whether predicted and actual reductions agree, so that models are worth solving well."""
+        return self.n_agreeing >= _SETTLED
 
-    def learn(self, kept):
+    @property
+    def aim_ratio(self):
+        """The aim as a part of the optimality, at most 1."""
+        return self.aim / max(self.optimality, self.aim)
+
+    def adapt(self, ratio, opts):
         """Adapt the next model to a step with this ratio of actual to predicted reduction."""
-        opts, ridge = self.options, self.ridge
-        if kept < opts.kept_low:
+        ridge = self.ridge
+        if ratio < opts.kept_low:
             # whatever the reason, the next models see everything
             self.bend, self.ridge = opts.bend, opts.ridge
-            self.held, self.cg_limit = 0, _FIRST_LIMIT
+            self.n_agreeing, self.cg_limit = 0, _FIRST_LIMIT
         else:
-            # where models hold, rows that stay far on the wrong side are there to stay
-            holds = opts.kept_high < kept < 2.0 - opts.kept_high
-            self.bend = 2.0 * self.bend if holds else opts.bend
-            self.held, self.cg_limit = (self.held + 1, self.cg_limit) if holds else (0, _FIRST_LIMIT)
+            agrees = opts.kept_high < ratio < 2.0 - opts.kept_high
+            # where models agree, rows that stay far on the wrong side are there to stay
+            self.bend = 2.0 * self.bend if agrees else opts.bend
+            self.n_agreeing = self.n_agreeing + 1 if agrees else 0
+            self.cg_limit = self.cg_limit if agrees else _FIRST_LIMIT
             # and nearly collinear columns are what the ridge then holds back
-            self.ridge = max(0.1 * self.ridge, min(MIN_RIDGE, opts.ridge)) if holds else opts.ridge
+            self.ridge = max(0.1 * self.ridge, min(MIN_RIDGE, opts.ridge)) if agrees else opts.ridge
         if self.crossed or ridge > opts.ridge:
             self.ridge = next_ridge(ridge, opts.ridge, self.balance if self.crossed else None)
 
-    @property
-    def settled(self):
-        """Whether predicted and actual reductions agree, so that models are worth solving well."""
-        return self.held >= _SETTLED
 
-    def look(self, absolute, l1, phi):
-        """Take note of the optimality of an iterate, and of the one that the end seems to ask for."""
-        self.absolute = absolute
+@dataclass
+class OBARun:
+    """One call: its options, kernels, limits and history, what it did, and the state of its models.
+
+    Attributes
+    ----------
+    unit : float
+        Unit of tol.
+    tol : float
+        Relative optimality to reach now; it falls where the gap is too large.
+    gap : float or None
+        Duality gap of the last iterate, None where it is not known.
+    is_predicted_small : bool
+        Whether the last predicted reduction is at most ``predicted_tol``.
+    n_slow : int
+        Iterations of little decrease in a row.
+    status : int or None
+        How the run ends.
+    """
+
+    options: OBAOptions
+    kernels: Kernels
+    unit: float
+    callback: object = None
+    keep: bool = False
+    n_variables: int = 0
+    certify: object = None
+    gap: float | None = None
+    is_predicted_small: bool = False
+    n_slow: int = 0
+    status: int | None = None
+
+    def __post_init__(self):
+        opts = self.options
+        self.tol, self.counts, self.model = opts.tol, Counts(), ModelState(opts.ridge, opts.bend)
+        self.limits = Limits(opts.max_iter, opts.max_time)
+        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
+        self.history = History(names, self.keep)
+
+    def set_aim(self, optimality, l1, phi):
+        """Set the aim of the next model at an iterate with this absolute optimality."""
+        model = self.model
+        model.optimality = optimality
         # without an L1 penalty the gap falls as the square of the optimality
         most = largest(l1) or np.inf
-        self.aim = _AIM * min(self.tol * self.scale, self.options.gap_tol * most)
+        model.aim = _AIM * min(self.tol * self.unit, self.options.gap_tol * most)
         little = self.options.predicted_tol * abs(phi)
         if little > 0.0:
             # a predicted reduction falls as the square of the optimality
-            self.aim = max(self.aim, absolute * min(1.0, little / max(self.predicted, little)) ** 0.5)
+            model.aim = max(model.aim, optimality * min(1.0, little / max(model.predicted, little)) ** 0.5)
 
-    def take(self, kept, phi):
-        """Count a step at the last penalty: whether the reductions that such steps predict are too small."""
-        holds = self.options.kept_low <= kept <= 2.0 - self.options.kept_low
-        self.content = holds and self.predicted <= self.options.predicted_tol * abs(phi)
+    def check_prediction(self, ratio, phi):
+        """Whether a step at the last penalty predicted too small a reduction, and about the actual one."""
+        agrees = self.options.kept_low <= ratio <= 2.0 - self.options.kept_low
+        little = self.options.predicted_tol * abs(phi)
+        self.is_predicted_small = agrees and self.model.predicted <= little
 
     def out_of_budget(self):
         if self.status is None:  # what has ended the run already holds
-            self.status = self.limits.reached(self.nit)
+            self.status = self.limits.reached(self.counts.nit)
         return self.status is not None
 
     def record(self, x, phi, optimality, n_free, corrections):
@@ -267,7 +322,7 @@ class OBARun:
         self.history.add(self.limits.seconds, phi, optimality, nnz, n_free, corrections)
 
     def report(self, problem, x, phi, g, l1, n_free, corrections):
-        optimality = self.kernels.orthant.measure(x, g, l1) / self.scale
+        optimality = self.kernels.orthant.measure(x, g, l1) / self.unit
         if self.history:
             self.record(x, phi, optimality, n_free, corrections)
         if self.callback is None:
@@ -275,7 +330,7 @@ class OBARun:
         current = OptimizeResult(
             x=x.copy(),
             fun=float(phi),
-            nit=self.nit,
+            nit=self.counts.nit,
             optimality=optimality,
             nnz=int(np.count_nonzero(x)),
             time=self.limits.seconds,

@@ -115,10 +115,10 @@ def step(state, variables, run):
     state.x, state.phi = x, phi
     if trial.n_corrections == 0:
         state.tau *= 2
-    run.nit += 1
-    run.njev += 1
-    run.corrections.append(trial.n_corrections + 1)
-    run.learn(kept)
+    run.counts.nit += 1
+    run.counts.njev += 1
+    run.counts.n_corrections.append(trial.n_corrections + 1)
+    run.model.adapt(kept, run.options)
     return done
 
 
@@ -126,20 +126,20 @@ def minimum_of_model(state, variables, run):
     """Lines 3 to 5: the `Trial` point, and a lower bound of the gradient's Lipschitz constant."""
     problem, x, g, l1 = state.problem, state.x, state.g, state.l1
     problem.observe(x, g)
-    ridge = max(run.ridge, problem.least_ridge)
-    operator, move = problem.model(variables, ridge, run.bend)
+    ridge = max(run.model.ridge, problem.least_ridge)
+    operator, move = problem.model(variables, ridge, run.model.bend)
     classes, old = problem.several_classes, x[variables]
     new, n_corrections, predicted = minimise_model(operator, old, g[variables], l1[variables], run, classes)
     if classes or ridge > run.options.ridge:
         # the actual reduction includes what the ridge takes from the predicted one: add it back, so that
         # the ridge may fall
         predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
-    run.predicted = predicted
+    run.model.predicted = predicted
     dz = move.direction(new - old)
     there = x.copy()
     there[variables] = new
     f = problem.try_move(dz, there)
-    run.nfev += 1
+    run.counts.nfev += 1
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, predicted, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0

@@ -135,7 +135,6 @@ def pids(client):
 DEATHS = {
     "loading": ("read 2", 0),
     "census": ("_of_block", 1),
-    "start": ("start_of_block", 1),
     "gather": ("columns_of_block", 2),
     "gradient": ("gradient_of_block", 1),
     "certificate": ("gradient_of_block", -1),
@@ -156,7 +155,7 @@ def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "nth"), [("model_of_block", 1), ("model_of_block", 4), ("dual_value_of_block", 1)]
+    ("kernel", "nth"), [("model_of_block", 1), ("model_of_block", 4), ("gradient_of_block", 2)]
 )
 @pytest.mark.thorough
 def test_a_worker_dies_in_a_model(kernel, nth, mortal, lazy, data, strike, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from .._cython import _dense, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
-from .matrix import Matrix
+from .matrix import Columns, Matrix
 from .special import largest
 
 # Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
@@ -394,16 +394,3 @@ class DenseDesign(Matrix):
         G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
         _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)
         return G[0], single
-
-
-class Columns:
-    """Chosen columns of a design, not copied: their product goes through the whole matrix."""
-
-    def __init__(self, design, cols):
-        self.design, self.cols = design, cols
-        self.shape = (design.shape[0], len(cols))
-
-    def matvec(self, w):
-        full = np.zeros(self.design.shape[1], like=w)
-        full[self.cols] = w
-        return self.design.matvec(full)

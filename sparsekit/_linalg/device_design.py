@@ -19,8 +19,8 @@ from ..gpu import _dense, _sparse
 from ..gpu._column_store import ColumnStore, columns_from_csr
 from ..gpu._operators import GramOperator
 from ..gpu._rows import DenseOperator, ModelRows, RowOperator
-from .design import Columns, next_weights
-from .matrix import DEVICE_BLOCK, Matrix
+from .design import next_weights
+from .matrix import DEVICE_BLOCK, Columns, Matrix
 
 # Estimates for a recent data-centre GPU that choose between a Gram matrix and products: seconds.
 _LAUNCHES = 15e-6  # one product's launches, however small its data

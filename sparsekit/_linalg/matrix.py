@@ -115,7 +115,7 @@ class Matrix:
         columns : ndarray of int or None
             In any order; None means all.
         rows : ndarray of int or None
-            The rows that count; None means all.
+            Distinct rows, to which the sums are limited; None means all.
         intercept : bool
             Whether B ends with a column of ones; without a centre.
         centre : ndarray of shape (len(columns),) or None
@@ -137,17 +137,21 @@ class Matrix:
         if by_entries is None:
             by_entries = self.is_sparse and self.has_few_entries(columns, dtype)
         if by_entries:
-            out = self._sum_entries(d, columns, rows, dtype)
+            out, sums = self._sum_entries(d, columns, rows, dtype)
             if centre is not None:
                 # about any centre, whose distance from the means loses no more digits
-                weight = np.ones(self.shape[0]) if d is None else d
-                sums = self.rmatvec(weight)
-                sums = sums if columns is None else sums[columns]
-                out -= np.outer(sums, centre) + np.outer(centre, sums - float(weight.sum()) * centre)
+                total = float(self.shape[0] if d is None else d.sum())
+                out -= np.outer(sums, centre) + np.outer(centre, sums - total * centre)
             out = out[first:]
         else:
-            out = self._sum_blocks(d, columns, rows, centre, first, dtype)
-        return self._bordered(out, d, columns, rows) if intercept else out
+            out, sums = self._sum_blocks(d, columns, rows, centre, first, dtype)
+        if not intercept:
+            return out
+        whole = np.empty_like(out, shape=(size + 1, size + 1))
+        whole[:size, :size], whole[size, :size], whole[:size, size] = out, sums, sums
+        n = self.shape[0] if rows is None else len(rows)
+        whole[size, size] = n if d is None else d.sum()
+        return whole
 
     def row_gram(self, scale, *, centre=None, dtype=np.float64):
         """B diag(scale) B^T for B = X - 1 centre^T, (n, n), with scale (p,) >= 0; sums are in ``dtype``."""
@@ -172,44 +176,49 @@ class Matrix:
         return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= dense * len(counts) ** 2
 
     def _sum_entries(self, d, columns, rows, dtype):
+        """The sandwich, and the weighted sums of the columns."""
         if dtype == np.float64 or rows is not None:
             A = self.part(slice(None) if rows is None else rows, columns)
-            return dense_product((A if d is None else A.multiply(d[:, None])).T.tocsr(), A)
+            weight = np.ones(A.shape[0]) if d is None else d
+            return dense_product(A.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
         columns = np.arange(self.shape[1]) if columns is None else columns
         weight = np.ones(self.shape[0]) if d is None else d
-        return self.private().gram(columns, weight, False)  # the buffers, of X's size, are freed
+        found = self.private().gram(columns, weight, False)  # the buffers, of X's size, are freed
+        return found, self.rmatvec(weight)[columns]
 
     def _sum_blocks(self, d, columns, rows, centre, first, dtype):
+        """The sandwich, and the weighted sums of the columns."""
         matrix = self
         if self.is_sparse and columns is not None:
             matrix, columns = self.select(columns), None
         size = matrix.shape[1] if columns is None else len(columns)
         n = self.shape[0] if rows is None else len(rows)
-        out = np.zeros((size - first, size), dtype=dtype, like=d)
-        root = None if d is None else np.sqrt(d)
+        out, sums = (np.zeros(shape, dtype=dtype, like=d) for shape in ((size - first, size), size))
+        root = full(n, 1.0, dtype, like=d) if d is None else np.sqrt(d).astype(dtype)
         step = max(self.block_entries // max(size, 1), 2 * size if size < 512 else 512, 1)
         for at in range(0, n, step):
             some = slice(at, at + step)
             A = matrix.dense_part(some if rows is None else rows[some], columns, dtype)
             if centre is not None:
                 A -= centre.astype(dtype)
-            if root is not None:
-                A *= root[some, None].astype(dtype)
+            if d is not None:
+                A *= root[some, None]
             out += A[:, first:].T @ A
-        return out.astype(np.float64, copy=False)
+            sums += root[some] @ A
+        return out.astype(np.float64, copy=False), sums.astype(np.float64, copy=False)
 
-    def _bordered(self, inside, d, columns, rows):
-        m = len(inside)
-        if rows is None:
-            weight = np.ones(self.shape[0]) if d is None else d
-        else:
-            weight = np.zeros(self.shape[0], like=d)
-            weight[rows] = d
-        out, sums = np.empty((m + 1, m + 1), like=d), self.rmatvec(weight)
-        out[:m, :m] = inside
-        out[m, :m] = out[:m, m] = sums if columns is None else sums[columns]
-        out[m, m] = weight.sum()
-        return out
+
+class Columns:
+    """Chosen columns of a design, not copied: their product goes through the whole matrix."""
+
+    def __init__(self, design, cols):
+        self.design, self.cols = design, cols
+        self.shape = (design.shape[0], len(cols))
+
+    def matvec(self, w):
+        full = np.zeros(self.design.shape[1], like=w)
+        full[self.cols] = w
+        return self.design.matvec(full)
 
 
 def row_products(A, scale):

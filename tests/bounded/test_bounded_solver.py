@@ -82,6 +82,17 @@ def test_newton_matrix_from_either_side(wrap, intercept):
         np.testing.assert_allclose(system.factor(loose, ridge)(v[loose]), expected, rtol=1e-7)
 
 
+def test_the_dual_system_solves_where_a_column_has_no_ridge():
+    rng = np.random.default_rng(4)
+    A, d, v = rng.standard_normal((6, 9)), rng.random(6) + 0.5, rng.standard_normal(6)
+    l2, ridge, free = np.zeros(9), np.full(9, 1e-2), np.arange(9)
+    ridge[-1] = 0.0
+    right = A.T @ v
+    found = NewtonSystem(d, l2, A=A).factor(free, ridge)(right)
+    expected = np.linalg.solve((A.T * d) @ A + np.diag(ridge), right)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_newton_matrix_chooses_the_smaller_side(monkeypatch):
     problem, _, _ = make("squared", n=40, p=30)
 

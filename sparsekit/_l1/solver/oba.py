@@ -175,9 +175,7 @@ def _minimize(
         fun=float(problem.f + kernels.orthant.penalty(x, l1)),
         status=run.status,
         success=run.status == outcome.CONVERGED,
-        message=CONTENT
-        if run.is_predicted_small and run.status == outcome.CONVERGED
-        else MESSAGES[run.status],
+        message=MESSAGES[run.status],
         optimality=optimality,
         grad=g,
         n_data_passes=problem.passes(),
@@ -185,6 +183,8 @@ def _minimize(
         **vars(run.counts),
     )
     result.nfev, result.njev = result.nfev + 1, result.njev + 1  # those at the start
+    if run.is_predicted_small and result.success:
+        result.message = CONTENT
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     is_certified = optimality <= opts.tol and gap <= opts.gap_tol * abs(result.fun)

@@ -9,6 +9,7 @@ functions call the kernels, and have the same derivatives. All that traces a pro
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import new_class
 from typing import Any
 
 import torch
@@ -52,7 +53,7 @@ def eager(function: type[Function], kernel: Callable[..., Any]) -> type[Function
 
     rules = {"forward": forward, "backward": function.backward, "jvp": function.jvp}
     body = {name: staticmethod(rule) for name, rule in rules.items()}
-    return type(f"Eager{function.__name__}", (Function,), body)
+    return new_class(f"Eager{function.__name__}", (Function,), exec_body=lambda names: names.update(body))
 
 
 def chosen(

@@ -117,7 +117,7 @@ GENERATED = {
     "dense_wide": (CHECK, dense, dict(n=400, p=3000, seed=11)),
     "dense_series": (CHECK, series, dict(n=3000, p=400, seed=12)),
 }
-# doc/benchmarks.md: the solver's settings were chosen on these
+# benchmarks/results/l1_logistic.md: the solver's settings were chosen on these
 REAL_TUNING = tuple(name for name in _data.NAMES if name != "synthetic")
 REAL_CHECK = ("sector", "bibtex", "delicious", "scene")
 # the other form of the text sets: raw counts where the benchmark takes tf-idf, and the reverse

@@ -1,7 +1,7 @@
 """L1 logistic regression on blocks of rows: rounds, bytes, seconds a pass, and what clusters make of it.
 
     python benchmarks/scale_out.py                                   # a generated set of a million rows
-    python benchmarks/scale_out.py --data rcv1_binary --copies 84 --markdown doc/scale_out_benchmarks.md
+    python benchmarks/scale_out.py --data rcv1_binary --copies 84 --markdown benchmarks/results/scale_out.md
 
 METHOD. A set is repeated --copies times; a block is one copy, which each task reads anew from a file in the
 operating system's cache, as data that does not fit would be read. In turn on one machine, by one method:

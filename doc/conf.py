@@ -65,42 +65,28 @@ if os.environ.get("SPARSEKIT_DOC_LINKS"):
 
 TREE = {
     "index": [
-        "getting_started",
-        "User guide <user_guide>",
+        "Getting started <getting_started>",
+        "Choose a model <choose_a_model>",
+        "Tune it <tune>",
+        "Explain it <explain>",
+        "Large data <large_data>",
+        "GPU <gpu>",
         "Examples <auto_examples/index>",
-        "API <api/index>",
-        "Speed <speed>",
-        "Architecture <architecture>",
-        "Contributing <contributing>",
-        "security",
-        "Changelog <changelog>",
+        "Reference <api/index>",
+        "For maintainers <architecture>",
     ],
-    "user_guide": [
-        "which_solver",
-        "coming_from",
-        "solver",
+    "choose_a_model": [
+        "l1_models",
+        "bounded",
         "sparsemax",
         "extreme_softmax",
         "lp_sparsemap",
         "sequence_tagger",
-        "bounded",
         "nqn",
-        "sharpness",
-        "large_data",
-        "saved_models",
-        "gpu",
+        "coming_from",
     ],
-    "speed": [
-        "benchmarks",
-        "weak_penalties_benchmarks",
-        "elastic_net_benchmarks",
-        "sparsemax_benchmarks",
-        "extreme_softmax_benchmarks",
-        "lp_sparsemap_benchmarks",
-        "bounded_benchmarks",
-        "nqn_benchmarks",
-        "scale_out_benchmarks",
-    ],
+    "large_data": ["saved_models"],
+    "architecture": ["contributing", "security", "changelog"],
 }
 
 
@@ -110,6 +96,7 @@ def add_toctree(app, docname, content):
         return
     content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
     content[0] = content[0].replace("](../README.md)", "](index.md)")
+    content[0] = content[0].replace("](../benchmarks/", f"]({PROJECT['urls']['Repository']}/blob/main/benchmarks/")
     if docname in TREE:
         content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *TREE[docname], "```", ""])
 
@@ -133,6 +120,8 @@ if importlib.util.find_spec("torch") is None:
     autodoc_mock_imports = ["torch"]
     # annotations such as Tensor | None are evaluated when sparsekit.torch is imported
     _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self
+    # and `with torch.inference_mode():` runs then
+    _MockObject.__enter__, _MockObject.__exit__ = lambda self: self, lambda self, *error: None
 
 # -- gallery --
 
@@ -169,7 +158,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": html_title, "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "github_url": PROJECT["urls"]["Repository"],
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "show_toc_level": 2,
@@ -177,7 +166,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "getting_started": [], "architecture": [], "contributing": [], "changelog": []}
+html_sidebars = {"index": [], "getting_started": [], "tune": [], "explain": [], "gpu": []}
 
 
 def setup(app):

@@ -9,19 +9,20 @@ from sklearn.linear_model import LogisticRegression
 
 GUIDE = [
     "getting_started",
-    "solver",
+    "choose_a_model",
+    "tune",
+    "explain",
+    "l1_models",
     "nqn",
     "bounded",
     "sparsemax",
     "extreme_softmax",
     "lp_sparsemap",
     "sequence_tagger",
-    "sharpness",
     "large_data",
     "saved_models",
-    "user_guide",
-    "which_solver",
     "coming_from",
+    "glossary",
     "architecture",
     "contributing",
 ]
@@ -86,7 +87,7 @@ def test_the_examples_run(checkout, name, tmp_path, monkeypatch, close_figures):
 def test_the_documented_loss_converges(checkout, run_python):
     (code,) = re.findall(
         r"^<!-- example: own loss -->\n```python\n(.*?)^```",
-        page(checkout, "solver"),
+        page(checkout, "l1_models"),
         re.MULTILINE | re.DOTALL,
     )
     assert run_python(code).startswith("Converged")

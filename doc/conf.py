@@ -96,7 +96,8 @@ def add_toctree(app, docname, content):
         return
     content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
     content[0] = content[0].replace("](../README.md)", "](index.md)")
-    content[0] = content[0].replace("](../benchmarks/", f"]({PROJECT['urls']['Repository']}/blob/main/benchmarks/")
+    tables = f"{PROJECT['urls']['Repository']}/blob/main/benchmarks/"
+    content[0] = content[0].replace("](../benchmarks/", f"]({tables}")
     if docname in TREE:
         content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *TREE[docname], "```", ""])
 

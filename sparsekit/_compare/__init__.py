@@ -2,7 +2,7 @@
 
 ``problem`` states the problem that is solved (objective, lambda_max, certificate), ``solver`` how a solver is
 called; ``peers`` and ``liblinear_package`` adapt each one, ``worker`` runs it in a process of its own,
-``engine`` measures, ``io``, ``csv_input`` and ``tables`` read the user's files, ``report`` writes tables,
+``engine`` measures, ``io`` and ``tables`` read the user's files, ``report`` writes tables,
 ``json_output`` and ``csv_output`` files, ``plot`` the picture. ``options`` are those of ``cli``.
 ``benchmarks/l1_logistic.py`` and ``weak_penalties.py`` use the same engine.
 """

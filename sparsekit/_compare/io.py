@@ -17,10 +17,9 @@ from scipy import sparse
 from .._linalg.structure import sound
 from .._messages import shown
 from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, past_mark, unpacked, whole_number
-from .csv_input import read_csv
 from .lasso_problem import LassoProblem, targets
 from .problem import Problem
-from .tables import DataError, encode, is_number, read_parquet, text_of
+from .tables import DataError, encode, is_number, read_table, text_of
 
 
 def _open_packed(opener, path, mode):
@@ -80,7 +79,7 @@ def read_problem(
     encoding : str, optional
         Of a CSV file; by default the one that a byte-order mark says, or UTF-8.
     header : bool, optional
-        Whether the first line of a CSV file holds names; found out by default.
+        Whether the first line of a CSV file holds names; by default unless one of them is a number.
     standardize : bool or None, default=False
         Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
     fit_intercept : bool, default=False
@@ -201,13 +200,8 @@ def _read(path, columns, encoding=None):
         elif kind in SVMLIGHT:
             X, labels = _read_svmlight(path, opener)
         elif kind in DELIMITED or (kind == ".parquet" and opener is open):
-            if kind == ".parquet":
-                columns = {k: value for k, value in columns.items() if k not in ("encoding", "header")}
-                given = read_parquet(path, **columns)
-            else:
-                given = read_csv(path, opener, **columns)
-            X, encoding = encode(given, path, encoding)
-            labels = given.labels
+            frame, labels, notes = read_table(path, opener, kind, **columns)
+            X, encoding = encode(frame, notes, path, encoding)
         else:
             known = " ".join((*SVMLIGHT, *DELIMITED))
             raise DataError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._messages import shown
 from .problem import Problem
-from .tables import DataError, is_number
+from .tables import DataError
 
 # correlation of a column with the target that is none: constant columns have as much
 _ROUNDING = 1e-13
@@ -101,8 +101,6 @@ def targets(labels, path):
     DataError
         Where they are no numbers, or all the same.
     """
-    if labels.dtype.kind == "U" and all(map(is_number, labels)):
-        labels = labels.astype(np.float64)  # with leading zeros
     if labels.dtype.kind not in "iuf":
         raise DataError(f"{path}: the target holds {shown(str(labels[0]))}; --lasso needs numbers")
     y = labels.astype(np.float64)

@@ -134,7 +134,7 @@ def make_parser():
         "--header",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="whether the first line of CSV files holds names (default: found out)",
+        help="whether the first line of CSV files holds names (default: unless one of them is a number)",
     )
     add(
         "--encoding",

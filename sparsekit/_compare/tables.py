@@ -1,7 +1,9 @@
-"""Tables of the user: columns of numbers as they are, columns of words one-hot encoded; parquet files."""
+"""CSV and parquet files of the user, read by pandas: numbers as they are, words one-hot encoded."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -11,55 +13,35 @@ from scipy import sparse
 
 from .._messages import shown
 
-# a column with more words than this, and more than half as many as rows, is text rather than a category
+# A column with more words than this, and more than half as many as rows, is text rather than a category.
 MAX_WORDS = 20
-# a one-hot encoded table with less than this share of non-zeros is made sparse
+# A one-hot encoded table with a smaller share of non-zeros is made sparse.
 DENSE_SHARE = 0.2
-# a number with commas, a currency or a percent sign: its commas may separate thousands or decimals
-WRITTEN_NUMBER = re.compile(r"[+-]?[$€£]? ?[+-]?(\d+(,\d+)*(\.\d+)?|(,\d+)+|\.\d+)([eE][+-]?\d+)? ?[%$€£]?")
-# the index of a data frame, which pandas writes beside its columns
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+# Bytes from which the delimiter and the decimal mark are guessed.
+_SAMPLE = 2**16
+_DECIMAL_COMMA, _DECIMAL_POINT = re.compile(r"\d,\d"), re.compile(r"\d\.\d")
 
 
 class DataError(Exception):
-    """A file cannot be used; the message names the file, the line where there is one, and the fault."""
-
-
-@dataclass
-class Table:
-    """Features and labels as a file has them.
-
-    names : of the features.
-    columns : float64 arrays, or object arrays of str.
-    labels : numbers or strings.
-    forced : names of the features that may have any number of words.
-    notes : what a reader of the results must know.
-    is_row_number : for each feature whether it counts the rows of the file.
-    left_out : names of features that are none after all.
-    """
-
-    names: list[str]
-    columns: list[np.ndarray]
-    labels: np.ndarray
-    forced: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
-    is_row_number: list[bool] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    """A file cannot be used; the message names the file and the fault."""
 
 
 @dataclass
 class Encoding:
     """How words became numbers, so that held-out rows are treated alike.
 
-    names : of the table's features.
-    words : for each column its sorted words, or None for numbers.
-    left_out : names of columns that held-out rows may have beside them.
+    Attributes
+    ----------
+    names : list of str
+        Columns of the training rows.
+    transformer : ColumnTransformer
+    notes : list of str
+        What a reader of the results must know.
     """
 
     names: list[str]
-    words: list[np.ndarray | None]
+    transformer: object
     notes: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
 
 
 def is_number(text):
@@ -71,206 +53,198 @@ def is_number(text):
     return True
 
 
-def are_written_numbers(words):
-    """Whether all of them, one at least, are numbers but for commas, currencies or percent signs."""
-    return len(words) > 0 and all(map(WRITTEN_NUMBER.fullmatch, words))
-
-
-def says_written(what, word, name):
-    return (
-        f"{what} holds {shown(word)}, a number with a comma or a sign; write it with digits and a point, or, "
-        f"if it is one of categories: --categorical {name}"
-    )
-
-
-def _column_number(names, name, path):
-    if names.count(name) > 1:
-        numbers = ", ".join(str(i + 1) for i, other in enumerate(names) if other == name)
-        raise DataError(f"{path}: columns {numbers} are all called {shown(name)}; say which by its number")
-    if name in names:
-        return names.index(name)
-    if name.isdigit() and 1 <= int(name) <= len(names):
-        return int(name) - 1
-    some = ", ".join(names[:10]) + (" ..." if len(names) > 10 else "")
-    raise DataError(f"{path}: no column {shown(name)}; columns are {some}")
-
-
-def roles_of(names, path, target, categorical, drop):
-    """Number of the target column, set of numbers of forced categories, set of columns that are left out."""
-    out = len(names) - 1 if target is None else _column_number(names, target, path)
-    forced, dropped = ({_column_number(names, name, path) for name in given} for given in (categorical, drop))
-    if out in dropped:
-        raise DataError(f"{path}: column {shown(names[out])} is the target and cannot be left out")
-    return out, forced, dropped
-
-
-def finish_table(path, names, columns, missing, out, forced, drop_missing, places):
-    """The table of columns as they were read, its rows all complete.
-
-    Parameters
-    ----------
-    path : Path
-    names : list of str
-        Of all columns of the file.
-    columns, missing, places : dict
-        By the number of each column that is used, the target included: its values, which rows have none,
-        and where the first of these is.
-    out : int
-        Number of the target.
-    forced : set of int
-        Columns of categories.
-    drop_missing : bool
-        Leave rows out that have not all values.
-    """
-    numbers = {j: _counts_rows(values) for j, values in columns.items()}
-    rows, notes = _complete_rows(path, names, missing, out, drop_missing, places)
-    if rows is not None:
-        columns = {j: values[rows] for j, values in columns.items()}
-    features = [j for j in columns if j != out]
-    return Table(
-        [names[j] for j in features],
-        [columns[j] for j in features],
-        columns[out],
-        {names[j] for j in forced},
-        notes,
-        [numbers[j] for j in features],
-    )
-
-
-def without_index(table, unnamed=()):
-    """The table without columns that have no name and count the rows; notes on others like that."""
-    for name in list(table.names):
-        j = table.names.index(name)
-        if name in unnamed and table.is_row_number[j]:
-            table.notes.append(f"left out: column {name}, which has no name and counts the rows")
-            table.left_out.append(name)
-            for of_columns in (table.names, table.columns, table.is_row_number):
-                del of_columns[j]
-        elif name in unnamed or table.is_row_number[j]:
-            what = "has no name" if name in unnamed else "counts the rows"
-            option = _options(table.names, [j])
-            table.notes.append(f"column {name} {what} and is a feature; --drop {option} leaves it out")
-    return table
-
-
-def _counts_rows(values):
-    """Whether these are the numbers of the rows from 0 or 1, in any order."""
-    if values.dtype == object or not len(values) or np.isnan(values).any():
-        return False
-    return bool((np.sort(values) - values.min() == np.arange(len(values))).all() and values.min() in (0, 1))
-
-
-def _complete_rows(path, names, missing, out, drop_missing, places):
-    """Which rows have all values, None for all of them, and notes."""
-    gaps = {j: where for j, where in missing.items() if where.any()}
-    if not gaps:
-        return None, []
-    incomplete = np.logical_or.reduce(list(gaps.values()))
-    count, n = int(incomplete.sum()), len(incomplete)
-    counts = [
-        f"{names[j]}{', the target' if j == out else ''} ({where.sum()}, first in {places[j]})"
-        for j, where in gaps.items()
-    ]
-    listed = ", ".join(counts[:10]) + (f" and {len(counts) - 10} more" if len(counts) > 10 else "")
-    if drop_missing and count < n:
-        return ~incomplete, [f"left out: {count} of {n} rows, with missing values in {listed}"]
-    features = [j for j in gaps if j != out]
-    remedies = [] if drop_missing else ["the rows out (--drop-missing)"]
-    remedies += [f"columns out (--drop {_options(names, features)})"] if features else []
-    which = "every row has" if count == n else f"{count} of {n} rows have"
-    raise DataError(
-        f"{path}: {which} missing values, in the columns {listed}"
-        + (f". Leave {' or '.join(remedies)}." if remedies else ".")
-    )
-
-
-def _option(names, j):
-    """A column as the command line takes it: by its name, or by its number where the name won't do."""
-    return names[j] if names.count(names[j]) == 1 and "," not in names[j] else str(j + 1)
-
-
-def _options(names, columns):
-    """Several columns, as a shell takes them."""
-    return shlex.quote(",".join(_option(names, j) for j in columns))
-
-
-def read_parquet(path, target=None, categorical=(), drop=(), drop_missing=False):
-    """The table in a parquet file, by pyarrow; the arguments are those of `read_csv`."""
-    stored, missing = _stored_columns(path)
-    names = [name for name in stored if not PANDAS_INDEX.fullmatch(name)]
-    if len(names) < 2:
-        raise DataError(f"{path}: at least two columns (features and target) are needed, found {len(names)}")
-    out, forced, dropped = roles_of(names, path, target, categorical, drop)
-    columns = {}
-    for j, name in enumerate(names):
-        if j in dropped:
-            continue
-        values = stored[name]
-        if isinstance(values, str):
-            raise DataError(
-                f"{path}: column {shown(name)} is {values}; numbers and words are needed"
-                + ("" if j == out else f". Leave it out: --drop {_options(names, [j])}")
-            )
-        if values.dtype != object and np.isinf(values).any():
-            row = int(np.flatnonzero(np.isinf(values))[0]) + 1
-            raise DataError(f"{path}: column {shown(name)} holds inf (row {row})")
-        if j in forced and values.dtype != object:
-            values = np.array([text_of(value) for value in values], dtype=object)
-        columns[j] = values
-    gaps = {j: missing[names[j]] for j in columns}
-    places = {j: f"row {int(np.argmax(where)) + 1}" for j, where in gaps.items() if where.any()}
-    table = finish_table(path, names, columns, gaps, out, forced, drop_missing, places)
-    if table.labels.dtype == object:
-        table.labels = table.labels.astype(str)
-    return without_index(table)
-
-
-def _stored_columns(path):
-    """Columns by name, and where they have no value, (n,) of bools.
-
-    A column is a float64 array, an object array of str, or a string that says why it is neither.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-        from pyarrow import types
-    except ImportError:
-        raise DataError(f"{path}: to read parquet files pyarrow is needed: pip install pyarrow") from None
-
-    try:
-        table = pq.read_table(path)
-    except pa.ArrowException as error:
-        raise DataError(f"{path}: is not a readable parquet file: {error}") from error
-    numeric = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
-    found, missing = {}, {}
-    for name, column in zip(table.column_names, table.columns):
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        kind = column.type
-        gaps = column.is_null().to_numpy()
-        if any(is_kind(kind) for is_kind in numeric):
-            found[name] = np.full(len(gaps), np.nan)
-            found[name][~gaps] = column.drop_null().to_numpy().astype(np.float64)
-            gaps = np.isnan(found[name])
-        elif "string" in str(kind):
-            found[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
-        else:
-            found[name] = f"of type {kind}"
-        missing[name] = gaps
-    return found, missing
-
-
 def text_of(value):
     """A number as a user writes it: 3 and not 3.0."""
     return str(int(value)) if float(value).is_integer() else str(float(value))
 
 
-def encode(table, path, encoding=None):
+def read_table(path, opener, kind, *, target, categorical, drop, drop_missing, encoding, header):
+    """Features and labels of a CSV, TSV or parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    opener : callable
+        Opens the file, compressed or not.
+    kind : str
+        Suffix of its name.
+    target : str or None
+        Name or number from 1 of the column of labels; the last by default.
+    categorical, drop : sequence of str
+        Columns that hold categories though they have numbers, and columns to leave out.
+    drop_missing : bool
+        Leave rows with missing values out, instead of refusing the file.
+    encoding : str or None
+        Of a CSV file; by default the one that a byte-order mark says, or UTF-8.
+    header : bool or None
+        Whether the first line of a CSV file holds the columns' names; by default unless one is a number.
+
+    Returns
+    -------
+    frame : DataFrame
+        Columns of numbers, and of words as categories.
+    labels : ndarray of numbers or str
+    notes : list of str
+
+    Raises
+    ------
+    DataError
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise DataError(
+            f"{path}: to read CSV and parquet files pandas is needed: pip install pandas"
+        ) from None
+    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, opener, encoding, header)
+    frame.columns = [str(name) for name in frame.columns]
+    if not len(frame):
+        raise DataError(f"{path}: holds 0 rows")
+    if frame.shape[1] < 2:
+        raise DataError(
+            f"{path}: at least two columns (features and target) are needed, found {frame.shape[1]}"
+        )
+    out = frame.columns[-1] if target is None else _column(frame, target, path)
+    forced, dropped = ([_column(frame, name, path) for name in given] for given in (categorical, drop))
+    if out in dropped:
+        raise DataError(f"{path}: column {shown(out)} is the target and cannot be left out")
+    frame, notes = _without_index(frame.drop(columns=dropped), out)
+    frame, more = _complete_rows(frame, path, out, drop_missing)
+    frame = frame.copy()
+    labels = frame.pop(out)
+    is_numeric = pd.api.types.is_numeric_dtype(labels)
+    for name, column in frame.items():
+        frame[name] = _checked_column(pd, path, column, name in forced)
+    labels = labels.to_numpy(np.float64) if is_numeric else labels.astype(str).to_numpy().astype(str)
+    if is_numeric and not np.isfinite(labels).all():
+        raise DataError(f"{path}: the target holds NaN or inf")
+    return frame, labels, notes + more
+
+
+def _read_csv(pd, path, opener, encoding, header):
+    with opener(path, "rb") as stream:
+        content = stream.read()
+    if encoding is None:
+        is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if is_utf16 else "utf-8-sig"
+    try:
+        sample = content[:_SAMPLE].decode(encoding, errors="ignore")
+        first = sample.partition("\n")[0]
+        # of those that are as frequent a comma comes last: it may be a decimal comma
+        delimiter = max(";\t,", key=first.count)
+        has_commas = delimiter != "," and _DECIMAL_COMMA.search(sample) and not _DECIMAL_POINT.search(sample)
+        if header is None:
+            header = not any(is_number(name.replace(",", ".")) for name in first.split(delimiter))
+        frame = pd.read_csv(
+            io.BytesIO(content), sep=delimiter, decimal="," if has_commas else ".", encoding=encoding,
+            header=0 if header else None, na_values=["?"], skipinitialspace=True, low_memory=False,
+        )  # fmt: skip
+        return frame if header else frame.rename(columns=lambda number: number + 1)
+    except LookupError:
+        raise DataError(f"{path}: --encoding {encoding}: Python knows no such encoding") from None
+    except UnicodeError as error:
+        raise DataError(
+            f"{path}: is not text in {encoding.removesuffix('-sig').upper()}; name its encoding, such as "
+            "--encoding cp1252"
+        ) from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _read_parquet(pd, path):
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise DataError(f"{path}: to read parquet files pyarrow is needed: pip install pyarrow") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: is not a readable parquet file: {error}") from error
+    return frame if frame.index.name is None else frame.reset_index()
+
+
+def _column(frame, name, path):
+    """The name of a column that is given by its name or its number from 1."""
+    if name in frame.columns:
+        return name
+    if name.isdigit() and 1 <= int(name) <= frame.shape[1]:
+        return frame.columns[int(name) - 1]
+    some = ", ".join(frame.columns[:10]) + (" ..." if frame.shape[1] > 10 else "")
+    raise DataError(f"{path}: no column {shown(name)}; columns are {some}")
+
+
+def _without_index(frame, out):
+    """The frame without the unnamed column that pandas writes to number the rows."""
+    first = frame.columns[0]
+    if first != out and first in ("Unnamed: 0", "index") and frame[first].is_unique:
+        values = frame[first]
+        if (
+            values.dtype.kind in "iu"
+            and values.min() in (0, 1)
+            and values.max() - values.min() == len(values) - 1
+        ):
+            return frame.drop(columns=first), [f"left out: column {first}, which counts the rows"]
+    return frame, []
+
+
+def _complete_rows(frame, path, out, drop_missing):
+    """The rows that have all values, and notes."""
+    gaps = frame.isna()
+    counts = gaps.sum()[lambda count: count > 0]
+    if counts.empty:
+        return frame, []
+    incomplete = gaps.any(axis=1)
+    listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
+    if drop_missing and not incomplete.all():
+        return frame[~incomplete], [
+            f"left out: {incomplete.sum()} of {len(frame)} rows, with missing values in {listed}"
+        ]
+    features = [name for name in counts.index if name != out]
+    remedies = [] if drop_missing else ["the rows out (--drop-missing)"]
+    remedies += [f"columns out (--drop {_options(features)})"] if features else []
+    raise DataError(
+        f"{path}: {incomplete.sum()} of {len(frame)} rows have missing values, in the columns {listed}. "
+        f"Leave {' or '.join(remedies)}."
+    )
+
+
+def _options(names):
+    """Several columns, as a shell takes them."""
+    return shlex.quote(",".join(names))
+
+
+def _checked_column(pd, path, column, is_forced):
+    """The column as float64, or as categories of str."""
+    name, types = column.name, pd.api.types
+    if not is_forced and types.is_numeric_dtype(column):
+        values = column.to_numpy(np.float64)
+        if not np.isfinite(values).all():
+            raise DataError(f"{path}: column {shown(name)} holds inf")
+        return values
+    if types.is_numeric_dtype(column):
+        column = column.map(text_of)
+    elif types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        raise DataError(
+            f"{path}: column {shown(name)} is of type {column.dtype}; numbers and words are needed. Leave it "
+            f"out: --drop {_options([name])}"
+        )
+    words = column.astype(str).astype("category")
+    n_words = len(words.cat.categories)
+    if not is_forced and n_words > MAX_WORDS and n_words > len(words) / 2:
+        raise DataError(
+            f"{path}: column {shown(name)} is text rather than a category: {n_words} different words in "
+            f"{len(words)} rows, such as {shown(words.iloc[0])}. Leave it out (--drop {_options([name])}) or "
+            f"encode it (--categorical {_options([name])})."
+        )
+    return words
+
+
+def encode(frame, notes, path, encoding=None):
     """Matrix of a table, with a column of zeros and ones for each word of a column of words.
 
     Parameters
     ----------
-    table : Table
+    frame : DataFrame
+        From `read_table`.
+    notes : list of str
     path : Path
         For messages.
     encoding : Encoding, optional
@@ -280,71 +254,32 @@ def encode(table, path, encoding=None):
     -------
     X : ndarray or csr_matrix, float64
     encoding : Encoding
-        Its ``notes`` say what was done.
 
     Raises
     ------
     DataError
-        If a column holds text rather than categories, or the columns are others than those of ``encoding``.
+        If the columns are others than those of ``encoding``.
     """
-    n = len(table.labels)
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    words = list(frame.columns[frame.dtypes == "category"])
     if encoding is None:
-        words = _words(table, path)
-        encoding = Encoding(table.names, words, table.notes, table.left_out)
-        counts = [(name, len(w)) for name, w in zip(table.names, words) if w is not None]
-        if counts:
-            listed = ", ".join(f"{name} ({count})" for name, count in counts[:6])
-            more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-            encoding.notes.append(f"one-hot encoded (values): {listed}{more}")
+        if words:
+            counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
+            notes = [*notes, f"one-hot encoded (values): {counts}"]
+        one_hot = OneHotEncoder(handle_unknown="ignore")
+        transformer = ColumnTransformer(
+            [("words", one_hot, words)], remainder="passthrough", sparse_threshold=DENSE_SHARE
+        ).fit(frame)
+        encoding = Encoding(list(frame.columns), transformer, notes)
     else:
-        used = [j for j, name in enumerate(table.names) if name not in encoding.left_out]
-        table.names, table.columns = [table.names[j] for j in used], [table.columns[j] for j in used]
-        encoding.notes += [f"held-out rows: {note}" for note in table.notes if note not in encoding.notes]
-        if encoding.names != table.names:
+        trained = encoding.transformer.transformers_[0][2]
+        if encoding.names != list(frame.columns) or words != trained:
             raise DataError(
-                f"{path}: its columns are not those of the training rows: {', '.join(table.names[:10])}"
+                f"{path}: its columns are not those of the training rows, which are "
+                f"{', '.join(encoding.names[:10])}, with words in {', '.join(trained) or 'none'}"
             )
-    parts, unknown = [], 0
-    for name, column, words in zip(table.names, table.columns, encoding.words):
-        if (words is None) != (column.dtype != object):
-            kinds = ("numbers", "words") if words is None else ("words", "numbers")
-            raise DataError(f"{path}: column {shown(name)} holds {kinds[1]}, in the training rows {kinds[0]}")
-        if words is None:
-            parts.append(sparse.csc_matrix(column[:, None]))
-            continue
-        place = np.minimum(np.searchsorted(words, column.astype(str)), len(words) - 1)
-        known = words[place] == column.astype(str)
-        unknown += int(np.count_nonzero(~known))
-        rows = np.flatnonzero(known)
-        parts.append(sparse.csc_matrix((np.ones(len(rows)), (rows, place[rows])), shape=(n, len(words))))
-    if unknown:
-        encoding.notes.append(f"{unknown} words of held-out rows are in no training row; they count as none")
-    if all(words is None for words in encoding.words):
-        return np.column_stack(table.columns) if table.columns else np.zeros((n, 0)), encoding
-    X = sparse.hstack(parts, format="csr")
-    is_dense = len(table.columns) > DENSE_SHARE * X.shape[1]
-    return (X.toarray() if is_dense else sparse.csr_matrix(X)), encoding
-
-
-def _words(table, path):
-    """For each column its sorted words, or None for numbers."""
-    found, texts = [], []
-    for j, (name, column) in enumerate(zip(table.names, table.columns)):
-        if column.dtype != object:
-            found.append(None)
-            continue
-        words = np.unique(column.astype(str))
-        if name not in table.forced:
-            if are_written_numbers(words):
-                raise DataError(f"{path}: {says_written(f'column {shown(name)}', column[0], name)}")
-            if len(words) > MAX_WORDS and len(words) > len(column) / 2:
-                texts.append((j, len(words)))
-        found.append(words)
-    if texts:
-        counts = ", ".join(f"{shown(table.names[j])} ({count})" for j, count in texts)
-        options = _options(table.names, [j for j, _ in texts])
-        raise DataError(
-            f"{path}: text rather than categories, by the number of different words in {len(table.labels)} "
-            f"rows: {counts}. Leave it out (--drop {options}) or encode it (--categorical {options})."
-        )
-    return found
+        encoding.notes += [f"held-out rows: {note}" for note in notes]
+    X = encoding.transformer.transform(frame)
+    return (X.tocsr() if sparse.issparse(X) else X), encoding

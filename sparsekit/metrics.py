@@ -30,8 +30,8 @@ def kkt_violation(coef: ArrayLike, grad: ArrayLike, l1: ArrayLike) -> float:
     .. math:: \max_j |\mathrm{mid}(g_j - \lambda_j,\; x_j,\; g_j + \lambda_j)|
 
     with mid the median of the three numbers and g the gradient of f at x: the semi-smooth residual of
-    [1]_, eq. (2.4). It is zero exactly at a minimiser of a convex f, has the unit of the gradient, and
-    is continuous in x, where the smallest subgradient is not.
+    [1]_, eq. (2.4). It is zero exactly at a minimiser of a convex f and has the unit of the gradient. It
+    is continuous in x; the smallest subgradient is not.
 
     Parameters
     ----------

@@ -128,9 +128,9 @@ def minimize_oba(
     Notes
     -----
     Algorithms 1 and 2 of [1]_, chapter 2. The globalisation compares each step with the upper
-    model at the ISTA point (eq. 2.14), with a proven upper bound of the Lipschitz constant for
-    this module's losses and a doubled power-iteration estimate, raised when a step disproves
-    it, for a user's loss.
+    model at the ISTA point (eq. 2.14). For this module's losses the Lipschitz constant has a
+    proven upper bound. For a user's loss it is twice an estimate by power iterations, and is
+    raised when a step disproves it.
 
     A loss of CuPy arrays is minimised on their GPU: ``l1``, ``l2`` and ``x0``, where they are arrays, must be
     there too, and ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main

@@ -1,10 +1,10 @@
 """Measurement: how long does each solver take to come within a relative gap of the optimum?
 
-A solver is run from zero to a ladder of accuracies, each a complete call as a user would make it. The
-answers are judged by one objective function in float64, never by a solver's own account. The time to a gap
-g is the smallest median time among the rungs whose relative gap (F - F*) / F* is at most g, F* being the
-lowest objective that anything reached on this problem. Solvers take turns rung by rung, so that a drift of
-the machine's load hits all alike.
+A solver is run from zero to a ladder of accuracies, each a complete call as a user would make it. The answers
+are judged by one objective function in float64, never by a solver's own account. F* is the lowest objective
+that anything reached on this problem. The time to a gap g is the smallest median time among the rungs whose
+relative gap (F - F*) / F* is at most g. Solvers take turns rung by rung, so that a drift of the machine's
+load hits all alike.
 """
 
 from __future__ import annotations
@@ -17,19 +17,26 @@ import numpy as np
 
 from .worker import Isolated, Local, Outcome
 
-MIN_TOTAL = 0.2  # seconds: shorter fits that decide a time are repeated until their sum reaches this ...
-MAX_REPEATS = 7  # ... or there are this many
-MAX_ITER = 10000  # of the solvers whose knob is a tolerance; the time budget is the real limit
-# a rung that is this many times slower than the fastest deciding one cannot become the fastest by repetition;
-# one that ran only once can by twice as much
+# Fits that decide a time are repeated until they took so many seconds together.
+MIN_TOTAL = 0.2
+# But no more often than this.
+MAX_REPEATS = 7
+# Iterations of solvers whose knob is a tolerance; the time budget is the real limit.
+MAX_ITER = 10000
+# A rung that is slower than the fastest deciding one by this factor cannot become the fastest by repetition.
+# A rung that ran only once can, up to twice the factor.
 RIVAL = 1.5
-REFERENCE_TOL, REFERENCE_ITER, REFERENCE_BUDGETS = 1e-10, 1000, 3
-# F* must be known this much better than the gap at which solvers stop, or a gap of zero means nothing
+# The run that finds F*: tolerance, iterations, and time in units of the time budget.
+REFERENCE_TOL = 1e-10
+REFERENCE_ITER = 1000
+REFERENCE_BUDGETS = 3
+# F* must be known this much better than the gap at which solvers stop.
 CERTIFIED_SHARE = 0.3
-# seconds that a first fit may take, JIT compilation included
+# Seconds that a first fit may take, JIT compilation included.
 WARM_UP_TIME = 120.0
-# tight enough that every part of a solver runs once
-WARM_UP_TOL, WARM_UP_ITER = 1e-4, 100
+# Tolerance and iterations of the first fit, in which every part of a solver runs once.
+WARM_UP_TOL = 1e-4
+WARM_UP_ITER = 100
 # why a track ended: no time is left for anything; a fit overran its solver's limit; the next one would
 OVER_BUDGET, CUT_OFF, OUT_OF_TIME = "budget", "cut off", "out of time"
 

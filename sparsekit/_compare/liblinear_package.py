@@ -1,9 +1,8 @@
 """LIBLINEAR's own Python packages: the serial one, and the multi-core one that shares its module's name.
 
 Both distributions install a package ``liblinear``, the later one over the earlier. Which of them a folder
-holds is read from its text; the multi-core one may stand in a folder of its own, which the environment
-variable ``SPARSEKIT_LIBLINEAR_MULTICORE`` names, and is imported from there under another name, so that
-both work in one process.
+holds is read from its text. The environment variable ``SPARSEKIT_LIBLINEAR_MULTICORE`` names the folder of
+the multi-core one. It is imported from there under another name, so that both work in one process.
 """
 
 from __future__ import annotations

@@ -24,10 +24,14 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_limits
 
 START = "from sparsekit._compare.worker import main; main()"
-POLL = 0.5  # seconds: a wait is that long at a time, since on Windows Ctrl-C does not end one
-QUIET = 0.005, 0.1  # threads have come to rest where they take less than that share of that many seconds
-QUIET_LIMIT = 1.0  # seconds to wait for that; OpenMP and BLAS runtimes spin for 0.1 to 0.2
-EXIT_TIME = 5.0  # seconds for a process that closed its pipe to end, and for the reader to see that
+# Seconds of one wait: on Windows Ctrl-C does not end a longer one.
+POLL = 0.5
+# Threads are at rest if they take less than this part of the processor in so many seconds.
+QUIET = 0.005, 0.1
+# Seconds to wait for that: threads of OpenMP and BLAS spin for 0.1 to 0.2.
+QUIET_LIMIT = 1.0
+# Seconds for a process that closed its pipe to end.
+EXIT_TIME = 5.0
 
 
 @dataclass

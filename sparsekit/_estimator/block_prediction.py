@@ -25,7 +25,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def by_blocks(method: Method) -> Method:
     """Let a method that predicts, ``method(self, X, ...)``, take X in blocks too.
 
-    The answer for a Dask collection is a Dask array with a chunk for each block, for a folder an array or a
+    For a Dask collection it is a Dask array with a chunk for each block. For a folder it is an array or a
     matrix in memory.
     """
 

@@ -86,7 +86,7 @@ _PLAIN = 2.0**-300, 2.0**300
 def in_units(weight):
     """Weights, or None for ones, over a power of two that brings extreme ones near to 1; and that power.
 
-    A sum over the rows and its penalty may be divided by any number, a mean has the ratios alone, and a power
+    A sum over the rows and its penalty may be divided by any number; a mean depends on ratios alone. A power
     of two rounds nothing.
     """
     if weight is None:

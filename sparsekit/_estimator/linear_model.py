@@ -26,10 +26,10 @@ class LinearModelMixin:
         """The fitted estimator of scikit-learn that predicts the same, in main memory.
 
         It needs nothing of this package: to be pickled for machines that have scikit-learn only, or to be
-        converted to ONNX by skl2onnx. Parameters that mean the same there are set; it is made to predict, and
-        would not be fitted to the same coefficients again where scikit-learn lacks a parameter
-        (``penalty_weights``, ``bounds``) or has another scale. The guide's page "Saved models" says
-        which estimator stands for which, and where digits differ.
+        converted to ONNX by skl2onnx. Parameters that mean the same there are set. It is made to predict. A
+        new fit gives other coefficients where scikit-learn lacks a parameter (``penalty_weights``,
+        ``bounds``) or has another scale. The guide's page "Saved models" says which estimator stands for
+        which, and where digits differ.
 
         Returns
         -------
@@ -73,9 +73,9 @@ class LinearModelMixin:
         Returns
         -------
         pandas.DataFrame
-            A row a feature, by its name, and a column "coefficient", or for
-            several classes one a class, whose largest magnitude decides the order. Of sparse weights of
-            several classes the columns are sparse. The intercept is not among them.
+            A row for each feature, by its name, and a column "coefficient", or for several classes a
+            column for each class. The row's largest magnitude decides the order. Of sparse weights of several
+            classes the columns are sparse. The intercept is not among them.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Sizes of sparse arrays for Dask: an entry point of the group ``dask.sizeof``, which Dask loads.
 
 Dask has the size of SciPy's sparse matrices, but estimates a sparse array (``csr_array``) at some 50 bytes.
-Joblib's Dask backend would then send it with each task, not once to each worker, and a worker whose memory is
+Joblib's Dask backend would then send it with each task, and not once to each worker. A worker whose memory is
 full of sparse arrays would not spill them.
 """
 

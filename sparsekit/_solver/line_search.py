@@ -4,8 +4,8 @@
 - `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Cubics place the trials.
 - `find_slope_root`: slopes of a convex function. Secants and bisection.
 
-Each evaluates f by the caller's function of t. Where the caller has the scores z of a point and dz of a
-direction, f is a function of z + t dz, and a trial costs no pass over X.
+Each evaluates f by the caller's function of t. With the scores z of a point and dz of a direction, f is a
+function of z + t dz, and a trial costs no pass over X.
 """
 
 import math
@@ -69,8 +69,9 @@ def backtrack(
     rounding : float
         Error of values.
     flat : float
-        A trial with f(t) <= f + flat, where values cannot tell, is low enough as well if its slope is at most
-        1 - 2 armijo times the first one, in size (Hager, Zhang 2005, eq. 4.1). Needs ``Trial.slope``.
+        Values closer than this are equal up to rounding. A trial with f(t) <= f + flat is low enough if the
+        size of its slope is at most 1 - 2 armijo times the first one's (Hager, Zhang 2005, eq. 4.1). Needs
+        ``Trial.slope``.
     shrink : tuple of float
         Least and largest factor from step size to step size; a parabola decides between them. The least one
         is taken where f is not finite.
@@ -156,8 +157,8 @@ def bracket_weak_wolfe(
 def place_by_cubic(low, high):
     """The step size of the next trial in a bracket, from the trials at its two ends, the second one too long.
 
-    The minimiser of the cubic through them, but in the nearer half, so that a bracket shrinks as by bisection
-    as long as its far end moves.
+    The minimiser of the cubic through them, but in the nearer half. A bracket whose far end moves then
+    shrinks as by bisection.
     """
     width = high.t - low.t
     t = low.slope + high.slope - 3.0 * (high.f - low.f) / width

@@ -1,9 +1,9 @@
 """Bounds of the number of features that stability selection selects and that are selected rarely otherwise.
 
-With n_pairs = B pairs of complementary halves, a feature of the set L of those whose probability to be
-selected in one half is at most theta = q / p, q the mean number of features that a half selects, is reported
-if its frequency over the 2 B halves is at least the threshold tau. In the notation of Shah and Samworth
-(2013), "Variable selection with error control: another look at stability selection", JRSS B 75(1):
+A half selects q of p features in the mean, and there are B = n_pairs pairs of complementary halves. L is the
+set of features that one half selects with probability at most theta = q / p. A feature is reported if its
+frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth (2013),
+"Variable selection with error control: another look at stability selection", JRSS B 75(1):
 
 - ``none``: Theorem 1, without assumptions, q^2 / ((2 tau - 1) p), the bound of Meinshausen and Buehlmann
   (2010), Theorem 1, as well;

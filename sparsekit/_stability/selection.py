@@ -55,8 +55,8 @@ _THREADED = 1.2e6
 class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMixin, BaseEstimator):
     """Selects the features that a sparse model uses again and again in halves of the data.
 
-    The rows are divided into two halves at random, ``n_pairs`` times, and a sparse model is fitted to each
-    half while its penalty falls, until ``max_selected_`` features have come in. A feature's frequency at a
+    The rows are divided into two halves at random, ``n_pairs`` times. A sparse model is fitted to each half
+    while its penalty falls, until it has ``max_selected_`` features. A feature's frequency at a
     penalty is the share of all halves whose model uses it there; selected is what reaches ``threshold`` at
     some penalty [1]_, [2]_. Unlike a penalty that cross-validation chose, it bounds the number of false
     selections: at most ``max_false`` are to be expected.
@@ -65,9 +65,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     ----------
     estimator : estimator, default=None
         The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA` and :class:`LassoOBA` solve one
-        warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and ``coef_``
-        that has exact zeros is fitted at each of ``penalties``, as :class:`BoundedClassifier` with
-        ``l1_ratio=1``. Its own C or alpha is not used, and of the two neither ``verbose``, ``history`` nor
+        warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and exact
+        zeros in ``coef_`` is fitted at each of ``penalties``: :class:`BoundedClassifier` with ``l1_ratio=1``,
+        for example. Its own C or alpha is not used, and of the two neither ``verbose``, ``history`` nor
         ``warm_start``; a ``callback`` is called in the thread of each half, and ends it by returning True.
         Bring the columns of X to one scale first.
     threshold : float, default=0.75
@@ -83,9 +83,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         Pairs of halves; twice as many fits.
     penalties : int or array-like, default=50
         Values of C or alpha for the whole data, in any order; a half is fitted with the penalty that weighs
-        as much in it. An integer asks for that many of the two L1 estimators: evenly spaced in the logarithm
-        from the square root of 2 times the penalty at which the model of all data is empty down to ``eps``
-        times that.
+        as much in it. An integer asks for that many, for the two L1 estimators. They are evenly spaced in the
+        logarithm. The first is the square root of 2 times the penalty at which the model of all data is
+        empty, the last ``eps`` times the first.
     eps : float, default=0.01
         Ratio of the grid's ends where penalties is an integer, in (0, 1).
     random_state : int, RandomState instance or None, default=None
@@ -125,8 +125,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
 
     Notes
     -----
-    A false selection is one of a feature that half of the data selects less often than the average
-    feature, with probability ``n_selected_ / n_features`` at most. Features without any effect are of these
+    A false selection is one of a feature that half of the data selects with probability at most
+    ``n_selected_ / n_features``, that of the average feature. Features without any effect are of these
     if the model does not prefer some of them to others; one that goes along with a feature that matters may
     be preferred, and is then no false one in this sense.
 

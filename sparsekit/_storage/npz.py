@@ -2,8 +2,8 @@
 
 A file is a zip archive of ``header.json`` and of one ``.npy`` file an array. The header says what schema it
 has, and names, shapes and types of all arrays, which the file must agree with. Nothing of it is ever run:
-`Reader` has its own parser for the arrays' headers, takes the few types below, and asks for the memory that
-the file's size warrants and no more.
+`Reader` has its own parser for the arrays' headers and takes the few types below. It asks for no more memory
+than the file's size warrants.
 """
 
 from __future__ import annotations

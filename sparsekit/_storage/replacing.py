@@ -14,8 +14,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A path to write to in place of ``path``, which gets the file when all went well.
 
     What was there before stays if the writing fails or is interrupted. A link goes on leading to the file.
-    What is no file (a pipe, a device) is written to as it is, and so is a file in a folder that takes no new
-    ones.
+    Pipes and devices are written to as they are. So is a file in a folder that takes no new ones.
     """
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")

@@ -1,7 +1,7 @@
 """Calls that nothing but autograd looks at, without what compilers and transforms need.
 
-An operator of PyTorch's library, and an `autograd.Function` that `torch.func` can see into, cost 50 to 150
-microseconds a call, which is more than a small problem takes. Plain tensors in main memory do without: their
+An operator of PyTorch's library and an `autograd.Function` that `torch.func` can transform cost 50 to 150
+microseconds a call. A small problem takes less. Plain tensors in main memory do without: their
 functions call the kernels, and have the same derivatives. All that traces a program - `torch.compile`,
 `torch.export`, `torch.jit.trace`, `torch.func`'s transforms, modes, subclasses of tensors - gets operators.
 """

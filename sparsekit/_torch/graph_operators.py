@@ -1,10 +1,10 @@
 """Operators of `sparsekit.torch.FactorGraphLayer`, and their derivatives (see `operators`).
 
-An operator takes tensors, numbers and strings. A layer is told by a key, which is good in the process that
-made it. What a solve leaves for its derivatives - answers, active sets, Jacobians - is told by a *ticket*, a
-tensor with a number whose memory keeps the solution alive: as long as autograd saves the ticket, and no
-longer. Where a copy of the ticket outlives it, or the scores are others, the graphs are solved again:
-derivatives never depend on tickets, only their speed does.
+An operator takes tensors, numbers and strings. A key stands for a layer, in the process that made it. A
+*ticket* stands for what a solve leaves for its derivatives: answers, active sets, Jacobians. It is a tensor
+with a number; the solution lives as long as autograd saves the ticket. Where a copy of the ticket outlives
+it, or the scores are others, the graphs are solved again: derivatives never depend on tickets, only their
+speed does.
 """
 
 import itertools

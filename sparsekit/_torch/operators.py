@@ -1,9 +1,9 @@
 """Operators of `sparsekit.torch` for sparsemax and its loss, and their derivatives.
 
-Each is an operator of PyTorch's library, which `torch.compile` and `torch.export` keep whole, inside an
-`autograd.Function`, which alone can have rules for `torch.func.grad`, `jvp` and what is made of them.
-Annotations are read when the module is imported: PyTorch makes the operators' schemas of them.
-Plain tensors in main memory go around both, see `eager`.
+Each is an operator of PyTorch's library inside an `autograd.Function`. `torch.compile` and `torch.export`
+keep the operator whole. Only the function can have rules for `torch.func.grad`, `jvp` and what is made of
+them. Annotations are read when the module is imported: PyTorch makes the operators' schemas of them. Plain
+tensors in main memory go around both, see `eager`.
 """
 
 from collections.abc import Callable

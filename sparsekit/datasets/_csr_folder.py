@@ -58,8 +58,8 @@ class CSRFolder(BlocksOnDisk):
 
     and ``manifest.json``: shape, types, and for each block its counts, and size and CRC-32 of its files.
 
-    When a block is read for the first time since the folder was opened, the sums of its files and the order
-    and range of its indices are checked; later only their sizes are.
+    The first time that a block is read, checksums of its files and the order and range of its indices are
+    checked. Later only the sizes of the files are.
 
     Examples
     --------

@@ -53,10 +53,10 @@ def make_listops(
 
         - ``inputs``: tokens as places in ``tokens``, 0 behind the end;
         - ``valencies``: the number of arguments at an operator, -1 at other tokens and behind the end;
-        - ``heads``: the dependency tree of the expression. An operator is the head of its arguments, of a
-          nested expression the head is its operator, and a closing bracket hangs on the operator that it
-          closes. The place of the head; the first token, which is the root, has its own place, as
-          `sparsekit.DepTree` has root arcs on the diagonal. -1 behind the end.
+        - ``heads``: the dependency tree of the expression. An operator is the head of its arguments and of
+          its closing bracket; the head of a nested expression is its operator. Index of the head; the first
+          token, the root, has its own index, as `sparsekit.DepTree` has root arcs on the diagonal. -1 behind
+          the end.
 
         And ``tokens``, the vocabulary.
 

@@ -36,8 +36,8 @@ class ConvergenceDisplay:
 
     Make one with `from_estimator`, `from_result` or `from_history`, not directly.
 
-    On a logarithmic axis a value of 0 has no place: it is drawn as a triangle at the axis' lower end, an
-    infinite one at the upper end, so that a run that is at the optimum at once is seen.
+    A logarithmic axis has no 0. Such a value is drawn as a triangle at the lower end, an infinite one at the
+    upper end. So a run that is at the optimum at once is seen.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class ConvergenceDisplay:
         Parameters
         ----------
         *estimators : fitted estimators
-            With ``history_``, that is, fitted with ``history=True``, or with a ``loss_curve_``, which is
-            the history of ExtremeSoftmaxSGD (an iteration is an epoch, and no time is recorded).
+            With ``history_`` (fitted with ``history=True``), or with the ``loss_curve_`` of
+            ExtremeSoftmaxSGD, whose iterations are epochs without times.
         names : sequence of str, default=None
             Labels; None: the class names.
         ax : matplotlib axes, default=None

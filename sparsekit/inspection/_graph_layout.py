@@ -62,8 +62,8 @@ def _on_grid(shapes, members):
 def _by_stress(shapes, members):
     """Places whose distances are as near as can be to the numbers of edges between nodes.
 
-    Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004) from a
-    start with the variables on a circle and each factor at the centre of its variables. Parts without a path
+    Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004). It
+    starts with the variables on a circle and each factor at the centre of its variables. Parts without a path
     between them are laid out each by itself.
     """
     n = int(sum(np.prod(shape, dtype=int) for shape in shapes))

@@ -27,7 +27,7 @@ class PerformanceProfileDisplay:
     .. math:: \rho_s(\tau) = \frac{1}{n_p} \left|\left\{ p : \frac{t_{ps}}{\min_r t_{pr}} \le \tau
               \right\}\right| .
 
-    At the left end is the share of problems on which a solver is the best, at the right end the share that
+    At the left end is the share of problems on which a solver is the best. At the right end is the share that
     it solves at all. Make one with `from_table`, not directly.
 
     Parameters

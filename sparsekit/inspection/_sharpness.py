@@ -133,10 +133,10 @@ def sharpness(
 
     Notes
     -----
-    Both methods work in units of the box's half-widths and of the first slope: in the variables z the first
-    steps would be as short as the gradient at a minimum is small, and ten of them might end near x. Ten
-    iterations need 11 to 20 evaluations of f and its gradient, memory for some 50 vectors of the dimension of
-    the search, and A, kept in float32 from 2^25 entries on. :math:`A^+ x` is a least squares solution by the
+    Both methods work in units of the box's half-widths and of the first slope. In the variables z the first
+    steps would be as short as the gradient at a minimum is small. Ten iterations need 11 to 20 evaluations of
+    f and its gradient, and memory for some 50 vectors of the dimension of the search. A is kept in float32
+    from 2^25 entries on. :math:`A^+ x` is a least squares solution by the
     p x p normal equations. In a manifold a coordinate of x moves by up to about 0.8 p epsilon, in the full
     space by epsilon (1 + its size): numbers of the two kinds are not to be compared.
 

@@ -6,20 +6,21 @@ import numpy as np
 
 from ..losses.losses import natural_size, spread_of
 
-# natural sizes of the coefficients within which the gap is proved if neither a penalty nor bounds limit them,
-# and those from which such limits are as good as none
-REACH, WIDE = 10.0, 1e4
+# Without limits from a penalty or bounds, the gap is proved for coefficients up to REACH natural sizes.
+REACH = 10.0
+# Limits of more than this many natural sizes count as none.
+WIDE = 1e4
 
 
 @dataclass
 class Certificate:
     """The lower bound of P: the best one of all dual points seen.
 
-    The dual function of a coefficient needs it to be limited: by its bounds, or by the penalty, which alone
-    is at most the objective. Where neither does, or only very far out, it is taken to be at most REACH times
-    its natural size, the larger of its value and of what moves the predictor as much as the targets' size. P
-    is convex: a point k times as far is better by at most k times the gap. The intercept is treated so
-    always.
+    The dual function needs a limit of each coefficient: its bounds, or the penalty, which alone is at most
+    the objective. Where neither limits it to WIDE natural sizes, the limit is REACH natural sizes. The
+    natural size is the larger of its value and of what moves the predictor as much as the targets' size. P
+    is convex: a point k times as far is better by at most k times the gap. The intercept always has this
+    limit.
     """
 
     problem: object

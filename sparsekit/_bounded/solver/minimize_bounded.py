@@ -34,7 +34,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
         ``callback(report)`` after each iteration with copies; a true value or StopIteration stops.
     history : bool, default=False
     multipliers : ndarray of shape (n,), default=None
-        Dual variables of a loss with kinks, of a result at (w, b), by which it can be proved at once.
+        Dual variables of a result at (w, b), for losses with kinks. They certify (w, b) at once.
 
     Returns
     -------

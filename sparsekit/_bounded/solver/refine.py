@@ -5,9 +5,9 @@ A loss with kinks is replaced by its envelope around dual variables a' (the mult
 
 .. math:: h_\delta(r) = \max_a \; a r - h^*(a) - \tfrac{\delta}{2} (a - a')^2;
 
-its minimiser gives new multipliers. This is the proximal point method on the dual (Rockafellar 1976), which
-needs no delta near zero and ends after finitely many rounds where everything is piecewise linear or
-quadratic. Only the rows whose residual is within about delta of a kink have curvature, so that Newton's
+its minimiser gives new multipliers. This is the proximal point method on the dual (Rockafellar 1976). It
+needs no delta near zero. Where everything is piecewise linear or quadratic it ends after finitely many
+rounds. Only the rows whose residual is within about delta of a kink have curvature, so that Newton's
 matrix is small.
 """
 

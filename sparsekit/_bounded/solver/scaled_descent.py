@@ -1,8 +1,8 @@
 """NQN on a linear model, in variables that make it round.
 
-The columns are centred (by way of the intercept, so that sparse ones stay sparse) and scaled, and a
-coefficient that has an L1 penalty and may take either sign is split into two that may not: what is left of
-the penalty is linear, and zeros are exact.
+The columns are centred through the intercept, so that sparse ones stay sparse, and scaled. A coefficient
+with an L1 penalty and either sign is split into two of one sign. Then the penalty is linear, and zeros are
+exact.
 """
 
 import numpy as np

@@ -61,24 +61,37 @@ cdef extern from "multinomial.h" nogil:
     void sk_curve_rows_any(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
                            const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,
                            float*, Py_ssize_t)
-    void sk_class_gram_f64(const int64_t*, const int32_t*, const double*, const double*, const double*,
-                           const int32_t*, const double*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t,
-                           Py_ssize_t, int, Py_ssize_t, double*, Py_ssize_t, int32_t*, int32_t*, double*, double*)
-    void sk_class_gram_f32(const int64_t*, const int32_t*, const float*, const double*, const double*,
-                           const int32_t*, const double*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t,
-                           Py_ssize_t, int, Py_ssize_t, double*, Py_ssize_t, int32_t*, int32_t*, double*, double*)
-    void sk_class_factors_f64_f64(const int64_t*, const int32_t*, const double*, const double*, const double*,
-                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
-                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, double*, double*, double*)
-    void sk_class_factors_f64_f32(const int64_t*, const int32_t*, const double*, const double*, const double*,
-                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
-                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, float*, float*, float*)
-    void sk_class_factors_f32_f64(const int64_t*, const int32_t*, const float*, const double*, const double*,
-                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
-                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, double*, double*, double*)
-    void sk_class_factors_f32_f32(const int64_t*, const int32_t*, const float*, const double*, const double*,
-                                 const int32_t*, const double*, const int32_t*, const int32_t*, const int32_t*,
-                                 Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int, Py_ssize_t, Py_ssize_t, float*, float*, float*)
+    ctypedef struct sk_class_rows:
+        const int64_t *ptr
+        const int32_t *col
+        const int32_t *top
+        const double *P
+        const double *rest
+        const double *s
+        Py_ssize_t K
+    ctypedef struct sk_class_variables:
+        const int32_t *first
+        const int32_t *cls
+        Py_ssize_t F
+        Py_ssize_t m
+        int intercept
+    ctypedef struct sk_class_entries:
+        int32_t *var
+        int32_t *k
+        double *x
+        double *a
+    void sk_class_gram_f64(sk_class_rows, const double*, sk_class_variables, Py_ssize_t, Py_ssize_t, double*,
+                           sk_class_entries)
+    void sk_class_gram_f32(sk_class_rows, const float*, sk_class_variables, Py_ssize_t, Py_ssize_t, double*,
+                           sk_class_entries)
+    void sk_class_factors_f64_f64(sk_class_rows, const double*, sk_class_variables, const int32_t*, Py_ssize_t,
+                                 Py_ssize_t, Py_ssize_t, double*, double*, double*)
+    void sk_class_factors_f64_f32(sk_class_rows, const double*, sk_class_variables, const int32_t*, Py_ssize_t,
+                                 Py_ssize_t, Py_ssize_t, float*, float*, float*)
+    void sk_class_factors_f32_f64(sk_class_rows, const float*, sk_class_variables, const int32_t*, Py_ssize_t,
+                                 Py_ssize_t, Py_ssize_t, double*, double*, double*)
+    void sk_class_factors_f32_f32(sk_class_rows, const float*, sk_class_variables, const int32_t*, Py_ssize_t,
+                                 Py_ssize_t, Py_ssize_t, float*, float*, float*)
     void sk_curve_dense(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
                         Py_ssize_t, Py_ssize_t)
 
@@ -195,33 +208,52 @@ def model_probabilities(const double[:, ::1] Z, const double[::1] radius, double
                              (n * (b + 1)) // parts, K)
 
 
-def class_gram(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data,
-               const double[:, ::1] P, const double[::1] rest, const int32_t[::1] top, const double[::1] s,
-               const int32_t[::1] first, const int32_t[::1] classes, bint intercept, Py_ssize_t longest,
-               double[:, :, ::1] work, int n_threads):
+cdef sk_class_rows _rows_of(const int64_t[::1] indptr, const int32_t[::1] indices, const double[:, ::1] P,
+                            const double[::1] rest, const int32_t[::1] top, const double[::1] s) noexcept:
+    # with at least one row
+    cdef sk_class_rows of
+    of.ptr, of.col = &indptr[0], &indices[0] if indices.shape[0] else NULL
+    of.P, of.rest, of.top, of.s, of.K = &P[0, 0], &rest[0], &top[0], &s[0], P.shape[1]
+    return of
+
+
+cdef sk_class_variables _variables(const int32_t[::1] first, const int32_t[::1] classes, bint intercept) noexcept:
+    # at least one
+    cdef sk_class_variables on
+    on.first, on.cls, on.intercept = &first[0], &classes[0], intercept
+    on.F, on.m = first.shape[0] - 2, classes.shape[0]
+    return on
+
+
+def class_gram(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data, probabilities,
+               const double[::1] s, variables, bint intercept, Py_ssize_t longest, double[:, :, ::1] work,
+               int n_threads):
     """work[0] = the Hessian on m variables, those of feature f at first[f] .. first[f + 1].
 
+    ``probabilities`` are P, rest and top of `model_probabilities`; ``variables`` are first and the classes (m,).
     ``work`` (parts, m, m) has a partial sum for each part of the rows; ``longest`` bounds the
     entries that a row gives.
     """
-    cdef Py_ssize_t parts = work.shape[0], m = work.shape[1], n = P.shape[0], K = P.shape[1], b, i, j
-    cdef Py_ssize_t F = first.shape[0] - 2
+    cdef Py_ssize_t parts = work.shape[0], m = work.shape[1], n = s.shape[0], b, i, j
     cdef int32_t[:, :, ::1] numbers = np.empty((parts, 2, longest + 1), dtype=np.int32)
     cdef double[:, :, ::1] values = np.empty((parts, 2, longest + 1))
-    cdef const int32_t* col = &indices[0] if indices.shape[0] else NULL
     cdef const real* val = &data[0] if data.shape[0] else NULL
+    cdef sk_class_rows of
+    cdef sk_class_variables on
+    cdef sk_class_entries entries
     work[:, :, :] = 0.0
     if n == 0 or m == 0:
         return
+    P, rest, top = probabilities
+    first, classes = variables
+    of, on = _rows_of(indptr, indices, P, rest, top, s), _variables(first, classes, intercept)
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        # assigned as a whole: each thread has its own then
+        entries = sk_class_entries(&numbers[b, 0, 0], &numbers[b, 1, 0], &values[b, 0, 0], &values[b, 1, 0])
         if real is float:
-            sk_class_gram_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0], &classes[0],
-                              (n * b) // parts, (n * (b + 1)) // parts, F, intercept, K, &work[b, 0, 0], m,
-                              &numbers[b, 0, 0], &numbers[b, 1, 0], &values[b, 0, 0], &values[b, 1, 0])
+            sk_class_gram_f32(of, val, on, (n * b) // parts, (n * (b + 1)) // parts, &work[b, 0, 0], entries)
         else:
-            sk_class_gram_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0], &classes[0],
-                              (n * b) // parts, (n * (b + 1)) // parts, F, intercept, K, &work[b, 0, 0], m,
-                              &numbers[b, 0, 0], &numbers[b, 1, 0], &values[b, 0, 0], &values[b, 1, 0])
+            sk_class_gram_f64(of, val, on, (n * b) // parts, (n * (b + 1)) // parts, &work[b, 0, 0], entries)
     with nogil:
         for b in range(1, parts):
             for i in range(m):
@@ -232,42 +264,38 @@ def class_gram(const int64_t[::1] indptr, const int32_t[::1] indices, const real
                 work[0, j, i] = work[0, i, j]
 
 
-def class_factors(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data,
-                  const double[:, ::1] P, const double[::1] rest, const int32_t[::1] top, const double[::1] s,
-                  const int32_t[::1] first, const int32_t[::1] classes, const int32_t[::1] at, bint intercept,
-                  Py_ssize_t start, out_real[:, ::1] U, out_real[:, ::1] V, int n_threads):
+def class_factors(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1] data, probabilities,
+                  const double[::1] s, variables, const int32_t[::1] at, bint intercept, Py_ssize_t start,
+                  out_real[:, ::1] U, out_real[:, ::1] V, int n_threads):
     """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
 
-    The variables of feature f are first[f] .. first[f + 1], variable v in column at[v].
+    ``probabilities`` are P, rest and top of `model_probabilities`; ``variables`` are first and the classes (m,):
+    those of feature f are first[f] .. first[f + 1], variable v in column at[v].
     """
-    cdef Py_ssize_t n = U.shape[0], m = U.shape[1], K = P.shape[1], F = first.shape[0] - 2
-    cdef Py_ssize_t b, lo, hi, parts = min(16, max(n // 16, 1))
-    cdef const int32_t* col = &indices[0] if indices.shape[0] else NULL
+    cdef Py_ssize_t n = U.shape[0], m = U.shape[1], b, lo, hi, parts = min(16, max(n // 16, 1))
     cdef const real* val = &data[0] if data.shape[0] else NULL
-    cdef out_real[:, ::1] scratch = np.empty((parts, 2 * K), dtype=np.float32 if out_real is float else np.float64)
+    cdef out_real[:, ::1] scratch
+    cdef sk_class_rows of
+    cdef sk_class_variables on
     if n == 0 or m == 0:
         return
+    P, rest, top = probabilities
+    first, classes = variables
+    of, on = _rows_of(indptr, indices, P, rest, top, s), _variables(first, classes, intercept)
+    scratch = np.empty((parts, 2 * of.K), dtype=np.float32 if out_real is float else np.float64)
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         lo = start + (n * b) // parts
         hi = start + (n * (b + 1)) // parts
         if real is float:
             if out_real is float:
-                sk_class_factors_f32_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
-                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
-                                         &V[0, 0], &scratch[b, 0])
+                sk_class_factors_f32_f32(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
             else:
-                sk_class_factors_f32_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
-                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
-                                         &V[0, 0], &scratch[b, 0])
+                sk_class_factors_f32_f64(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
         else:
             if out_real is float:
-                sk_class_factors_f64_f32(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
-                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
-                                         &V[0, 0], &scratch[b, 0])
+                sk_class_factors_f64_f32(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
             else:
-                sk_class_factors_f64_f64(&indptr[0], col, val, &P[0, 0], &rest[0], &top[0], &s[0], &first[0],
-                                         &classes[0], &at[0], lo, hi, start, F, intercept, K, m, &U[0, 0],
-                                         &V[0, 0], &scratch[b, 0])
+                sk_class_factors_f64_f64(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
 
 
 def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] held, int64_t[::1] out,

@@ -107,9 +107,30 @@ cdef void _gemv(bint transposed, const real* A, int rows, int cols, const real* 
         sgemv(&trans, &cols, &rows, &alpha, <float*>A, &cols, <float*>v, &one, &beta, out, &one)
 
 
-cdef double _part(const real[:, ::1] X, const real* w, double b, Py_ssize_t first, Py_ssize_t last, Py_ssize_t height,
-                  bint logistic, sk_piecewise h, const double* t, const double* c, const double* s, const double* prev,
-                  double* z, double* u, double* dual, double* d, real* buffer, real* g) noexcept nogil:
+cdef struct row_arrays:
+    # t, c, s and prev of a loss, c and prev perhaps NULL, and what it fills for predictors z
+    const double* t
+    const double* c
+    const double* s
+    const double* prev
+    double* z
+    double* u
+    double* dual
+    double* d
+
+
+cdef double _evaluate(bint logistic, sk_piecewise h, row_arrays r, Py_ssize_t i, Py_ssize_t n) noexcept nogil:
+    # n rows from row i on
+    cdef const double* c = NULL if r.c == NULL else r.c + i
+    cdef const double* prev = NULL if r.prev == NULL else r.prev + i
+    if logistic:
+        return sk_log_loss_all(r.z + i, r.t + i, c, r.s + i, r.u + i, r.dual + i, r.d + i, n)
+    return sk_piecewise_all(r.z + i, r.t + i, c, r.s + i, prev, h, r.u + i, r.dual + i, r.d + i, n)
+
+
+cdef double _pass_part(const real[:, ::1] X, const real* w, double b, Py_ssize_t first, Py_ssize_t last,
+                       Py_ssize_t height, bint logistic, sk_piecewise h, row_arrays r, real* buffer,
+                       real* g) noexcept nogil:
     cdef Py_ssize_t p = X.shape[1], at, i, rows
     cdef double total = 0.0
     for i in range(p):
@@ -119,14 +140,10 @@ cdef double _part(const real[:, ::1] X, const real* w, double b, Py_ssize_t firs
         rows = min(height, last - at)
         _gemv(False, &X[at, 0], <int>rows, <int>p, w, buffer, <real>0.0)
         for i in range(rows):
-            z[at + i] = buffer[i] + b
-        if logistic:
-            total += sk_log_loss_all(z + at, t + at, c + at, s + at, u + at, dual + at, d + at, rows)
-        else:
-            total += sk_piecewise_all(z + at, t + at, NULL if c == NULL else c + at, s + at,
-                                      NULL if prev == NULL else prev + at, h, u + at, dual + at, d + at, rows)
+            r.z[at + i] = buffer[i] + b
+        total += _evaluate(logistic, h, r, at, rows)
         for i in range(rows):
-            buffer[i] = u[at + i]
+            buffer[i] = r.u[at + i]
         # the rows are still in cache
         _gemv(True, &X[at, 0], <int>rows, <int>p, buffer, g, <real>1.0)
         at += rows
@@ -146,16 +163,15 @@ def dense_pass(const real[:, ::1] X, const real[::1] w, double b, loss, double d
     cdef sk_piecewise h = _loss(loss.lo, loss.hi, loss.eps, delta)
     cdef const double[::1] t = loss.t, c = loss.c, s = loss.s
     cdef double[::1] u = rows.u, dual = rows.dual, d = rows.curvature
-    cdef const double* sign = _start(c)
-    cdef const double* centre = _start(prev)
+    cdef row_arrays r = row_arrays(&t[0], _start(c), &s[0], _start(prev), &z[0], &u[0], &dual[0], &d[0])
     dtype = np.float64 if real is double else np.float32
     cdef real[:, ::1] sums = np.empty((parts, p), dtype=dtype)
     cdef real[:, ::1] buffers = np.empty((parts, height), dtype=dtype)
     cdef double[::1] values = np.empty(parts)
     cdef double total = 0.0
     for k in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
-        values[k] = _part(X, &w[0], b, (n * k) // parts, (n * (k + 1)) // parts, height, logistic, h, &t[0], sign, &s[0],
-                          centre, &z[0], &u[0], &dual[0], &d[0], &buffers[k, 0], &sums[k, 0])
+        values[k] = _pass_part(X, &w[0], b, (n * k) // parts, (n * (k + 1)) // parts, height, logistic, h, r,
+                               &buffers[k, 0], &sums[k, 0])
     gradient[:] = 0.0
     for k in range(parts):
         total += values[k]

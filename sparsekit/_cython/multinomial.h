@@ -243,19 +243,42 @@ SK_CURVE(16)
 SK_CURVE(24)
 SK_CURVE(32)
 
-/* Lower triangle of G += the Hessian of rows lo .. hi on m variables. Those of feature f are
- * first[f] .. first[f + 1], of classes cls; a row's own entries are listed once and then paired. The
- * lists (var, k, x, a) have room for a row's entries. P (n, K) lacks each row's top class. */
+/* Rows of the model: entries at ptr[i] .. ptr[i + 1] in columns col, whose values are of several types and given
+ * apart. P (n, K) lacks each row's top class, of probability 1 - rest; s are weights. */
+typedef struct {
+    const int64_t *ptr;
+    const int32_t *col, *top;
+    const double *P, *rest, *s;
+    sk_size K;
+} sk_class_rows;
+
+/* m variables: those of feature f are first[f] .. first[f + 1], of classes cls. Feature F is the intercepts'. */
+typedef struct {
+    const int32_t *first, *cls;
+    sk_size F, m;
+    int intercept;
+} sk_class_variables;
+
+/* Entries of one row, once for each variable of their feature: variable, class, value, value times probability */
+typedef struct {
+    int32_t *var, *k;
+    double *x, *a;
+} sk_class_entries;
+
+/* Lower triangle of G += the Hessian of rows lo .. hi on the variables: a row's entries are listed once in
+ * ``list``, which has room for them, and then paired. */
 #define SK_CLASS_GRAM(NAME, REAL)                                                                \
-    static void sk_class_gram_##NAME(const int64_t *ptr, const int32_t *col, const REAL *val,    \
-                                     const double *P, const double *rest, const int32_t *top,    \
-                                     const double *s, const int32_t *first, const int32_t *cls,  \
-                                     sk_size lo, sk_size hi, sk_size F, int intercept,           \
-                                     sk_size K, double *G, sk_size m, int32_t *var, int32_t *k,  \
-                                     double *x, double *a) {                                     \
+    static void sk_class_gram_##NAME(sk_class_rows of, const REAL *val, sk_class_variables on,   \
+                                     sk_size lo, sk_size hi, double *G, sk_class_entries list) { \
+        const int64_t *ptr = of.ptr;                                                             \
+        const int32_t *col = of.col, *top = of.top, *first = on.first, *cls = on.cls;            \
+        const double *rest = of.rest, *s = of.s;                                                 \
+        int32_t *var = list.var, *k = list.k;                                                    \
+        double *x = list.x, *a = list.a;                                                         \
+        sk_size F = on.F, m = on.m;                                                              \
         for (sk_size i = lo; i < hi; i++) {                                                      \
-            const double *p = P + i * K;                                                         \
-            sk_size n = 0, stop = ptr[i + 1] + (intercept ? 1 : 0);                              \
+            const double *p = of.P + i * of.K;                                                   \
+            sk_size n = 0, stop = ptr[i + 1] + (on.intercept ? 1 : 0);                           \
             if (s[i] == 0.0 || rest[i] == 0.0) continue; /* no curvature */                      \
             for (sk_size e = ptr[i]; e < stop; e++) {                                            \
                 int last = e == ptr[i + 1];                                                      \
@@ -288,21 +311,23 @@ SK_CLASS_GRAM(f64, double)
 SK_CLASS_GRAM(f32, float)
 
 /* Rows lo .. hi of the two factors of the Hessian, from row ``from`` on: U = s^(1/2) x p and
- * V = (s p (1 - p))^(1/2) x for each of m variables, variable v in column at[v]. Products of U's
+ * V = (s p (1 - p))^(1/2) x for each of the variables, variable v in column at[v]. Products of U's
  * columns give what two classes share, those of V what is inside one. */
 #define SK_CLASS_FACTORS(NAME, REAL, OUT)                                                        \
     static void sk_class_factors_##NAME(                                                         \
-        const int64_t *restrict ptr, const int32_t *restrict col, const REAL *restrict val,      \
-        const double *restrict P, const double *restrict rest, const int32_t *restrict top,      \
-        const double *restrict s, const int32_t *restrict first, const int32_t *restrict cls,    \
-        const int32_t *restrict at, sk_size lo, sk_size hi, sk_size from, sk_size F,             \
-        int intercept, sk_size K, sk_size m, OUT *restrict U, OUT *restrict V,                   \
-        OUT *restrict weight) {                                                                  \
+        sk_class_rows of, const REAL *restrict val, sk_class_variables on,                       \
+        const int32_t *restrict at, sk_size lo, sk_size hi, sk_size from, OUT *restrict U,       \
+        OUT *restrict V, OUT *restrict weight) {                                                 \
+        const int64_t *restrict ptr = of.ptr;                                                    \
+        const int32_t *restrict col = of.col, *restrict top = of.top;                            \
+        const int32_t *restrict first = on.first, *restrict cls = on.cls;                        \
+        const double *restrict rest = of.rest, *restrict s = of.s;                               \
+        sk_size F = on.F, K = of.K, m = on.m;                                                    \
         OUT *share = weight + K;                                                                 \
         for (sk_size i = lo; i < hi; i++) {                                                      \
-            const double *p = P + i * K;                                                         \
+            const double *restrict p = of.P + i * K;                                             \
             OUT *u = U + (i - from) * m, *v = V + (i - from) * m;                                \
-            sk_size stop = ptr[i + 1] + (intercept ? 1 : 0);                                     \
+            sk_size stop = ptr[i + 1] + (on.intercept ? 1 : 0);                                  \
             double root = sqrt(s[i]);                                                            \
             memset(u, 0, (size_t)m * sizeof(OUT));                                               \
             memset(v, 0, (size_t)m * sizeof(OUT));                                               \

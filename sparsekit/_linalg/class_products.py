@@ -174,7 +174,7 @@ def gram(design, place, parts, s, has, exact=False):
     work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
     indptr, indices, data = _pointers(design)
     _multinomial.class_gram(
-        indptr, indices.astype(np.int32, copy=False), data, *parts, s, first, classes.astype(np.int32), has,
+        indptr, indices.astype(np.int32, copy=False), data, parts, s, (first, classes.astype(np.int32)), has,
         int(entries.max(initial=0)), work, design.n_threads,
     )  # fmt: skip
     return work[0]
@@ -223,8 +223,8 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
         indptr, indices, data = _pointers(design)
         first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
         kernels.class_factors(
-            indptr, indices.astype(np.int32, copy=False), data, P, rest, top, s, first,
-            xp.asarray(classes.astype(np.int32)), at, has, lo, U, V, *design.threads,
+            indptr, indices.astype(np.int32, copy=False), data, parts, s,
+            (first, xp.asarray(classes.astype(np.int32))), at, has, lo, U, V, *design.threads,
         )  # fmt: skip
         return
     size = len(U)

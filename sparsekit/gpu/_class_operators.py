@@ -26,12 +26,9 @@ def class_factors(
     indptr: DeviceArray,
     indices: DeviceArray,
     data: DeviceArray,
-    P: DeviceArray,
-    rest: DeviceArray,
-    top: DeviceArray,
+    probabilities: tuple[DeviceArray, DeviceArray, DeviceArray],
     s: DeviceArray,
-    first: DeviceArray,
-    classes: DeviceArray,
+    variables: tuple[DeviceArray, DeviceArray],
     at: DeviceArray,
     intercept: bool,
     start: int,
@@ -40,9 +37,10 @@ def class_factors(
 ) -> None:
     """Rows start .. of U = s^(1/2) x p and V = (s p (1 - p))^(1/2) x, (rows, m) each.
 
-    The variables of feature f are first[f] .. first[f + 1], variable v in column at[v]. A row's entries are
-    of different features.
+    ``probabilities`` are P, rest and top; ``variables`` are first and the classes (m,). Those of feature f
+    are first[f] .. first[f + 1], variable v in column at[v]. A row's entries are of different features.
     """
+    (P, rest, top), (first, classes) = probabilities, variables
     n, m = U.shape
     if n == 0 or m == 0:
         return

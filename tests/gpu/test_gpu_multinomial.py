@@ -60,12 +60,15 @@ def test_class_factors(cupy, kernels, real, out, m):
     rows, classes = np.divmod(place, K)
     first = np.searchsorted(rows, np.arange(15)).astype(np.int32)
     at = rng.permutation(m).astype(np.int32)
-    args = (A.indptr.astype(np.int64), A.indices, A.data, *parts, s, first, classes.astype(np.int32), at)
+    matrix, variables = (A.indptr.astype(np.int64), A.indices, A.data), (first, classes.astype(np.int32))
     has, start, size = bool((rows == 13).any()), 4, 20
     U, V = np.empty((2, size, m), dtype=out)
-    on_cpu.class_factors(*args, has, start, U, V, 1)
+    on_cpu.class_factors(*matrix, parts, s, variables, at, has, start, U, V, 1)
     Ud, Vd = cupy.empty((2, size, m), dtype=out)
-    kernels.class_factors(*[cupy.asarray(a) for a in args], has, start, Ud, Vd)
+    there = [tuple(map(cupy.asarray, arrays)) for arrays in (matrix, parts, variables)]
+    kernels.class_factors(
+        *there[0], there[1], cupy.asarray(s), there[2], cupy.asarray(at), has, start, Ud, Vd
+    )
     rtol = 1e-13 if out == np.float64 else 1e-6
     np.testing.assert_allclose(Ud.get(), U, rtol=rtol)
     np.testing.assert_allclose(Vd.get(), V, rtol=rtol)

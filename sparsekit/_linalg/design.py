@@ -189,10 +189,6 @@ class CSRDesign(_Sparse):
         rows.fill(self.indptr, self.indices, self.data, position, len(cols))
         return rows
 
-    def largest_row(self):
-        """max_i sum_j |X_ij|."""
-        return _sparse.csr_largest_row(self.indptr, self.data, self.n_threads)
-
     def norm_bound(self, d, intercept):
         m = self.shape[1] + intercept
         v, out = np.ones(m), np.empty(m)
@@ -270,11 +266,6 @@ class CSCDesign(_Sparse):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         part = self.select(cols)
         return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
-
-    def largest_row(self):
-        """max_i sum_j |X_ij|."""
-        sums = np.bincount(self.indices, np.abs(self.data), self.shape[0])
-        return float(sums.max(initial=0.0))
 
     def norm_bound(self, d, intercept):
         """The same as CSRDesign.norm_bound, from the transpose's point of view."""

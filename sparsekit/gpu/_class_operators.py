@@ -10,7 +10,6 @@ import numpy as np
 
 from .._typing import DeviceArray
 from . import _curvature
-from ._class_scores import transpose
 from ._compile import C_REAL, THREADS, grid1d, kernel
 from ._operators import QuadOperator
 
@@ -131,7 +130,7 @@ class ClassRowOperator(_ClassOperator):
             self._launch["rows"] = kernel("class_operators", "sk_class_rows", defines=macros)
 
     def take_columns(self, indptr: DeviceArray, rows: DeviceArray, data: DeviceArray) -> None:
-        """The same entries by columns, from whoever has them: else the first product turns the rows."""
+        """The same entries by columns; before the first product."""
         self._columns = indptr, rows, data
         if self.intercept:  # a column of ones
             n = len(self.P)
@@ -143,8 +142,6 @@ class ClassRowOperator(_ClassOperator):
 
     def _multiply(self) -> None:
         n, K = self.P.shape
-        if not self._columns:
-            self.take_columns(*transpose(*self.rows, self.features))
         if self._group:
             threads = min(THREADS, -(-n * self._group // 32) * 32)
             self._launch["rows"](

@@ -35,6 +35,18 @@ def to_device(X):
     return made(X)
 
 
+def columns_of(A):
+    """The parts of a CSR matrix by columns, on the device."""
+    import cupy
+
+    turned = A.T.tocsr()
+    return (
+        cupy.asarray(turned.indptr.astype(np.int64)),
+        cupy.asarray(turned.indices),
+        cupy.asarray(turned.data),
+    )
+
+
 def row_parts(n, K, rng):
     """Row probabilities as `MultinomialLoss.probabilities` gives them."""
     P = softmax(rng.standard_normal((n, K)), axis=1)
@@ -107,6 +119,7 @@ def test_operators(cupy, kernels, K, intercept, dense):
         operator = kernels.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
     else:
         operator = kernels.ClassRowOperator(*[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5)
+        operator.take_columns(*columns_of(A))
     v = rng.standard_normal(len(place))
     out = operator.matvec(cupy.asarray(v)).get()
     scale = np.abs(H).sum(axis=1).max() * np.abs(v).max()
@@ -140,6 +153,7 @@ def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
         operator = kernels.ClassRowOperator(
             *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0
         )
+        operator.take_columns(*columns_of(A))
         found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
     assert [group for group, _ in found] == [4, 0]
     np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-5)

@@ -58,7 +58,7 @@ NOT_HERE: dict[str, str] = {
     "_extreme.implicit_rows": _STEPS,
     "_extreme.room_sizes": _ROOM,
     "_min_norm.min_norm_weights": _ONE,
-    "_row_losses.dense_pass": "rows do not stay in a cache between the products: a GPU makes one after the other",
+    "_row_losses.dense_pass": "rows stay in no cache between the products: a GPU makes one after the other",
     "_rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
     "_ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
     "_ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense rows are",

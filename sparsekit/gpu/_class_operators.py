@@ -117,11 +117,11 @@ class ClassRowOperator(_ClassOperator):
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
-        columns: CompressedParts = (),
+        columns: tuple[DeviceArray, ...] = (),
     ) -> None:
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
-        self._columns = self._with_ones(*columns) if intercept else columns
+        self._columns: tuple[DeviceArray, ...] = self._with_ones(*columns) if intercept else columns
         n, K = P.shape
         self._group = 0
         longest = int((indptr[1:] - indptr[:-1]).max()) if n else 0

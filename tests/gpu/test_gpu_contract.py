@@ -109,5 +109,6 @@ def test_warm_starts_histories_and_callbacks(cupy, name):
     cold = int(np.sum(model.n_iter_))
     assert int(np.sum(model.fit(there, dy).n_iter_)) < cold
     # a start on the other side
-    assert isinstance(model.fit(X, y).coef_, np.ndarray)
-    assert isinstance(model.fit(there, dy).coef_, cupy.ndarray)
+    for given, kind in (((X, y), np.ndarray), ((there, dy), cupy.ndarray)):
+        assert int(np.sum(model.fit(*given).n_iter_)) < cold
+        assert isinstance(model.coef_, kind)

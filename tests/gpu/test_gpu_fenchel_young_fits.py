@@ -155,24 +155,6 @@ def test_positive_definite_systems(cupy):
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_two_classes_and_options(cupy, cls):
-    X, _, codes, _ = random_problem(K=2)
-    for options in (
-        dict(fit_intercept=False),
-        dict(penalize_intercept=False, class_weight="balanced"),
-        dict(alpha=0.3, history=True),
-    ):
-        host = cls(tol=1e-7, **options).fit(X, codes == 1)
-        model = cls(tol=1e-7, **options).fit(cupy.asarray(X), cupy.asarray(codes == 1))
-        same(model.coef_, host.coef_, atol=1e-6)
-        same(model.intercept_[1] - model.intercept_[0], host.intercept_[1] - host.intercept_[0], atol=2e-6)
-        assert model.classes_.dtype == bool and hasattr(model, "history_") is ("history" in options)
-        found = model.decision_function(cupy.asarray(X))
-        assert found.shape == (50,)
-        same(found, host.decision_function(X), atol=1e-5)
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_rows_without_labels_and_sparse_labels(cupy, cls):
     X, _, codes, _ = random_problem()
     Y = np.eye(4, dtype=np.int64)[codes]

@@ -127,6 +127,16 @@ FITS = {
             ("two", None), ("classes", {0: 2.0, 6: 0.5}), ("labels", {1: 3.0}), ("distributions", "balanced"),
         ]
     },
+    **{
+        f"{cls.__name__}, {name}": Fit(
+            lambda put, cls=cls, options=options: cls(tol=1e-7, **options), "two", forms=("dense",)
+        )
+        for cls in (sk.SparsemaxClassifier, sk.SoftmaxClassifier)
+        for name, options in [
+            ("no intercept", {"fit_intercept": False}),
+            ("free intercept", {"penalize_intercept": False, "class_weight": "balanced"}),
+        ]
+    },
 }  # fmt: skip
 METHODS = ("decision_function", "predict_proba", "predict_log_proba")
 CASES = [(name, form, dtype) for name, fit in FITS.items() for form in fit.forms for dtype in fit.dtypes]
@@ -169,6 +179,8 @@ def test_fits_are_those_of_main_memory(cupy, name, form, dtype):
     assert isinstance(model.coef_, cupy.ndarray)
     assert model.coef_.dtype == dtype and model.coef_.shape == here.coef_.shape
     np.testing.assert_allclose(model.coef_.get(), here.coef_, rtol=0, atol=coef * scale)
+    if fit.target == "numbers":  # of classes decision functions have them
+        assert float(model.intercept_) == pytest.approx(here.intercept_, abs=20 * coef * max(1.0, scale))
     np.testing.assert_allclose(model.objective_, here.objective_, rtol=10 * fit.fun if single else fit.fun)
     assert type(model.n_iter_) is type(here.n_iter_)
     if hasattr(model, "optimality_"):
